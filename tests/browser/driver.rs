@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What a page is waited for at most.
+/// Longest wait for a page.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tab and Enter as `WebDriver` writes keys.
@@ -23,7 +23,7 @@ pub(crate) const ENTER: &str = "\u{e007}";
 /// A browser with one window; it ends when this is dropped.
 pub(crate) struct Browser {
     driver: Child,
-    /// Kept: a driver whose output nobody takes ends.
+    /// Kept open: the driver ends if its output is closed.
     _said: std::io::Lines<std::io::BufReader<ChildStdout>>,
     port: u16,
     session: String,
@@ -126,7 +126,7 @@ impl Browser {
         self.command("/execute/sync", &json!({ "script": format!("return {expression}"), "args": [] })).await
     }
 
-    /// What a promise in the page comes to.
+    /// Returns the value of a promise in the page.
     pub(crate) async fn eval_later(&self, promise: &str) -> Value {
         let script = format!("const done = arguments[arguments.length - 1]; {promise}.then(done)");
         self.command("/execute/async", &json!({ "script": script, "args": [] })).await
@@ -156,7 +156,7 @@ impl Browser {
         self.command("/actions", &actions).await;
     }
 
-    /// What the person at the browser prefers, such as `prefers-color-scheme` and `dark`.
+    /// Sets a preference of the user, such as `prefers-color-scheme` to `dark`.
     pub(crate) async fn prefer(&self, feature: &str, value: &str) {
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": [{ "name": feature, "value": value }] })).await;
     }
@@ -176,7 +176,7 @@ impl Browser {
         self.command("/goog/cdp/execute", &json!({ "cmd": name, "params": params })).await
     }
 
-    /// What the browser complained of since it was last asked: refused by the policy, not found, thrown.
+    /// Returns the messages of the browser's console since the last call: blocked by the policy, not found, exceptions.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let log = self.command("/se/log", &json!({ "type": "browser" })).await;
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()

@@ -150,7 +150,7 @@ async fn updates_stop_while_they_are_paused() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn a_program_that_is_away_is_said() {
+async fn page_reports_a_stopped_program() {
     let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
@@ -161,7 +161,7 @@ async fn a_program_that_is_away_is_said() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn a_program_that_accepts_and_never_answers_is_said() {
+async fn page_reports_a_program_that_never_answers() {
     let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
@@ -217,7 +217,7 @@ async fn on_a_narrow_screen_only_tables_scroll_sideways() {
     assert_eq!(widths[0], widths[1], "as WCAG's reflow asks");
 }
 
-/// What axe-core finds, a line a rule. It is no part of this repository: `KCTL_AXE` names its file.
+/// Returns the findings of axe-core, one line per rule. `KCTL_AXE` names its file, which is not in this repository.
 async fn findings(browser: &Browser, axe: &str) -> Vec<String> {
     browser.run(&format!("if (!window.axe) {{ {axe} }}")).await;
     let found = browser.eval_later("axe.run().then((result) => result.violations)").await;
@@ -248,7 +248,7 @@ async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
     }
     browser.run("document.getElementById('pause').click()").await;
     assert_eq!(findings(&browser, &axe).await, [""; 0], "paused");
-    // What the checker would find if it worked.
+    // A page with an error: proves that the checker works.
     browser.run("document.querySelector('input').parentElement.replaceWith(document.querySelector('input'))").await;
     let found = findings(&browser, &axe).await;
     assert!(found.iter().any(|rule| rule.starts_with("\"label\"")), "{found:?}");
@@ -256,7 +256,7 @@ async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn motion_is_spared_those_who_prefer_none() {
+async fn reduced_motion_is_respected() {
     let browser = Browser::start().await;
     let site = serve(&[]).await;
     browser.open(&site.url).await;

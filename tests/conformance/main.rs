@@ -154,7 +154,7 @@ fn report(
 }
 
 #[test]
-fn every_file_of_cases_is_a_topic_and_every_recording_belongs_to_a_case() {
+fn each_recording_belongs_to_a_case_of_its_topic() {
     let mut names = Vec::new();
     let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
         .unwrap()

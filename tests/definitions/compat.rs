@@ -1,4 +1,4 @@
-//! What a change of a definition breaks: cases are in `compat/*.yaml`, each with the definition's schema before and after.
+//! Breaking changes of CRDs. Cases are in `compat/*.yaml`, each with the schema before and after.
 
 use std::{fs, path::PathBuf};
 
@@ -26,7 +26,7 @@ fn crd(case: &Json, key: &str) -> Json {
 }
 
 #[test]
-fn each_change_is_told_with_what_it_breaks() {
+fn each_breaking_change_is_described() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("compat/changes.yaml");
     let cases: Vec<Json> = from_yaml(&fs::read_to_string(file).unwrap()).unwrap();
     assert!(cases.len() > 50, "{}", cases.len());
@@ -48,7 +48,7 @@ fn each_change_is_told_with_what_it_breaks() {
 }
 
 #[test]
-fn a_change_says_which_objects_break_and_how_to_migrate() {
+fn breaking_change_names_affected_objects_and_migration() {
     let before = json!({ "old": { "type": "object", "properties": { "host": { "type": "string" } } } });
     let after = json!({ "new": { "type": "object" } });
     let changes = breaking(&crd(&before, "old"), &crd(&after, "new"));

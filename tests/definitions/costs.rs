@@ -1,5 +1,5 @@
-//! What rules cost at most, as `generate-crds` says it: the cases and the recorded answers of the real server are those that
-//! the embedded server is held to, in `conformance/`.
+//! Estimated costs of rules, as `generate-crds` reports them. Cases and recorded responses are those of the embedded server's
+//! tests in `conformance/`.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -26,7 +26,7 @@ fn number(text: &str) -> Factor {
     if factor > FACTOR_MAX { Factor::TooMany } else { Factor::Times(format!("{factor:.1}")) }
 }
 
-/// What the real server has said of the rule, if it has said anything of its cost.
+/// Returns the factor by which the real server found the rule too expensive; `None` if it reported another error.
 fn of_real(answer: &Json) -> Option<Factor> {
     const WHAT: &str = "estimated rule cost exceeds budget by factor of ";
     if answer["code"] == 201 {
@@ -48,7 +48,7 @@ fn of_check(definition: &Json) -> Result<Factor, String> {
             // Of several rules the server tells the first one first.
             Some((factor, _)) if found == Factor::Affordable => found = number(factor),
             Some(_) => {}
-            // All rules together are told of where none is alone.
+            // A total that is too high is reported if no single rule is.
             None if text.contains("all rules together cost") => {}
             None => return Err(text),
         }
@@ -56,7 +56,7 @@ fn of_check(definition: &Json) -> Result<Factor, String> {
     Ok(found)
 }
 
-/// Sets what a pointer leads to; what is missing on the way is made.
+/// Sets the value at a JSON pointer, and creates missing objects on the way.
 fn set(mut body: &mut Json, pointer: &str, value: &Json) {
     for step in pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")) {
         body = match body {
@@ -68,7 +68,7 @@ fn set(mut body: &mut Json, pointer: &str, value: &Json) {
 }
 
 #[test]
-fn rules_cost_what_the_real_server_says() {
+fn rule_costs_equal_those_of_the_real_server() {
     let topic: Json = from_yaml(&file("cases/rule_costs.yaml")).unwrap();
     let recorded: BTreeMap<String, Vec<Json>> = serde_json::from_str(&file("recorded/rule_costs.json")).unwrap();
     let (mut n_compared, mut different) = (0, Vec::new());

@@ -22,7 +22,7 @@ fn examples() -> Vec<PathBuf> {
 /// Examples without an `App`: they have no manifests.
 const WITHOUT_APP: [&str; 1] = ["pod-events"];
 
-/// What Karmada's API server gets, not that of the program.
+/// Files for Karmada's API server, and not for that of the program.
 const FOR_KARMADA: &str = "webhook/resourceinterpreterwebhookconfiguration-";
 
 /// The names of what is in a folder.

@@ -207,7 +207,7 @@ mod words {
     }
 }
 
-/// What is kept, and values that schemars has no type for.
+/// Preserved fields, and values for which schemars has no type.
 mod free {
     use super::*;
 
@@ -416,7 +416,7 @@ fn the_table_of_the_guide_has_only_what_is_tested_here() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("../guide/controller-gen.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
-    // What these say is compiled, and their options are compared with those of the attributes.
+    // The examples in these pages are compiled, and their options are compared with those of the attributes.
     let [attributes, permissions] =
         ["attributes", "permissions"].map(|name| fs::read_to_string(root.join(format!("../guide/{name}.md"))).unwrap());
     let rows: Vec<Vec<&str>> = guide

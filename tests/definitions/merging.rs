@@ -18,7 +18,7 @@ pub(crate) struct FleetletSpec {
     template: kctl::k8s::api::core::v1::PodTemplateSpec,
 }
 
-/// What an applier says of its container.
+/// Returns the configuration of an applier for its container.
 fn with_container(name: &str, port: i32) -> Json {
     let container = json!({ "name": name, "ports": [{ "containerPort": port }] });
     json!({

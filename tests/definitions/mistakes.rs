@@ -1,4 +1,4 @@
-//! What is said about types that make no working definition: the type, the field, and what to write instead.
+//! Errors for types whose CRD would be invalid: each names type and field, and what to write instead.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
 
@@ -8,7 +8,7 @@ use kctl::{
     prelude::*,
 };
 
-/// Declares a kind in a module of its own.
+/// Declares a kind in a separate module.
 macro_rules! kind {
     ($module:ident: $(options($($option:tt)*))? { $($body:tt)* } $($more:item)*) => {
         mod $module {
@@ -182,7 +182,7 @@ fn message(kinds: &[KindSpec]) -> String {
 }
 
 #[test]
-fn each_mistake_is_told_by_type_and_field_with_the_way_out() {
+fn each_error_names_type_field_and_fix() {
     macro_rules! cases {
         ($($module:ident: $wanted:literal,)*) => {
             [$((stringify!($module), KindSpec::of_type::<$module::Web>(), $wanted)),*]

@@ -106,7 +106,7 @@ fn merge(into: &mut Json, patch: &Json) {
     }
 }
 
-/// What a server says to a definition: nothing, or why it refuses it.
+/// Returns the error of a server for a CRD, or `None` if it accepts it.
 pub(crate) async fn ask(client: &Client, crd: &Json) -> Option<String> {
     let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
     let body = serde_json::to_vec(crd).unwrap();
@@ -141,7 +141,7 @@ fn the_offline_check_gives_the_verdict_of_the_real_server() {
 }
 
 #[test]
-fn what_is_refused_is_told_with_its_place_and_what_to_do() {
+fn rejected_schemas_name_the_field_and_the_fix() {
     for case in cases() {
         for problem in check(&case.crd).refused {
             assert!(!problem.place.is_empty() && !problem.what.is_empty(), "{}: {problem}", case.name);
@@ -188,7 +188,7 @@ async fn embedded_server_rejects_rules_and_differences_in_wording_are_printed() 
     let recorded = recorded();
     let (mut n_cases, mut differences) = (0, Vec::new());
     for case in cases() {
-        // What is no CEL at all is told in the words of another parser.
+        // Syntax errors have other messages, because the parser is another one.
         let is_about_rules = |text: &&str| text.contains("OptionalOldSelf") && !text.contains("Syntax error");
         let Some(wanted) = recorded[&case.name].as_deref().filter(is_about_rules) else { continue };
         let found = ask(&client, &case.crd).await.unwrap_or_else(|| panic!("{} is accepted", case.name));

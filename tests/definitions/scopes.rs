@@ -8,7 +8,7 @@ use kctl::{
     spec::ExtraRule,
 };
 
-/// What a real API server says of its kinds.
+/// The discovery document of a real API server.
 const RESOURCES: &str = include_str!("../../kctl-apiserver/data/resources.json");
 
 #[controller(namespaces = ["a"])]

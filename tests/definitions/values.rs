@@ -1,5 +1,5 @@
-//! What a definition lets through, the Rust type can read, and what the type writes, the definition lets through. Each case is asked of
-//! the embedded server, and with `KUBECONFIG` set of that server too, which must also take each definition without a warning.
+//! CRD and Rust type agree: the type can read each object that the CRD allows, and the CRD allows each object that the type writes.
+//! Each case runs on the embedded server, and with `KUBECONFIG` on that server as well, which must accept each CRD without a warning.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
 
@@ -235,7 +235,7 @@ mod tagged {
     }
 }
 
-/// The spec of an object, and whether a server must take it. What no type can read, none may take.
+/// The spec of an object, and whether a server must accept it. A server must reject a spec that the type can't read.
 struct Case {
     spec: Json,
     fits: Fits,
@@ -306,7 +306,7 @@ fn definition<K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::Json
 /// Several tests are about one kind, and a real server has one definition of it at a time.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Asks servers about objects of a kind. What one takes must be readable.
+/// Creates objects of a kind on servers. The type must be able to read each accepted one.
 async fn check<K>(cases: &[Case])
 where
     K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::JsonSchema + DeserializeOwned + Serialize + Debug,
@@ -429,7 +429,7 @@ async fn addresses_that_a_server_takes_are_those_that_rust_reads() {
 }
 
 #[tokio::test]
-async fn none_beside_allowed_values_is_left_out_or_taken() {
+async fn null_beside_enum_values_is_omitted_or_accepted() {
     use choice::{ChoiceSpec, Documented, Mode, Part, Plain, Variant};
     let none = ChoiceSpec::default();
     let parts = ChoiceSpec {
@@ -468,9 +468,9 @@ async fn none_beside_allowed_values_is_left_out_or_taken() {
 }
 
 #[test]
-fn none_is_not_written_unless_null_has_a_meaning() {
+fn none_is_omitted_unless_null_is_allowed() {
     let written = json!(choice::ChoiceSpec::default());
-    // What has a default would be filled in, and `nullable = true` says that null is a value.
+    // A field with a default would be filled in, and with `nullable = true` null is a value.
     let expected = json!({ "filled": null, "explicit": null, "modes": [], "words": [], "byName": {} });
     assert_eq!(written, expected);
     assert_eq!(json!(choice::ChoiceStatus { mode: None }), json!({}));

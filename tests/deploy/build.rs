@@ -43,7 +43,7 @@ pub(crate) fn shell(line: &str) -> Command {
     as_people(shell)
 }
 
-/// What Cargo tells tests about their package makes build scripts run again.
+/// Removes the variables that Cargo sets for tests, because they would make build scripts run again.
 fn as_people(mut command: Command) -> Command {
     command.env("CARGO_TARGET_DIR", target());
     for (name, _value) in std::env::vars() {

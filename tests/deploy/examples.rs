@@ -1,4 +1,4 @@
-//! What each example is there for happens when it runs with what it is given.
+//! Each example does its job when it runs with its generated manifests.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ async fn pods(place: &Place, namespace: &str) -> BTreeSet<String> {
     live.map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A set that tells of its ready pods in this field comes, shrinks and goes.
+/// Creates, shrinks and deletes a set that reports its ready Pods in this field.
 async fn keeps_pods(place: &Place, program: &str, yaml: &str, field: &str) {
     let program = Program::deployed(place, program, Given::default()).await;
     let namespace = program.namespace().to_owned();
@@ -137,7 +137,7 @@ async fn hosts_websites(place: &Place) {
     let mut without = new.clone();
     without["spec"]["hosts"] = json!([]);
     let refused = place.try_apply(&without, namespace).await.unwrap_err().to_string();
-    assert!(refused.contains("spec.hosts: Required value: nobody could reach it"), "{refused}");
+    assert!(refused.contains("spec.hosts: Required value: no one could reach it"), "{refused}");
     place.delete(&old, namespace).await;
     place.delete(&new, namespace).await;
     program.was_never_refused().await;

@@ -1,5 +1,5 @@
-//! What the framework needs for itself - events, the lease, the right to hold up deletions - is needed: without any one verb of it,
-//! just that is refused.
+//! The permissions that the framework itself needs (events, the Lease, `blockOwnerDeletion`) are necessary: without one verb,
+//! exactly that request is rejected.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
     roles,
 };
 
-/// What is taken away, and the request that is refused then. The right to watch the lease is what a hand-over is fast by.
+/// The removed permission, and the request that is rejected then. Watching the Lease makes a hand-over fast.
 const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
     (["events", "create"], "create events"),
     (["events", "patch"], "patch events"),
@@ -38,7 +38,7 @@ const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
 /// The API server refuses the object that names its owner so.
 const OF_OWNERS: ([&str; 2], &str) = (["configmaps/finalizers", "update"], "create secrets");
 
-/// Makes a Secret whose owner is not gone before it, and tells of it each time.
+/// Creates a Secret that blocks the deletion of its owner, and records an Event each time.
 #[controller(
     name = "framework",
     primary(selector = "app=framework"),
@@ -58,7 +58,7 @@ fn app() -> App {
     App::new("framework").controller::<framework>()
 }
 
-/// A program under its role, in a namespace of its own.
+/// A program under its role, in a separate namespace.
 struct Trial<'a> {
     place: &'a Place,
     name: String,
@@ -68,7 +68,7 @@ struct Trial<'a> {
     running: JoinHandle<()>,
 }
 
-/// What the generated manifests allow, but for a verb.
+/// Returns the generated manifests without a verb.
 fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
     let options = RbacOptions { name: name.into(), namespace: name.into(), ..RbacOptions::default() };
     let manager = ManagerOptions { leader_elect: true, metrics: false, shards: None };
@@ -173,7 +173,7 @@ impl<'a> Trial<'a> {
     async fn end(self) -> BTreeSet<String> {
         let _ended = self.stop.send(());
         self.running.await.unwrap();
-        // The next program would see it, and be refused what it tells of it while its namespace goes.
+        // The next program would see it, and its Event would be rejected in the terminating namespace.
         let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
         self.place.delete(&config, &self.name).await;
         for object in self.manifests.iter().rev() {

@@ -1,4 +1,4 @@
-//! What `kctl new` makes is deployed as its README says.
+//! A project from `kctl new` is deployed as its README says.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// No example has a kind of this name.
 const NAME: &str = "tea-room";
-/// As the build of its image is told it.
+/// The commit that is passed to the build of its image.
 const COMMIT: &str = "abc1234";
 
 /// The project, built with the versions of everything that are used here.
@@ -64,8 +64,8 @@ fn commands(project: &Path, file: &str, begin: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
 }
 
-/// What the README and the workflow tell people and machines to run, in their order; images are not built here, and `run` never
-/// ends. What needs a cluster is left out without one.
+/// Runs the commands of README and workflow in their order, except builds of images and `run`, which never ends. Without a
+/// cluster, commands that need one are left out.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {

@@ -31,7 +31,7 @@ pub(crate) struct Place {
     pub(crate) admin: Client,
     /// The administrator's kubeconfig.
     kubeconfig: Json,
-    /// What the embedded server knows about its requests.
+    /// The embedded server, for its record of requests.
     embedded: Option<ApiServer>,
     _kubelet: Child,
     tasks: JoinSet<()>,
@@ -40,7 +40,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// An API server of its own.
+    /// Starts a separate embedded API server.
     pub(crate) async fn embedded() -> Self {
         let server = ApiServer::on_system_time();
         let listening = server.listen(ServeOptions::default()).await.unwrap();

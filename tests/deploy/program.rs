@@ -22,7 +22,7 @@ use crate::{
     roles,
 };
 
-/// What the Deployment gives a program to stop.
+/// The grace period of the Deployment.
 const STOPS_WITHIN: Duration = Duration::from_secs(45);
 
 /// A program on a server.
@@ -37,7 +37,7 @@ pub(crate) struct Program<'a> {
     files: Folder,
 }
 
-/// What a program is given beside its manifests.
+/// The environment of a program beside its manifests.
 #[derive(Default)]
 pub(crate) struct Given {
     /// Files by the folders of the container that they are in.
@@ -110,7 +110,7 @@ impl<'a> Program<'a> {
         self.ports[&port]
     }
 
-    /// What the program answers on a port of its container, by TLS.
+    /// Sends a request to a port of the container over TLS, and returns the response.
     pub(crate) async fn post(&self, port: u64, path: &str, body: &Json) -> Json {
         let request = Request::post(path).header("content-type", "application/json");
         let request = request.body(serde_json::to_vec(body).unwrap()).unwrap();
@@ -218,7 +218,7 @@ fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<
     args
 }
 
-/// A port of loopback that nobody listens on.
+/// Returns a free loopback port.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

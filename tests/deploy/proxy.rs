@@ -62,7 +62,7 @@ async fn the_api_server_is_reached_through_the_proxy_that_is_named() {
     program.was_never_refused().await;
 }
 
-/// What a program is first asked for that is told of this server and has these variables, if it asks a proxy at all.
+/// Returns the first request that a program with this server and these variables sends to the proxy; `None` if it sends none.
 async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Opti
     let mut running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let mut first = said.next_line().await.unwrap().unwrap_or_default();
-    // Variables that are no options are told before.
+    // Warnings about unknown variables come first.
     while !first.is_empty() && !first.contains(": context ") {
         first = said.next_line().await.unwrap().unwrap_or_default();
     }
@@ -98,7 +98,7 @@ async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Opti
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_environment_names_the_proxy_and_the_servers_that_need_none() {
+async fn proxy_variables_and_no_proxy_are_obeyed() {
     let (server, connect) =
         ("https://api.example.test:6443", Some("CONNECT api.example.test:6443 HTTP/1.1".to_owned()));
     programs();

@@ -1,4 +1,4 @@
-//! What a service account may do is what its roles say, in the words of the API server.
+//! The permissions of a service account, as the API server reports them, are those of its roles.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(crate) async fn are_known(manifests: &[Json], namespace: &str, account: &str
     until("the server knows the roles", || async { expected.is_subset(&allowed(its, namespace).await) }).await;
 }
 
-/// What the roles say that are bound to the account.
+/// Returns the rules of the roles that are bound to the account.
 fn granted(manifests: &[Json], namespace: &str, account: &str, of: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for binding in manifests.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("RoleBinding")) {

@@ -1,4 +1,4 @@
-//! A rolling update of three replicas, as processes, while objects change: what each of them does is in a journal that they share.
+//! A rolling update of three replicas, as processes, while objects change. They write a shared journal of their work.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -29,7 +29,7 @@ use crate::{
     program::{free_port, page},
 };
 
-/// What a replica has in its cache; most of it never changes.
+/// Number of objects in a replica's cache; most of them never change.
 const N_OBJECTS: usize = 5_000;
 const N_CHANGING: usize = 200;
 /// 200 changes a second, where the machine can do so many: from several clients, so that no answer is waited for.
@@ -61,7 +61,7 @@ struct Line {
     key: String,
 }
 
-/// What was written: when, and the last state of each object.
+/// The writes: their times, and the last state of each object.
 #[derive(Default)]
 struct Load {
     times: Vec<u128>,
@@ -143,7 +143,7 @@ impl<'a> World<'a> {
         found.iter().filter_map(|secret| Some((secret.name_any(), state(secret)?))).collect()
     }
 
-    /// Changes one object after another until it is told to stop.
+    /// Changes one object after another until the stop.
     async fn load(&self, stopped: watch::Receiver<bool>) -> Load {
         let loads = (0..N_CLIENTS).map(|client| change(self.configs(), client, stopped.clone()));
         let mut all = Load::default();
@@ -182,7 +182,7 @@ impl Line {
     }
 }
 
-/// Keys that were begun while somebody had them.
+/// Returns keys whose reconcile began while another replica reconciled them.
 fn twice(journal: &[Line]) -> Vec<String> {
     let (mut busy, mut twice) = (HashMap::new(), Vec::new());
     for line in journal {

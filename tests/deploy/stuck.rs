@@ -37,7 +37,7 @@ fn terminate(running: &Child) {
     run(std::process::Command::new("kill").args(["-TERM", &running.id().unwrap().to_string()]));
 }
 
-/// What a program said that has ended with this status.
+/// Waits for the end of a program, checks its status, and returns its standard error.
 async fn ended(running: Child, code: i32) -> String {
     let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
@@ -72,7 +72,7 @@ async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_all_of_whose_threads_are_blocked_ends_after_its_grace_and_its_log_is_json_to_the_end() {
+async fn blocked_program_ends_after_its_grace_and_logs_json() {
     for format in ["text", "json"] {
         let (place, files) = (Place::embedded().await, Folder::new());
         let log = format!("--log-format={format}");
@@ -94,7 +94,7 @@ async fn a_program_all_of_whose_threads_are_blocked_ends_after_its_grace_and_its
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_at_the_end_is_a_line_of_json_where_the_log_is() {
+async fn final_error_is_a_json_line_with_a_json_log() {
     let files = Folder::new();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));

@@ -1,4 +1,4 @@
-//! Requests that nobody should send: seeded mutations of valid ones, none of which may bring the server down.
+//! Invalid requests: seeded mutations of valid ones, none of which may crash the server.
 //!
 //! `FUZZ_REQUESTS` says how many (3,000 without it), `FUZZ_SEED` which ones; `FUZZ_TRACE=1` shows each before it is sent,
 //! so that the last one is known when the process is gone.
@@ -28,7 +28,7 @@ const DEPTH_MAX: usize = 20_000;
 /// The server starts anew after so many requests, so that memory that grows is a leak.
 const ROUND_LEN: u64 = 10_000;
 
-/// What rounds may hold more than the first ones, for allocators that keep what is freed.
+/// Maximum growth of the memory after the first rounds, because allocators keep freed memory.
 const GROWTH_KB_MAX: u64 = 64 * 1024;
 
 /// splitmix64: one seed gives one sequence.
@@ -124,7 +124,7 @@ const BODIES: &[&str] = &[
     "",
 ];
 
-/// What is put in the place of a piece of a body.
+/// Replacements for a piece of a body.
 const PIECES: &[&str] = &[
     "null",
     "-1",
@@ -315,7 +315,7 @@ async fn no_request_brings_the_server_down() {
     let mut codes = std::collections::BTreeMap::new();
     let mut rounds = Vec::new();
     for index in 0..n_requests {
-        // Each request has a seed of its own, so that one can be sent again alone.
+        // Each request has a separate seed, so that it can be repeated alone.
         let mut chance = Chance(seed.wrapping_mul(1_000_003).wrapping_add(index));
         if index % ROUND_LEN == ROUND_LEN - 1 {
             running = server();
@@ -340,7 +340,7 @@ async fn no_request_brings_the_server_down() {
     assert_eq!(ask(&running.server, request.unwrap()).await, StatusCode::OK);
 }
 
-/// What each round leaves behind is let go: the last one leaves hardly more than the first ones, in which all is set up.
+/// Checks that memory does not grow with the rounds. The first ones set everything up.
 fn assert_stays(rounds: &[u64]) {
     if let [first, second, .., last] = rounds {
         let most = first.max(second) + GROWTH_KB_MAX;
@@ -348,7 +348,7 @@ fn assert_stays(rounds: &[u64]) {
     }
 }
 
-/// What this process holds, where the system says so.
+/// Returns the resident memory of this process; 0 on systems without `/proc`.
 fn resident_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -25,7 +25,7 @@ use super::{Chance, GROWTH_KB_MAX, REQUESTS_DEFAULT, number, resident_kb};
 const REQUESTS_A_SENDER: u64 = 25;
 /// Senders that are there at a time.
 const AT_A_TIME: u64 = 40;
-/// A head and a body in time, and some time: longer than that nobody may be kept.
+/// Longest time that the server may keep a client: the deadlines of head and body, and a margin.
 const LET_GO_WITHIN: Duration = Duration::from_secs(180);
 /// An ordinary client is answered at once, on paused time.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ async fn connected(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
     tls.connect(ServerName::try_from("127.0.0.1").unwrap(), socket).await.unwrap()
 }
 
-/// Sends a text in pieces with pauses, and waits until the server has let go. A sender that breaks off does not wait.
+/// Sends a request in pieces with pauses, and waits until the server closes the connection, unless it closes first.
 async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     let mut chance = Chance(seed);
     let (head, rest) = TEXTS[chance.below(TEXTS.len())];
@@ -122,7 +122,7 @@ async fn asked(address: &str, tls: &TlsConnector) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_and_broken_senders_over_tls_are_let_go_and_hold_up_nobody() {
+async fn slow_tls_senders_are_closed_and_delay_no_client() {
     let n_senders = number("FUZZ_REQUESTS", REQUESTS_DEFAULT) / REQUESTS_A_SENDER;
     let seed = number("FUZZ_SEED", 1);
     let listening = ApiServer::new().listen(ServeOptions::default()).await.unwrap();

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// Writes each Rust block of a text to its own file below `folder`, named after the page and the line of the block.
+/// Writes each Rust block of a page to its own file below `folder`, named after the page and the line of the block.
 fn write_blocks(page: &str, text: &str, folder: &Path) -> Vec<PathBuf> {
     let lines: Vec<&str> = text.lines().collect();
     let starts = lines.iter().enumerate().filter(|(_, line)| **line == "```rust").map(|(start, _)| start + 1);

@@ -16,7 +16,7 @@ pub(crate) fn pages() -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
-/// Returns the targets of the Markdown links of a text, outside of code.
+/// Returns the targets of the Markdown links of a page, outside of code.
 fn links(text: &str) -> Vec<&str> {
     let mut in_code = false;
     let mut links = Vec::new();

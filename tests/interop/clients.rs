@@ -46,7 +46,7 @@ public class Trust {
 }
 "#;
 
-/// What `sections` of a kubeconfig holds in base64.
+/// Returns the decoded base64 of a kubeconfig's field.
 fn decoded(kubeconfig: &str, field: &str) -> Vec<u8> {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(field)).expect("the field is there");
     BASE64_STANDARD.decode(line.trim_start_matches(':').trim()).expect("it is base64")

@@ -91,7 +91,7 @@ async fn a_controller_of_kube_converges_under_faults_of_any_seed() {
     }
 }
 
-/// Of which apps there are events that say that they are ready: an event that was recorded without an answer is recorded again.
+/// Returns the apps with an Event that they are ready. An Event without a response is recorded again.
 fn ready(server: &ApiServer) -> Vec<String> {
     let events = server.objects("", "events");
     let ready = events.iter().filter(|event| event["message"] == "has 3 replicas");
@@ -159,12 +159,12 @@ async fn a_watcher_of_kube_sees_what_is_there_and_what_comes() {
     }
 }
 
-/// What a reflector has: each object with its version.
+/// Returns the contents of a reflector: each object with its version.
 fn known(store: &Store<ConfigMap>) -> BTreeMap<String, Option<String>> {
     store.state().iter().map(|object| (object.name_any(), object.resource_version())).collect()
 }
 
-/// What the server has.
+/// Returns the objects of the server with their versions.
 fn stored(server: &ApiServer) -> BTreeMap<String, Option<String>> {
     let text = |object: &serde_json::Value, field: &str| object["metadata"][field].as_str().map(str::to_owned);
     let objects = server.objects("", "configmaps");
@@ -172,7 +172,7 @@ fn stored(server: &ApiServer) -> BTreeMap<String, Option<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_of_kube_has_in_the_end_what_the_server_has_under_faults_of_any_seed() {
+async fn kube_reflector_converges_under_faults_of_any_seed() {
     for (seed, streams) in (0..N_SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {
         let (server, faults) = (ApiServer::seeded(seed), plan(seed));
         let client = Client::new(server.faulty(User::admin(), &faults.connection("kube")), "default");

@@ -1,5 +1,5 @@
-//! What no one here wrote gets along with kctl: controllers on controller-runtime and kube's own runtime on the embedded API
-//! server, a candidate of client-go for a lease, and the parsers of Prometheus; controller-gen makes the same definitions and roles.
+//! Programs of other projects work with kctl: controllers on controller-runtime and kube-runtime on the embedded API server, a
+//! client-go candidate for a Lease, and Prometheus' parsers. controller-gen generates the same CRDs and roles.
 
 mod clients;
 mod fabric8;

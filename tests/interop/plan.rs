@@ -1,4 +1,4 @@
-//! A seeded plan of what may go wrong for programs that nobody here wrote: each fault by chance, and so often at most.
+//! A seeded plan of faults for programs of other projects: each fault with a probability and a maximum number.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, RequestSu
 pub(crate) const DRIVER: &str = "driver";
 /// Each rule acts so often at most: then everything has to come right.
 const TIMES_MAX: u64 = 12;
-/// Fewer faults are no plan to speak of.
+/// Minimum number of injected faults; with fewer the test proves little.
 const N_FAULTS_MIN: u64 = 5;
 
 /// The faults of a seed.

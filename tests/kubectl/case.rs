@@ -1,4 +1,4 @@
-//! What is typed: reads files of cases, hands on their command lines.
+//! Reads the files with cases: command lines, and files that they use.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(crate) struct Topic {
     pub(crate) cases: Vec<Case>,
 }
 
-/// Commands that belong together, in a namespace and a folder of their own.
+/// Commands that belong together, in a separate namespace and folder.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     #[serde(rename = "case")]
     pub(crate) name: String,
-    /// What is in the folder; `$NS` is the namespace.
+    /// Files in the folder; `$NS` is the namespace.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// Lines for a shell.
@@ -56,7 +56,7 @@ impl Topic {
 }
 
 impl Case {
-    /// What the embedded server is expected to make of a recorded answer.
+    /// Returns the output that is expected of the embedded server, from the recorded one and the known differences.
     pub(crate) fn expected(&self, line: &str, recorded: &Step) -> Step {
         let mut step = recorded.clone();
         for difference in self.differences.iter().filter(|difference| difference.at == line) {

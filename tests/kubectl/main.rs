@@ -1,10 +1,10 @@
-//! What kubectl prints, and how it ends: on the embedded API server as on a real one.
+//! Output and exit status of kubectl are the same on the embedded API server as on a real one.
 //!
-//! Of messages of the server only reasons, fields and types of errors are asserted; differences in wording are printed.
+//! Of error messages, reasons, fields and types are compared; other differences in wording are printed.
 //!
 //! `cargo test -p kctl-tests --test kubectl` compares with `recorded/` and needs kubectl, but no cluster. With
 //! `KUBECONFIG` the commands go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they
-//! become the recorded ones. `CASE=text` picks the cases whose names contain the text.
+//! become the recorded ones. `CASE=part` picks the cases whose names contain `part`.
 
 mod case;
 mod normal;
@@ -102,7 +102,7 @@ fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
 }
 
 #[test]
-fn every_file_of_cases_is_a_topic_and_every_recording_belongs_to_a_case() {
+fn each_recording_belongs_to_a_case_of_its_topic() {
     let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
         .unwrap()
         .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! What may differ between two runs: reads what a command has printed, hands on one without it.
+//! Normalizes output: replaces the parts that may differ between two runs.
 
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
@@ -42,7 +42,7 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("the pattern is right")
 });
 
-/// What a command has printed, in words that do not change.
+/// Returns the output of a command without uids, ages and other values that change.
 pub(crate) fn of(step: &Step, namespace: &str, place: &Path) -> Step {
     let mut uids = HashMap::new();
     let mut text = |text: &str| {

@@ -112,7 +112,7 @@ async fn definition_that_is_installed_later_starts_its_controllers_within_second
 }
 
 #[tokio::test(start_paused = true)]
-async fn definition_that_is_deleted_stops_its_controllers_quietly_and_they_come_back_with_it() {
+async fn deleted_crd_stops_its_controllers_until_it_returns() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
     for n in 0..50 {
@@ -138,7 +138,7 @@ async fn definition_that_is_deleted_stops_its_controllers_quietly_and_they_come_
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_whose_owned_kind_goes_tries_nothing_and_goes_on_when_it_is_back() {
+async fn controller_pauses_while_its_owned_kind_is_missing() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
     let app = app().controller_with({
@@ -164,7 +164,7 @@ async fn controller_whose_owned_kind_goes_tries_nothing_and_goes_on_when_it_is_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_says_for_a_moment_that_a_kind_is_not_there_costs_no_delete() {
+async fn brief_404_of_a_kind_causes_no_deletes() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     let view = world

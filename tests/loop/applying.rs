@@ -14,7 +14,7 @@ use crate::{
     world::{Log, World, app, named, seconds, text},
 };
 
-/// How a Service is written, as the text of the `ConfigMap` says.
+/// Ways in which a Service is written; the `ConfigMap` names one.
 const WAYS: [&str; 3] = ["create", "apply", "converge"];
 
 /// Owns a Service that has the owners in its annotations as well.
@@ -157,7 +157,7 @@ async fn apply_of_what_is_as_desired_sends_nothing() {
     }
 }
 
-/// Applies a Service that is nobody's, in its own namespace or in the one that its text names.
+/// Applies a Service without an owner, in its own namespace or in the one that the `ConfigMap` names.
 #[controller(of = ConfigMap, reads = Service(apply))]
 struct Publisher {
     log: Log,

@@ -77,7 +77,7 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// How many tests a text names; each of them exists.
+/// Returns the number of tests that a Markdown table names, after checking that each exists.
 fn check_tests_of(text: &str) -> usize {
     let places = [
         "kctl-runtime/src",

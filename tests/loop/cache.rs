@@ -178,7 +178,7 @@ async fn cached_objects_never_hold_managed_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn api_server_that_is_away_for_a_minute_costs_no_change_and_makes_nothing_twice() {
+async fn outage_of_a_minute_loses_and_repeats_no_change() {
     let mut world = World::new();
     let app = app().configs(|config, cx| async move {
         let wanted: usize = text(&config).parse()?;
@@ -205,7 +205,7 @@ async fn api_server_that_is_away_for_a_minute_costs_no_change_and_makes_nothing_
     world.faults.add(Fault::Break, |_| true);
     world.faults.cut_watches();
     seconds(60).await;
-    // What changes meanwhile is seen afterwards.
+    // Changes during the outage are seen afterwards.
     world.set("b", "2").await;
     world.faults.clear();
     seconds(120).await;

@@ -86,10 +86,10 @@ async fn world<C: FunctionController>() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conditions_of_two_writers_are_merged_by_type_whoever_writes_last() {
+async fn conditions_of_two_writers_merge_by_type() {
     let world = world::<says>().await;
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
-    // What the other one applies, what `maxUnavailable` becomes, and the conditions after both.
+    // Conditions of the other applier, the value of `maxUnavailable`, and the conditions after both writes.
     for (theirs, unavailable, wanted) in [
         (&[("Theirs", true)][..], 1, &["Lets True", "Seen True", "Theirs True"][..]),
         (&[("Theirs", false)], 0, &["Lets False", "Seen True", "Theirs False"]),
@@ -107,7 +107,7 @@ async fn conditions_of_two_writers_are_merged_by_type_whoever_writes_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn condition_that_somebody_else_sets_during_a_reconcile_is_not_lost() {
+async fn condition_set_by_others_during_a_reconcile_survives() {
     let world = world::<takes_long>().await;
     seconds(2).await;
     apply(&world, &[("Theirs", true)]).await;
@@ -115,7 +115,7 @@ async fn condition_that_somebody_else_sets_during_a_reconcile_is_not_lost() {
     assert_eq!(kinds(&world).await, ["Seen True", "Theirs True"]);
 }
 
-/// What is written of each condition: its type, its status, its generation, and the second of its last transition.
+/// Returns each stored condition: type, status, generation, and the second of its last transition.
 async fn written(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String, String, i64, i64)> {
     let budget = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone()).get("a").await.unwrap();
     let conditions = budget.status.unwrap().conditions.unwrap();

@@ -1,4 +1,4 @@
-//! `converged = f`: what is there at the start and needs no reconcile gets none, and whatever changes gets one.
+//! `converged = f`: at the start, objects in the desired state are not reconciled. Each later change is.
 
 use kctl::{
     kube::{
@@ -55,7 +55,7 @@ impl Finalize for Cleaning {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_converged_at_the_start_is_reconciled_once_it_changes() {
+async fn converged_object_is_reconciled_once_it_changes() {
     let (mut world, log) = (World::new(), Log::default());
     for (name, text) in [("a", "done"), ("b", "to do"), ("c", "panics"), ("d", "done")] {
         world.set(name, text).await;

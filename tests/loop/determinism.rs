@@ -49,12 +49,12 @@ async fn trace(seed: u64) -> Vec<String> {
     seconds(60).await;
     let pods = world.pods().list(&ListParams::default()).await.unwrap().items;
     assert_eq!(pods.len(), 2 * N_CONFIGS);
-    // A request for a generated name says not for whom it is; the object does.
+    // A create with a generated name does not contain the name; the object does.
     let objects = pods.iter().map(|pod| kctl::json!(pod).to_string());
     requests(&world).chain(objects).collect()
 }
 
-/// What was asked. The ids of traces are for people who look for them in logs of several runs: they never repeat themselves.
+/// Returns the requests without trace ids, which never repeat, so that people can find one in the logs of several runs.
 fn requests(world: &World) -> impl Iterator<Item = String> {
     let requests = world.server.requests().into_iter();
     requests.map(|request| format!("{:?}", RequestRecord { trace: String::new(), ..request }))
@@ -128,7 +128,7 @@ async fn same_seed_gives_the_same_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_of_one_resource_are_told_in_the_order_in_which_they_began() {
+async fn watches_get_events_in_the_order_of_their_start() {
     let (world, log) = (World::new(), Log::default());
     let mut watches = JoinSet::new();
     for n in 0..4 {

@@ -50,7 +50,7 @@ async fn delete_secret(world: &World, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_watches_the_same_shares_one_list_and_one_watch_whatever_the_type() {
+async fn equal_watches_share_one_list_whatever_their_type() {
     let mut world = World::new();
     world.create_secret("a").await;
     let watches = world.run_with_watches(idle()).await;
@@ -131,7 +131,7 @@ async fn watch_ends_with_its_last_user_and_comes_back_with_fresh_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn user_of_a_watch_that_is_dropped_is_told_nothing_and_others_go_on() {
+async fn dropped_watch_gets_nothing_and_others_go_on() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut stays = watches.watch::<Secret>(secrets()).await.unwrap();
@@ -145,7 +145,7 @@ async fn user_of_a_watch_that_is_dropped_is_told_nothing_and_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_user_of_a_watch_delays_nobody_and_loses_nothing() {
+async fn slow_watcher_delays_no_other_and_loses_nothing() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut slow = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
@@ -185,7 +185,7 @@ async fn streams_of_a_manager_that_ends_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn type_of_another_kind_and_unknown_kinds_are_errors_that_say_what_to_do() {
+async fn wrong_types_and_unknown_kinds_are_errors_with_help() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let error = watches.watch::<Pod>(secrets()).await.err().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What is in no reference: states that are lost between two pages, and objects that leave a selector.
+//! Cases that client-go's tests lack: states lost between two pages of a list, and objects that leave a selector.
 
 use kctl::{
     kube::{
@@ -75,7 +75,7 @@ async fn compaction_between_two_pages_of_the_first_list_starts_it_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_between_two_pages_of_a_later_list_tells_of_what_changed_and_of_nothing_else() {
+async fn relist_across_compaction_reports_changes_only() {
     let mut world = many_configs().await;
     let view = world.run(app().configs(|_, _| async { Ok(Action::await_change()) })).await;
     seconds(5).await;
@@ -121,7 +121,7 @@ fn seen() -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_leaves_the_selector_is_gone_for_its_owner_and_comes_back_with_its_label() {
+async fn object_outside_of_the_selector_counts_as_deleted() {
     let mut world = World::new();
     let deployment = world.create_deployment("web").await;
     let mut pod = pod("web-0");
@@ -144,7 +144,7 @@ async fn object_that_leaves_the_selector_is_gone_for_its_owner_and_comes_back_wi
     world.faults.clear();
     seconds(60).await;
     assert_eq!(seen(), [""]);
-    // What happens outside of it is nobody's business.
+    // Changes outside of the selector are not seen.
     world.pods().delete("web-0", &DeleteParams::default()).await.unwrap();
     seconds(60).await;
     assert_eq!(seen(), [""; 0]);
@@ -162,7 +162,7 @@ async fn astray(_deployment: Arc<Deployment>, cx: Context<astray>) -> Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_write_outside_of_the_selector_leaves_the_cache_when_the_watch_has_passed_it() {
+async fn own_write_outside_of_the_selector_leaves_the_cache() {
     let mut world = World::new();
     world.create_deployment("web").await;
     let view = world.run(app().controller::<astray>()).await;

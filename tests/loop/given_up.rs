@@ -1,4 +1,4 @@
-//! The end of retries: what a failing reconcile wrote itself does not begin them anew; what others change does.
+//! The end of retries: a failing reconcile's own writes do not restart them, and changes by others do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use crate::{
     world::{World, app, pod, seconds},
 };
 
-/// What a run writes before it fails.
+/// The write of a reconcile before it fails.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Writes {
     Nothing,
@@ -99,7 +99,7 @@ async fn n_runs(writes: Writes, fails: Fails) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_writes_each_time_before_it_fails_is_given_up_all_the_same() {
+async fn failing_key_with_own_writes_exhausts_its_retries() {
     for (fails, expected) in [(Fails::Usually, 4), (Fails::Terminally, 1), (Fails::AfterAMinute, 1)] {
         for writes in WRITES {
             assert_eq!(n_runs(writes, fails).await, expected, "{writes:?}, {fails:?}");
@@ -135,7 +135,7 @@ async fn change(world: &World, what: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_change_while_the_last_try_runs_or_after_it_begins_anew() {
+async fn foreign_change_restarts_exhausted_retries() {
     for writes in [Writes::Nothing, Writes::Status, Writes::LabelOfPod] {
         for what in ["the status", "an annotation", "the specification", "the pod"] {
             // The run that is given up goes from 0 to 60 s.

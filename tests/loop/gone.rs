@@ -21,7 +21,7 @@ async fn keeper(_config: Arc<ConfigMap>, cx: Context<keeper>) -> Result<Action> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_that_says_that_the_primary_is_gone_ends_its_reconciles_although_the_watch_is_behind() {
+async fn not_found_response_ends_reconciles_before_the_watch_event() {
     let mut world = World::new();
     world.run_cluster();
     world.set("a", "1").await;
@@ -36,7 +36,7 @@ async fn answer_that_says_that_the_primary_is_gone_ends_its_reconciles_although_
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_does_not_know_the_kind_yet_has_not_said_that_an_object_is_gone() {
+async fn missing_kind_does_not_count_as_deleted_object() {
     let (mut world, log) = (World::new(), Log::default());
     world.set("a", "1").await;
     let app = app().configs({

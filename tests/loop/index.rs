@@ -51,7 +51,7 @@ async fn replace(shared: &SharedStore, objects: Vec<Arc<Stored>>, version: &str)
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_is_found_under_each_value_of_its_index_and_no_longer_under_those_it_lost() {
+async fn index_follows_the_values_of_an_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
     replace(&shared, vec![colored("x", "a", 1, "red-blue"), colored("x", "b", 2, "blue")], "2").await;
@@ -65,7 +65,7 @@ async fn object_is_found_under_each_value_of_its_index_and_no_longer_under_those
 }
 
 #[tokio::test(start_paused = true)]
-async fn index_that_comes_later_has_all_objects_and_one_that_comes_again_changes_nothing() {
+async fn late_index_has_all_objects_and_repeated_one_is_ignored() {
     let (shared, pods, _writer) = pods();
     replace(&shared, vec![colored("x", "a", 1, "red")], "2").await;
     for _ in 0..2 {
@@ -76,7 +76,7 @@ async fn index_that_comes_later_has_all_objects_and_one_that_comes_again_changes
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "no index `loop::index::by_color` on Pod: declare it with `index = …`")]
-async fn index_that_nobody_declared_is_named() {
+async fn undeclared_index_is_named() {
     let (_shared, pods, _writer) = pods();
     assert_eq!(pods.by(by_color, "red").count(), 0);
 }
@@ -112,7 +112,7 @@ async fn namespace_gives_its_objects_only_and_an_index_those_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_share_one_object_that_nobody_can_change() {
+async fn readers_share_one_immutable_object() {
     let (shared, pods, _writer) = pods();
     replace(&shared, vec![colored("x", "a", 1, "red")], "1").await;
     let key = Key::namespaced("x", "a");

@@ -1,4 +1,4 @@
-//! What handlers are told of a store's changes: all of them, each once, in order, and by whom they are kept from it.
+//! Handlers receive each change of a store once and in order, until they are dropped.
 
 use std::{
     collections::BTreeMap,
@@ -136,7 +136,7 @@ async fn only_the_first_list_is_initial() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_change_is_told_one_by_one_and_in_order_although_nobody_took_the_one_before() {
+async fn changes_are_delivered_one_by_one_in_order() {
     let (store, _writer) = store();
     let log = Log::default();
     let _delivered = store.subscribe(noting(&log)).await;
@@ -149,7 +149,7 @@ async fn every_change_is_told_one_by_one_and_in_order_although_nobody_took_the_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_of_an_object_that_nobody_knows_tells_nothing() {
+async fn delete_of_unknown_object_is_not_reported() {
     let (store, _writer) = store();
     let log = Log::default();
     let _delivered = store.subscribe(noting(&log)).await;
@@ -181,7 +181,7 @@ fn is_in(store: &SharedStore, name: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_that_panics_misses_one_change_and_nobody_else_does() {
+async fn panicking_handler_alone_misses_one_change() {
     let (store, _writer) = store();
     let (bad, good) = (Log::default(), Log::default());
     let note = noting(&bad);
@@ -199,7 +199,7 @@ async fn handler_that_panics_misses_one_change_and_nobody_else_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_that_has_stopped_tells_nothing_and_keeps_nobody_waiting() {
+async fn stopped_store_reports_nothing_and_blocks_no_caller() {
     let (store, writer) = store();
     store.acknowledged(replace(&[("a", 1)], "1")).await;
     writer.abort();
@@ -220,7 +220,7 @@ async fn version_of_a_store_is_that_of_what_it_has_applied() {
         (Delta::Apply(stored("a", 7)), 7),
         (Delta::Bookmark(None, "9".into()), 9),
         (Delta::Delete(stored("a", 11)), 11),
-        // What this process wrote says nothing about what others did before.
+        // An own write does not prove that earlier changes of others were seen.
         (Delta::Written(stored("b", 13)), 11),
     ] {
         store.acknowledged(delta).await;
@@ -233,7 +233,7 @@ async fn version_of_a_store_is_that_of_what_it_has_applied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_watch_missed_is_told_and_what_did_not_change_is_not() {
+async fn missed_changes_are_reported_and_unchanged_objects_not() {
     let answers = vec![
         list("7", &[&object("a", "1"), &object("b", "2"), &object("c", "3")], ""),
         watch(&[event("ERROR", r#"{"kind":"Status","code":410}"#)], 0),
@@ -308,10 +308,10 @@ async fn controller_that_hangs_does_not_delay_another_one_of_the_same_kind() {
     assert_eq!(PROMPT.load(Ordering::Relaxed), 20);
 }
 
-/// A manager that is stopped stops at once; afterwards nobody is left, and nothing is asked any more.
+/// Checks that a stopped manager ends at once, leaves no task, and sends no further request.
 async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let world = World::new();
-    // What is left of the run before ends.
+    // Remaining tasks of the run before end.
     seconds(1).await;
     let n_tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let n_before = n_tasks();
@@ -343,7 +343,7 @@ async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn manager_that_stops_in_a_watch_a_list_or_a_wait_stops_at_once_and_leaves_no_task() {
+async fn manager_stops_at_once_and_leaves_no_task() {
     let slow = Fault::Delay(Duration::from_secs(1000));
     for fault in [None, Some(slow), Some(Fault::Break), Some(Fault::Refuse(500))] {
         check_stop(fault, false).await;

@@ -31,7 +31,7 @@ fn slow(log: &Log) -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_is_in_at_most_one_worker_and_runs_once_more_for_all_changes_meanwhile() {
+async fn key_has_one_worker_and_reruns_once_for_changes() {
     let (mut world, log) = (World::new(), Log::default());
     world.set("a", "1").await;
     world.run(slow(&log)).await;

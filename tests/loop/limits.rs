@@ -103,7 +103,7 @@ async fn failing_key_that_writes_its_status_each_time_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_that_did_not_shorten_the_wait_is_still_a_reason_of_the_next_run() {
+async fn event_during_a_wait_is_a_reason_of_the_next_run() {
     let (mut world, log) = (World::new(), Log::default());
     let deployment = world.create_deployment("web").await;
     let app = deployments(app(), {
@@ -143,7 +143,7 @@ async fn resync_does_not_shorten_the_wait_of_a_failing_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_waits_as_long_as_the_api_server_asks_and_its_worker_does_not() {
+async fn retry_after_delays_the_key_and_frees_its_worker() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;
     let app = deployments(app(), {

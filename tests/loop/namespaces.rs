@@ -61,7 +61,7 @@ impl Limits {
         Self { world, log, hold, watches }
     }
 
-    /// What was seen since the last call, each line once.
+    /// Returns the log since the last call, each line once.
     async fn seen(&self) -> Vec<String> {
         seconds(2).await;
         let mut seen = self.log.take();
@@ -80,7 +80,7 @@ async fn create(world: &World, namespace: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_that_is_added_is_worked_in_and_one_that_is_removed_is_left_alone() {
+async fn added_namespace_is_reconciled_and_removed_one_is_not() {
     let limits = Limits::new().await;
     assert_eq!(limits.seen().await, ["a/web has 0", "a/web has 1", "made web"]);
     limits.watches.add_namespace("b").await.unwrap();
@@ -173,7 +173,7 @@ async fn namespaces_of_controllers_without_a_limit_cannot_be_changed() {
     assert!(watches.namespaces().is_empty());
 }
 
-/// Copies its text to a secret in another namespace, and says what it knows of it.
+/// Copies its data to a Secret in another namespace, and logs if the cache has that Secret.
 #[controller(of = ConfigMap, name = "outward", reads = Secret(create), namespaces = ["a"])]
 struct Outward {
     log: Log,

@@ -19,7 +19,7 @@ fn opaque(bytes: &Bytes) -> Bytes {
     text.replace(r#""resourceVersion":"v""#, r#""resourceVersion":"""#).into()
 }
 
-/// A client to whom no version is a number, and whose watches are late.
+/// Returns a client that sees opaque versions instead of numbers, and whose watches are late.
 fn client(world: &World, late: Duration) -> Client {
     let inner = world.faults.client(&world.server);
     let service = service_fn(move |request: Request<Body>| {
@@ -46,7 +46,7 @@ fn client(world: &World, late: Duration) -> Client {
     Client::new(service, "default")
 }
 
-/// Brings the pods to the number in the text of each config map, and says how many there are before and after that.
+/// Keeps as many pods as each `ConfigMap` says, and logs their number before and after.
 fn counting(log: &Log) -> App {
     let log = log.clone();
     app().configs(move |config, cx| {
@@ -98,9 +98,9 @@ async fn wait_for_a_deaf_watch_is_bounded_and_the_next_reconcile_lists() {
     assert_eq!(world.n_requests("create", "pods"), 1);
 }
 
-/// As `run --dry-run` does it: what the server answers to a create that it did not store has no version at all.
+/// As with `run --dry-run`: the response to a create that was not stored has no version.
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_the_watch_to_bring_what_was_only_tried() {
+async fn dry_run_creates_are_not_awaited_from_the_watch() {
     let (mut world, log) = (World::new(), Log::default());
     let inner = world.faults.client(&world.server);
     let tried = service_fn(move |mut request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! What becomes of a key after its reconcile: waits that grow, ends of retries, and times that no clock has.
+//! The fate of a key after its reconcile: growing waits, the end of retries, and durations beyond the clock's range.
 
 use kctl::prelude::*;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ async fn terminal_error_is_not_tried_again_until_something_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_that_an_error_asks_for_takes_the_place_of_the_one_it_has_earned() {
+async fn requested_wait_of_an_error_replaces_its_backoff() {
     let (_world, log) = run(|_, attempt| match attempt {
         0 => Err::<Action, _>("no").retry_after(Duration::from_secs(7)),
         1 => Err("no".into()),
@@ -74,7 +74,7 @@ async fn requeue_forgets_failures_comes_once_and_gives_way_to_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requeue_in_ten_years_or_never_does_not_panic_and_a_change_still_counts() {
+async fn extreme_requeue_does_not_panic_and_changes_still_count() {
     for wait in [Duration::from_secs(10 * 365 * 86_400), Duration::MAX] {
         let (world, log) = run(move |_, _| Ok(Action::requeue(wait))).await;
         seconds(86_400).await;

@@ -1,4 +1,4 @@
-//! Whom a change concerns: the controller of an object, before and after, and what a mapper says of both.
+//! The keys that a change queues: the owner before and after it, and the mapper's keys for both states.
 
 use std::slice::from_ref;
 
@@ -175,7 +175,7 @@ fn by_labels(pod: &Pod, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {
 }
 
 #[test]
-fn mapper_is_asked_for_the_state_before_and_after_and_each_key_is_queued_once() {
+fn mapper_gets_both_states_and_each_key_queues_once() {
     let labelled = |names: &[&str]| {
         let labels: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, "")).collect();
         let json = kctl::json!({ "metadata": { "namespace": "default", "name": "pod", "labels": labels } });
@@ -187,7 +187,7 @@ fn mapper_is_asked_for_the_state_before_and_after_and_each_key_is_queued_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_the_first_list_wait_behind_what_comes_later_and_what_did_not_change_waits_not_at_all() {
+async fn initial_list_is_queued_behind_live_changes() {
     let store = Arc::new(SharedStore::default());
     tokio::spawn(store.clone().write());
     let queue = WorkQueue::new(QueueConfig::default());
@@ -209,7 +209,7 @@ async fn objects_of_the_first_list_wait_behind_what_comes_later_and_what_did_not
         .acknowledged(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2"), stored("c", "3")], "9".into()))
         .await;
     assert_eq!(queue.stats().keys, 0);
-    // What is gone is queued with its key.
+    // A deleted object is queued by its key.
     store.acknowledged(Delta::Replace(None, vec![], "10".into())).await;
     let keys = [take().await.0, take().await.0, take().await.0];
     assert_eq!(keys, ["a", "b", "c"]);

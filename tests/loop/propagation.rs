@@ -14,7 +14,7 @@ use crate::{
     world::{World, app, pod, seconds, text},
 };
 
-/// Owns Jobs, and does with them what the text of its object says.
+/// Owns Jobs, and performs the action that its object names.
 #[controller(owns = Job)]
 async fn owner(config: Arc<ConfigMap>, cx: Context<owner>) -> Result<Action> {
     let jobs = cx.owned::<Job>();
@@ -116,7 +116,7 @@ const FOREGROUND: &str = "job waits, pod deleted";
 const ORPHAN: &str = "job gone, pod orphaned";
 
 #[tokio::test(start_paused = true)]
-async fn owned_job_is_deleted_with_its_pods_unless_told_otherwise() {
+async fn owned_job_is_deleted_with_pods_by_default() {
     let ways = [("delete", BACKGROUND), ("converge", BACKGROUND), ("background", BACKGROUND)];
     for (way, expected) in ways.into_iter().chain([("foreground", FOREGROUND), ("orphan", ORPHAN)]) {
         let mut world = World::new();
@@ -131,7 +131,7 @@ async fn owned_job_is_deleted_with_its_pods_unless_told_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_of_another_owner_is_deleted_with_its_pods_unless_told_otherwise() {
+async fn foreign_job_is_deleted_with_pods_by_default() {
     let one = [("delete", BACKGROUND), ("foreground", FOREGROUND), ("orphan", ORPHAN)];
     let all = [("collection", BACKGROUND), ("collection-foreground", FOREGROUND), ("collection-orphan", ORPHAN)];
     for (way, expected) in one.into_iter().chain(all) {
@@ -146,7 +146,7 @@ async fn job_of_another_owner_is_deleted_with_its_pods_unless_told_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn primary_job_is_deleted_with_its_pods_unless_told_otherwise() {
+async fn primary_job_is_deleted_with_pods_by_default() {
     for (way, expected) in [("delete", BACKGROUND), ("foreground", FOREGROUND), ("orphan", ORPHAN)] {
         let mut world = World::new();
         world.run_cluster();
@@ -169,7 +169,7 @@ async fn foreground_deletion_that_has_begun_is_not_made_one_in_the_background() 
         world.run(app().controller::<owner>()).await;
         seconds(5).await;
         add_pod(&world).await;
-        // What `kubectl delete --cascade=foreground` leaves of a Job whose deletion has not been seen yet.
+        // The state after `kubectl delete --cascade=foreground` whose deletion the cache has not seen yet.
         let held = Patch::Merge(kctl::json!({ "metadata": { "finalizers": ["foregroundDeletion"] } }));
         jobs(&world).patch("work", &PatchParams::default(), &held).await.unwrap();
         world.set("a", way).await;

@@ -51,7 +51,7 @@ async fn check_listed(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&s
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_list_is_of_the_newest_state_and_later_ones_at_least_as_new_as_the_last_version() {
+async fn first_list_is_newest_and_later_ones_never_older() {
     check_listed(
         vec![watch(&[event("MODIFIED", &a("8")), error(410)], 0), list("9", &[&a("8")], "")],
         &[(0, "list from 8"), (0, "watch from 9")],
@@ -61,7 +61,7 @@ async fn first_list_is_of_the_newest_state_and_later_ones_at_least_as_new_as_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_has_expired_or_is_ahead_of_the_server_asks_for_the_newest_state_at_once() {
+async fn expired_list_is_repeated_for_the_newest_state() {
     let ahead = || Answer::Whole(504, status(504, "Too large resource version: 7, current: 3"));
     for refusal in [refuse(410), ahead()] {
         check_listed(
@@ -91,9 +91,9 @@ async fn ended_watch_goes_on_from_its_last_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_cannot_be_opened_is_tried_again_up_to_every_half_minute_without_a_list() {
+async fn failed_watch_is_retried_without_a_list() {
     let broken = (0..7).map(|_| Answer::Break).chain([list("7", &[&a("5")], "")]).collect();
-    // What the server says first is where it is.
+    // The first version that the server sends is where the watch starts.
     let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000].map(|wait| (wait, "probe"));
     check_listed(broken, &[&waits[..], &[(0, "watch from 7")]].concat(), &[]).await;
 }
@@ -112,7 +112,7 @@ async fn state_of_a_server_that_was_restored_from_a_backup_is_taken_in() {
     let now = || list("22", &[&a("22"), &object("c", "21")], "");
     let asked = [(0, "list"), (800, "list"), (0, "watch from 22")];
     check_restored(vec![now(), now(), now()], &asked, &["-b@60", "~a@22", "+c@21"]).await;
-    // What comes after it counts, although its version is one that was seen before.
+    // Later events count, although their versions were seen before.
     let later = watch(&[event("MODIFIED", &a("23")), event("ADDED", &object("b", "24"))], 200);
     check_restored(
         vec![now(), now(), now(), later],
@@ -123,7 +123,7 @@ async fn state_of_a_server_that_was_restored_from_a_backup_is_taken_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_list_that_is_older_than_what_was_seen_is_from_a_server_that_is_late() {
+async fn older_list_comes_from_a_server_that_is_behind() {
     let old = || list("22", &[&a("5")], "");
     let new = list("71", &[&a("71"), &object("b", "60")], "");
     let asked = [(0, "list"), (800, "list"), (0, "watch from 71")];
@@ -168,7 +168,7 @@ async fn watch_that_ends_at_once_and_brings_nothing_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_watch_should_not_bring_is_left_out_and_what_follows_is_taken() {
+async fn invalid_watch_events_are_skipped() {
     let odd = [
         event("NEWS", &a("6")),
         event("ADDED", r#"{"metadata":{"name":3}}"#),
@@ -183,7 +183,7 @@ async fn what_a_watch_should_not_bring_is_left_out_and_what_follows_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_event_at_all_ends_the_watch() {
+async fn malformed_event_ends_the_watch() {
     check_listed(vec![watch(&["<html>".into()], 10)], &[(800, "watch from 7")], &[]).await;
 }
 
@@ -288,7 +288,7 @@ async fn check_half_a_stream(lines: &[String], wait: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_stream_leaves_nothing_behind_and_its_versions_are_not_gone_on_from() {
+async fn truncated_stream_leaves_no_state_behind() {
     check_half_a_stream(&[event("ADDED", &a("9")), event("ADDED", &object("c", "4"))], 1_800).await;
 }
 

@@ -113,7 +113,7 @@ async fn keys_of_a_stream_are_reconciled_as_they_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn triggers_of_a_key_that_is_busy_are_one_more_run_and_those_without_an_object_take_no_place() {
+async fn triggers_of_a_busy_key_collapse_into_one_run() {
     let mut world = World::new();
     world.set("a", "1").await;
     let log = Log::default();
@@ -138,7 +138,7 @@ async fn triggers_of_a_key_that_is_busy_are_one_more_run_and_those_without_an_ob
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_beyond_the_bound_are_refused_until_the_first_list_tells_which_of_them_are_there() {
+async fn excess_triggers_are_rejected_until_the_first_list() {
     let mut world = World::new();
     world.set("last", "1").await;
     world.deafen("configmaps");

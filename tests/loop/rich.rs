@@ -63,7 +63,7 @@ impl World {
         self.deployments().create(&PostParams::default(), &deployment.unwrap()).await.unwrap()
     }
 
-    /// Changes a deployment as somebody else would.
+    /// Changes a Deployment as another client would.
     pub(crate) async fn patch_deployment(&self, name: &str, patch: serde_json::Value) {
         self.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }

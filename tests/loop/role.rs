@@ -85,7 +85,7 @@ async fn generated_role_allows_all_that_is_declared_and_nothing_that_is_not_need
     let rules = role.rules.clone().unwrap_or_default();
     let mut n_parts = 0;
     for (index, rule) in rules.iter().enumerate() {
-        // An event is told once: it never fails a reconcile.
+        // Events are sent once and never fail a reconcile, so a missing permission goes unnoticed.
         let resources = rule.resources.clone().unwrap_or_default();
         for resource in resources.iter().filter(|resource| *resource != "events") {
             // Reading is one permission: a cache needs `list` and `watch`, and a write in doubt `get`.

@@ -29,7 +29,7 @@ use crate::world::Log;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What the server says to one request.
+/// The response to one request.
 pub(crate) enum Answer {
     /// This body, with this HTTP status.
     Whole(u16, String),
@@ -152,7 +152,7 @@ impl Scripted {
         Self { source, asked, lives, changes, _tasks: tasks }
     }
 
-    /// What was asked since the last call: milliseconds and request.
+    /// Returns the requests since the last call, with their time in milliseconds.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.take()
     }
@@ -162,7 +162,7 @@ impl Scripted {
         self.lives.take().iter().map(|seconds| seconds.parse().unwrap()).collect()
     }
 
-    /// What handlers were told since the last call.
+    /// Returns the changes that handlers received since the last call.
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.take()
     }

@@ -1,4 +1,4 @@
-//! Relations that read a part of their kind: what is asked for, what is cached, who is woken, and what is shared.
+//! Relations that read a part of their kind: requests, cache contents, queued keys, and shared informers.
 
 use kctl::{
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -89,7 +89,7 @@ fn note_forms(world: &World) -> Log {
     log
 }
 
-/// What the cache of pods holds, as JSON.
+/// Returns the contents of the cache of Pods, as JSON.
 fn cached(view: &kctl::manager::View) -> Vec<String> {
     let mut objects: Vec<Arc<Stored>> = source_of(view, "pods").store().all();
     objects.sort_by(|a, b| a.key().cmp(b.key()));
@@ -119,7 +119,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     assert_eq!(cached_now.len(), 2);
     for json in &cached_now {
         assert!(json.contains("\"metadata\"") && !json.contains("spec") && !json.contains("managedFields"), "{json}");
-        // The first one came in a list, the second one in an event; the server says of both that they are metadata.
+        // The first one came in a list, the second one in an event; the server sends both as `PartialObjectMetadata`.
         assert!(!json.contains("\"kind\"") && !json.contains("PartialObjectMetadata"), "{json}");
     }
     world.set("config", "2").await;
@@ -130,7 +130,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_outside_of_the_metadata_wakes_nobody() {
+async fn change_outside_of_metadata_queues_no_key() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_secret("a").await;
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
@@ -154,7 +154,7 @@ async fn change_outside_of_the_metadata_wakes_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_by_its_metadata_is_applied_counted_and_deleted() {
+async fn objects_owned_by_metadata_are_applied_counted_and_deleted() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_service("web").await;
     let keeper = log.clone();
@@ -202,7 +202,7 @@ async fn reader_of_metadata_and_reader_of_the_whole_share_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whole_objects_that_are_wanted_at_run_time_are_not_taken_from_a_cache_of_metadata() {
+async fn run_time_watch_of_whole_objects_ignores_metadata_caches() {
     let mut world = World::new();
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
     let log = Log::default();
@@ -320,7 +320,7 @@ async fn create_placed(world: &World, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn view_has_its_fields_in_mappers_predicates_indexes_and_stores_and_nothing_else_is_kept() {
+async fn view_keeps_its_fields_everywhere_and_nothing_else() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_secret("a").await;
     create_placed(&world, "x").await;
@@ -339,7 +339,7 @@ async fn view_has_its_fields_in_mappers_predicates_indexes_and_stores_and_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn heartbeat_outside_of_a_view_wakes_nobody() {
+async fn heartbeat_outside_of_a_view_queues_no_key() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_secret("a").await;
     create_placed(&world, "x").await;
@@ -359,7 +359,7 @@ async fn heartbeat_outside_of_a_view_wakes_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_views_of_a_kind_share_one_watch_that_keeps_the_fields_of_both() {
+async fn two_views_of_a_kind_share_one_watch() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_service("timer").await;
     world.create_secret("a").await;
@@ -414,7 +414,7 @@ async fn sizes(_config: Arc<ConfigMap>, cx: Context<sizes>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_without_a_field_that_has_to_be_there_is_left_out_and_counted() {
+async fn object_without_a_required_field_is_skipped_and_counted() {
     let mut world = World::new();
     let mut definition = kctl::json!(Widget::crd());
     let schema = kctl::json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });

@@ -13,7 +13,7 @@ use tokio::{runtime, time::timeout};
 
 use crate::world::{Log, With, World, app, seconds};
 
-/// Blocks whoever passes while it is shut, as a mapper does that asks a database.
+/// Blocks its callers while it is shut, like a mapper that queries a database.
 struct Gate {
     shut: Mutex<bool>,
     moved: Condvar,

@@ -49,7 +49,7 @@ async fn handlers_have_seen_all_initial_objects_when_the_first_worker_starts() {
     assert_eq!(log.take(), ["4 wait", "3 wait", "2 wait", "1 wait", "0 wait"]);
 }
 
-/// What the manager says and does when lists and watches of pods are refused, and when they are allowed again.
+/// Checks log and behaviour of the manager while lists and watches of Pods are rejected, and after they are allowed again.
 async fn check_refused_pods(code: u16) {
     let mut world = World::new();
     world.set("a", "1").await;

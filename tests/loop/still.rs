@@ -1,5 +1,5 @@
-//! When nothing happens, nothing runs: a program that has done its work costs no CPU. What is counted is how often the runtime is
-//! woken, in time that nobody waits for: no clock of a busy machine is in it.
+//! An idle program costs no CPU. The tests count wake-ups of the runtime under simulated time, so that the load of the machine does
+//! not matter.
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -17,7 +17,7 @@ const N_WATCHES_MAX: u64 = N_WATCHES * 12;
 /// A bookmark a minute and watch, which goes through the connection, the source and the store; and each new watch likewise.
 const N_WAKES_MAX: u64 = (N_WATCHES * 60 + N_WATCHES_MAX) * 6;
 
-/// What a test sees of a runtime in which time passes by itself.
+/// Runs a test in a runtime with simulated time, and passes the runtime's handle.
 fn in_runtime<Fut: Future<Output = ()>>(test: impl FnOnce(runtime::Handle) -> Fut) {
     let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(test(runtime.handle().clone()));
@@ -30,7 +30,7 @@ async fn woken(handle: &runtime::Handle) -> u64 {
     handle.metrics().worker_park_count(0) - before
 }
 
-/// What an app with so many primaries costs in a quiet hour: how often it is woken, and what it asks for.
+/// Returns the wake-ups and the requests of an idle app with `n_objects` primaries, in one hour.
 async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<&'static str, u64>) {
     let (mut world, log) = (World::new(), Log::default());
     let heard = log.clone();

@@ -1,4 +1,4 @@
-//! Subresources of what is owned: each with its verb, and never of what is somebody else's.
+//! Subresources of owned objects: each with its verb, and never of objects with another owner.
 
 use kctl::{
     kube::{Api, api::PostParams},
@@ -65,7 +65,7 @@ async fn subresources_of_what_is_owned_are_written_and_no_others() {
     }
 }
 
-/// Gives a pod a status, then what is none, and a text for a patch.
+/// Writes a status to a Pod, then an invalid one, and a patch that is a string.
 #[controller(of = ConfigMap, owns = Pod(create, patch, status))]
 struct Wrong {
     log: Log,
@@ -86,7 +86,7 @@ impl Reconcile for Wrong {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_no_json_is_not_sent_and_takes_nothing_away() {
+async fn unserializable_value_is_not_sent() {
     let (mut world, log) = (World::new(), Log::default());
     let web = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } })).unwrap();
     Api::<ConfigMap>::default_namespaced(world.client.clone()).create(&PostParams::default(), &web).await.unwrap();

@@ -65,7 +65,7 @@ async fn write(what: &str, makes_anew: bool) -> (World, Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_for_an_object_that_was_made_anew_is_refused_and_tried_again_with_the_new_state() {
+async fn write_for_a_recreated_object_is_retried_with_its_state() {
     for what in ["apply", "converge", "scale", "patch"] {
         let (world, log) = write(what, true).await;
         assert_eq!(log.take(), ["conflict"], "{what}");
@@ -80,7 +80,7 @@ async fn write_for_an_object_that_was_made_anew_is_refused_and_tried_again_with_
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_for_an_object_that_is_gone_waits_until_the_cache_knows_and_makes_it() {
+async fn apply_for_a_deleted_object_waits_for_the_cache() {
     for what in ["apply", "converge"] {
         let (world, log) = write(what, false).await;
         assert_eq!(log.take(), ["conflict"], "{what}");

@@ -1,4 +1,4 @@
-//! A write that is refused for ever: somebody else has the name, or the state of a child is never the one that is expected.
+//! Writes that are rejected for ever: another owner has the name, or a child is never in the expected state.
 
 use kctl::{
     kube::{Api, api::PostParams},
@@ -43,7 +43,7 @@ async fn child_that_is_refused_for_ever_is_asked_for_with_growing_waits() {
         seconds(HOUR).await;
         let n_asked = *asked.lock();
         assert_eq!(n_asked, most, "conflict: {refused_as_conflict}");
-        // What it waits for may have come: it is not kept waiting then.
+        // A change may remove the obstacle, so it ends the wait.
         world.set("a", "2").await;
         seconds(1).await;
         assert!(*asked.lock() > n_asked, "a change of the object is tried at once");

@@ -1,4 +1,4 @@
-//! What no lint can keep: who may list, watch and write, how files begin, and that README names the examples.
+//! Rules that no lint checks: modules that may list, watch and write, the first line of files, and the examples in README.
 
 use std::{
     fs,
@@ -114,7 +114,7 @@ fn flags(text: &str) -> Vec<&str> {
     found
 }
 
-/// Splits the text in brackets, with which `text` begins, at its commas. Returns the pieces, and the text after the brackets.
+/// Splits the brackets at the start of a string at their commas. Returns the pieces, and the string after the brackets.
 fn pieces(text: &str, end: char) -> (Vec<&str>, &str) {
     let (mut depth, mut start, mut before, mut pieces) = (0, 1, ' ', Vec::new());
     for (at, c) in text.char_indices() {

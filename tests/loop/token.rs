@@ -34,7 +34,7 @@ async fn a_token_is_asked_for(trial: &Trial) -> Result<()> {
     let accounts = Api::<ServiceAccount>::default_namespaced(trial.client());
     let meta = || ObjectMeta { name: Some("robot".into()), ..ObjectMeta::default() };
     accounts.create(&PostParams::default(), &ServiceAccount { metadata: meta(), ..ServiceAccount::default() }).await?;
-    // What is only read wakes nobody: it has to be in the cache before the object that needs it.
+    // A kind that is only read queues no keys, so it has to be in the cache before the object that needs it.
     trial.idle().await?;
     configs.create(&PostParams::default(), &ConfigMap { metadata: meta(), ..ConfigMap::default() }).await?;
     trial.idle().await?;

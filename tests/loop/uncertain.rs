@@ -168,7 +168,7 @@ fn n_writes(world: &World) -> usize {
     requests.iter().filter(|asked| is_write(asked.verb) && of_controller(&asked.resource)).count()
 }
 
-/// What the controller writes.
+/// Resources that the controller writes.
 const CACHED: [&str; 4] = ["secrets", "pods", "statefulsets", "deployments"];
 
 /// Nothing is heard of what is written, until the faults are cleared and for a while after that.
@@ -207,7 +207,7 @@ async fn write_whose_answer_is_lost_is_made_once_although_the_watches_are_deaf()
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_that_is_cut_by_the_timeout_is_made_once_although_the_watches_are_deaf() {
+async fn write_cut_by_a_timeout_happens_once_without_watches() {
     // At the end the watches have been tried again just now, in vain.
     each_is_made_once(Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(999)).await;
 }
@@ -279,7 +279,7 @@ async fn patches_under(world: &World, fault: Fault, lasts: Duration, cause: impl
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizer_whose_answer_is_lost_or_late_is_set_once_and_its_work_done_once() {
+async fn finalizer_with_lost_response_runs_once() {
     let lost = (Fault::LoseAnswer, Duration::from_millis(1));
     let late = (Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(1_100));
     for (fault, lasts) in [lost, late] {

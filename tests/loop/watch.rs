@@ -1,4 +1,4 @@
-//! Invariant 8 and informer identity: what a watch missed is made up for, and nobody lists twice.
+//! Invariant 8 and informer identity: missed events are made up for by a list, and one informer lists once.
 
 use kctl::{
     key::ObjectKey,
@@ -62,7 +62,7 @@ async fn ended_watch_goes_on_without_a_list() {
     assert_eq!((world.n_requests("list", "pods"), world.n_requests("watch", "pods")), (1, 2));
 }
 
-/// Writes down what a subscriber of the pods' store is told.
+/// Logs the changes that a subscriber of the Pods' store receives.
 async fn listen(view: &View, log: &Log) {
     let log = log.clone();
     let handler = move |change: &Change<kctl::object::Stored>, _initial| {
@@ -78,7 +78,7 @@ async fn listen(view: &View, log: &Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_vanish_while_the_watch_is_down_are_deletes_with_their_last_known_state() {
+async fn objects_missing_after_a_relist_are_deletes_with_state() {
     let (mut world, log) = (World::new(), Log::default());
     for name in ["a", "b", "c"] {
         world.pods().create(&PostParams::default(), &pod(name)).await.unwrap();

@@ -187,7 +187,7 @@ impl World {
         watches
     }
 
-    /// What runs since [`World::run_with_watches`].
+    /// Returns the manager that [`World::run_with_watches`] started.
     pub(crate) fn view(&self) -> &View {
         self.view.as_ref().unwrap()
     }
@@ -197,7 +197,7 @@ impl World {
         self.tasks.shutdown().await;
     }
 
-    /// Starts the garbage collector and a kubelet. Namespaces get no `ConfigMap`s of their own, which tests would count with theirs.
+    /// Starts the garbage collector and a kubelet. Namespaces get no root certificates, whose `ConfigMap`s tests would count.
     pub(crate) fn run_cluster(&mut self) {
         let controllers = ControllerOptions::default().without_service_accounts();
         self.tasks.spawn(self.server.controllers_with(&controllers));

@@ -1,4 +1,4 @@
-//! Writes through the context: each is sent when it changes something, and only then, and never on what is somebody else's.
+//! Writes through the context: sent only if they change something, and never to objects with another owner.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -144,7 +144,7 @@ async fn object_of_another_controller_is_neither_made_nor_adopted_nor_changed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_as_desired_is_not_written_again() {
+async fn object_in_desired_state_is_not_written_again() {
     let mut world = World::new();
     world.create_deployment("web").await;
     let app = deployments(app(), |deployment, cx| async move {
@@ -283,7 +283,7 @@ impl Finalize for Cleaning {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizer_is_there_before_the_first_reconcile_and_goes_when_the_clean_up_succeeds() {
+async fn finalizer_precedes_the_first_reconcile_and_follows_clean_up() {
     let (mut world, log) = (World::new(), Log::default());
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     let config = kctl::json!({ "metadata": { "name": "a", "finalizers": ["example.com/other"] } });

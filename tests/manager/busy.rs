@@ -15,7 +15,7 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// What is logged of watches when the first so many are refused, for a second each.
+/// Returns the log lines about watches when the server rejects the first `n_refused`, each after a second.
 async fn complaints(n_refused: usize) -> Vec<String> {
     let (lines, _logged) = logged();
     let (contest, faults) = (Contest::new(), Faults::default());
@@ -34,7 +34,7 @@ async fn complaints(n_refused: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_refused_for_a_moment_is_complained_of_when_it_is_refused_again() {
+async fn watch_rejection_is_logged_when_it_repeats() {
     assert_eq!(complaints(1).await, [""; 0]);
     let (warned, works) = ("; the cache is not updated until this works again", "watch configmaps: works again");
     for n_refused in [2, 3] {

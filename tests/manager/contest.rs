@@ -1,4 +1,4 @@
-//! A server with candidates for one lease, each with a connection of its own.
+//! A server with candidates for one Lease, each with a separate connection.
 
 use kctl::{
     Json,
@@ -61,14 +61,14 @@ impl Contest {
         (holder, spec.lease_duration_seconds.unwrap_or(0), spec.lease_transitions.unwrap_or(0))
     }
 
-    /// A lease that somebody else has made.
+    /// Creates the Lease as another client would.
     pub(crate) async fn create(&self, spec: Json) {
         let lease = kctl::json!({ "metadata": { "name": "podset" }, "spec": spec });
         let lease = kctl::from_json(lease).unwrap();
         self.leases().create(&PostParams::default(), &lease).await.unwrap();
     }
 
-    /// Changes the lease in somebody else's name.
+    /// Changes the Lease as another client would.
     pub(crate) async fn change(&self, change: Json) {
         self.leases().patch("podset", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
     }
@@ -107,7 +107,7 @@ pub(crate) async fn seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
 }
 
-/// What a reconcile returns whose write met a newer state.
+/// Returns the error of a write that is based on an outdated `resourceVersion`.
 pub(crate) fn conflict() -> kctl::Error {
     let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
     ApiError::refused("update ConfigMap default/conflicts", 409, None, status).into()

@@ -1,4 +1,4 @@
-//! The page for people, asked over real connections: what it says, to whom, and what it never says.
+//! The debug page over real connections: its content, its access control, and secrets that it never shows.
 
 use std::time::Duration;
 
@@ -201,7 +201,7 @@ async fn the_state_names_keys_that_fail_were_given_up_and_run() {
 }
 
 #[tokio::test]
-async fn the_state_shows_caches_as_long_as_somebody_watches_at_run_time() {
+async fn state_shows_run_time_caches_while_watched() {
     let (manager, contest) = manager(None).await;
     let watches = manager.watches();
     let site = serve(manager, contest, &[]).await;
@@ -218,7 +218,7 @@ async fn the_state_shows_caches_as_long_as_somebody_watches_at_run_time() {
 }
 
 #[tokio::test]
-async fn the_state_says_why_conflicts_come_in_a_row_when_there_are_more_than_is_usual() {
+async fn state_explains_unusually_many_conflicts() {
     let site = site(&[], None).await;
     site.create("conflicts").await;
     let state = site.state_when(|state| reconciles(state).len() > CONFLICTS_USUAL as usize).await;
@@ -278,7 +278,7 @@ async fn reconciles_after_a_number_are_those_that_the_page_has_not_seen() {
 }
 
 #[tokio::test]
-async fn the_state_says_who_leads() {
+async fn state_names_the_leader() {
     let site = site(&[], Some(config("me"))).await;
     let state = site.state_when(|state| state["election"]["state"] == "leads").await;
     assert_eq!((state["election"]["holder"].as_str(), state["checks"][0]["ok"].as_bool()), (Some("me"), Some(true)));

@@ -28,7 +28,7 @@ async fn without_a_lease_a_candidate_creates_it_and_leads() {
     assert!(candidate.leadership.is_leading());
 }
 
-/// How many seconds a candidate leaves alone the lease of somebody who is gone, whatever the times in it say.
+/// Returns the seconds until a candidate takes the Lease of a dead holder. The times in the Lease must not matter.
 async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
     let contest = Contest::new();
     let spec = json!({
@@ -80,7 +80,7 @@ async fn a_lease_that_changes_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_nobody_holds_is_taken_at_once() {
+async fn free_lease_is_taken_at_once() {
     for holder in [json!(""), json!(null)] {
         let contest = Contest::new();
         contest.create(json!({ "leaseDurationSeconds": 15, "leaseTransitions": 2 })).await;
@@ -139,7 +139,7 @@ async fn leader_whose_updates_are_refused_reads_once_a_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_away_for_less_than_the_renew_deadline_costs_nothing() {
+async fn outage_shorter_than_the_renew_deadline_keeps_the_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -224,7 +224,7 @@ async fn a_leader_that_stops_hands_the_lease_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_permission_to_watch_a_lease_that_was_handed_back_is_taken_at_the_next_try() {
+async fn without_watch_permission_a_released_lease_is_taken_by_polling() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
     second.faults.add(Fault::Refuse(403), |asked| asked.reads("leases"));
@@ -264,7 +264,7 @@ async fn handing_back_is_given_up_after_the_renew_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_somebody_elses_by_now_is_not_handed_back() {
+async fn lease_of_another_holder_is_not_released() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -274,7 +274,7 @@ async fn a_lease_that_is_somebody_elses_by_now_is_not_handed_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_not_handed_back_where_that_is_off_or_a_write_may_be_on_its_way() {
+async fn lease_is_kept_if_release_is_off_or_writes_are_uncertain() {
     for (release_on_stop, release) in [(false, true), (true, false)] {
         let contest = Contest::new();
         let candidate = contest.start(ElectionConfig { release_on_stop, ..config("a") });
@@ -311,7 +311,7 @@ fn times_and_names_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn the_end_is_told_once_also_to_one_that_never_led() {
+fn end_is_reported_once_also_without_leadership() {
     let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
     let mut election = Election::new(Arc::new(config("a")), now);
     assert_eq!(election.on(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
@@ -320,7 +320,7 @@ fn the_end_is_told_once_also_to_one_that_never_led() {
 }
 
 #[test]
-fn a_new_leader_is_told_once_a_change() {
+fn new_leader_is_reported_once_per_change() {
     let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
     let mut election = Election::new(Arc::new(config("a")), now);
     let holder = |name: &str, transitions: u32| {
@@ -356,7 +356,7 @@ async fn a_leader_that_hangs_is_not_in_order_and_a_candidate_always_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_are_put_on_the_lease_when_it_is_made_and_when_it_is_renewed() {
+async fn lease_gets_its_labels_on_creation_and_renewal() {
     let labelled = || {
         let mut config = config("a");
         config.labels.insert("app".into(), "podset".into());

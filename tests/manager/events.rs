@@ -83,7 +83,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_ten_times_in_a_row_says_why_once() {
+async fn ten_failures_in_a_row_record_one_event() {
     let world = world("fails", |manager| manager).await;
     seconds(2).await;
     assert_eq!(world.events().await, [""; 0], "nine failures take 2.5 s");
@@ -93,7 +93,7 @@ async fn a_key_that_fails_ten_times_in_a_row_says_why_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_names_the_object_that_has_to_do_with_it_and_what_was_done() {
+async fn event_names_the_related_object_and_the_action() {
     let world = world("relates", |manager| manager).await;
     seconds(1).await;
     let events = Api::<Event>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await;
@@ -116,14 +116,14 @@ async fn an_event_names_the_object_that_has_to_do_with_it_and_what_was_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_given_up_says_why_at_once() {
+async fn terminal_error_records_an_event_at_once() {
     let world = world("gives-up", |manager| manager).await;
     seconds(1).await;
     assert_eq!(world.events().await, ["Warning ReconcileFailed: given up until it changes: it is misspelt"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_told_after_as_many_failures_as_somebody_wants() {
+async fn events_follow_the_configured_number_of_failures() {
     for (failures, wanted) in [(1, "1 times"), (12, "12 times"), (0, "")] {
         let world = world("fails", |manager| manager.tell_failure(failures)).await;
         seconds(100).await;
@@ -134,7 +134,7 @@ async fn errors_are_told_after_as_many_failures_as_somebody_wants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflicts_are_told_once_when_there_are_more_in_a_row_than_is_usual() {
+async fn unusually_many_conflicts_record_one_event() {
     let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
     for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
         let world = world("conflicts", |manager| manager.tell_failure(failures)).await;
@@ -144,7 +144,7 @@ async fn conflicts_are_told_once_when_there_are_more_in_a_row_than_is_usual() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_on_the_manager_of_an_app_counts_for_its_controllers() {
+async fn manager_settings_apply_to_controllers_of_an_app() {
     let past: Timestamp = "2001-02-03T04:05:06Z".parse().unwrap();
     let mut all_traces = Vec::new();
     for _run in 0..2 {
@@ -193,7 +193,7 @@ async fn an_event_whose_answer_is_lost_is_there_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_series_whose_event_is_gone_is_told_anew() {
+async fn deleted_event_of_a_series_is_recorded_again() {
     let world = world("tells", |manager| manager).await;
     seconds(1).await;
     let api = Api::<Event>::default_namespaced(world.contest.client.clone());

@@ -39,7 +39,7 @@ impl Chance {
     }
 }
 
-/// Who wrote, in the order in which the writes arrived.
+/// Names of the writers, in the order in which their writes arrived.
 type Arrived = Arc<Mutex<Vec<String>>>;
 
 /// Writes as fast as it may. A write arrives within its timeout and the margin, or `late` later than that.
@@ -55,7 +55,7 @@ async fn write(identity: String, leadership: Leadership, mut chance: Chance, lat
     }
 }
 
-/// A process that is started again whenever it has lost its lease, with writes of its own each time.
+/// Runs a process that is started again whenever it has lost its Lease. Each start writes under another name.
 async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duration, arrived: Arrived) {
     let mut writers = JoinSet::new();
     for start in 0_u64.. {
@@ -128,7 +128,7 @@ async fn writes_that_go_on_beyond_the_margin_are_what_the_run_would_find() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_waits_for_a_renewal_when_too_little_is_left_of_the_lease() {
+async fn write_waits_for_a_renewal_near_the_end_of_the_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     let permit = candidate.leadership.permit();
@@ -148,7 +148,7 @@ async fn a_write_waits_for_a_renewal_when_too_little_is_left_of_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_lease_nothing_is_written_and_the_error_says_why() {
+async fn writes_without_the_lease_fail_with_the_reason() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     seconds(1).await;
@@ -165,7 +165,7 @@ async fn without_the_lease_nothing_is_written_and_the_error_says_why() {
     assert!(WritePermit::always().acquire("write").await.is_ok());
 }
 
-/// What becomes of the one write of a reconcile.
+/// The outcome of the only write of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Write {
     Answered,
@@ -175,7 +175,7 @@ enum Write {
     CutBySelect,
     /// Nobody answers within the 9.75 s that it may take.
     GivenUp,
-    /// It is an event that nobody answers.
+    /// The write is an Event, and the server does not answer.
     Event,
 }
 
@@ -247,7 +247,7 @@ async fn the_lease_is_handed_back_when_no_write_can_be_on_its_way() {
         (Write::GivenUp, 10, None, (11, Some(11))),
         (Write::GivenUp, 12, None, (12, Some(12))),
         (Write::Event, 3, None, (11, Some(11))),
-        // What the stop may not wait for keeps the lease until it runs out.
+        // If the stop can't wait for a write, the Lease is not released, and expires.
         (Write::CutByTimeout, 13, Some(Duration::from_secs(5)), (13, None)),
         (Write::CutByTimeout, 13, Some(Duration::from_secs(9)), (21, Some(21))),
         (Write::Event, 3, Some(Duration::from_secs(2)), (8, None)),

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::contest::{Contest, seconds};
 
-/// Who cleaned up, in order.
+/// Names of the controllers that cleaned up, in order.
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
 #[controller(of = ConfigMap, finalizer = "example.com/disk", name = "disk")]
@@ -64,7 +64,7 @@ async fn finalizers(api: &Api<ConfigMap>) -> Option<Vec<String>> {
     Some(finalizers)
 }
 
-/// What breaks while the object is cleaned up, and whether a clean-up may have to be repeated after the crash.
+/// Returns the clean-ups that ran if this fault breaks the first one, before and after a restart.
 async fn crash(fault: Fault) -> Vec<&'static str> {
     let (contest, faults, log) = (Contest::new(), Faults::default(), Log::default());
     let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());
@@ -90,7 +90,7 @@ async fn crash(fault: Fault) -> Vec<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_whose_removal_did_not_arrive_is_cleaned_up_again_after_a_crash() {
+async fn lost_finalizer_removal_is_repeated_after_a_crash() {
     let cleaned = crash(Fault::Break).await;
     for name in ["disk", "name"] {
         assert!(cleaned.iter().filter(|of| **of == name).count() >= 2, "{cleaned:?}");

@@ -48,7 +48,7 @@ async fn start_with(contest: &Contest, election: Option<ElectionConfig>, faults:
 }
 
 impl Process {
-    /// What readiness says, a line a check.
+    /// Returns the readiness checks, one line each.
     fn ready(&self) -> Vec<String> {
         let lines = self.health.ready().into_iter().map(|check| match check.result {
             Ok(note) => format!("{}: {note}", check.name),
@@ -64,7 +64,7 @@ impl Process {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_watched_at_run_time_is_told_by_readiness() {
+async fn readiness_covers_kinds_watched_at_run_time() {
     let contest = Contest::new();
     let faults = Faults::default();
     let manager = App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
@@ -121,7 +121,7 @@ async fn readiness_names_the_permission_that_is_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_is_ready_and_says_who_leads() {
+async fn standby_is_ready_and_names_the_leader() {
     let contest = Contest::new();
     let leader = start(&contest, Some(config("a")), None).await;
     seconds(1).await;
@@ -132,7 +132,7 @@ async fn a_standby_is_ready_and_says_who_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_may_not_use_leases_is_not_ready_and_says_so() {
+async fn process_without_lease_permission_is_not_ready() {
     let contest = Contest::new();
     let process = start(&contest, None, None).await;
     drop(process);
@@ -149,7 +149,7 @@ async fn a_process_that_may_not_use_leases_is_not_ready_and_says_so() {
     assert!(reason.starts_with("get the lease default/podset: "), "{reason}");
 }
 
-/// Returns what readiness says of a standby during an outage, and a minute after it.
+/// Returns the readiness checks of a standby during an outage, and a minute after it.
 async fn ready_after_outage(fault: Fault, concerns: fn(&Asked) -> bool) -> (Vec<String>, Vec<String>) {
     let contest = Contest::new();
     let _leader = start(&contest, Some(config("a")), None).await;
@@ -181,7 +181,7 @@ async fn replicas_that_race_for_the_first_lease_are_ready() {
     let mut processes = Vec::new();
     for identity in ["a", "b"] {
         let faults = Faults::default();
-        // Both read that there is no Lease before either creates it.
+        // Both read a missing Lease before either creates it.
         faults.add(Fault::Delay(Duration::from_millis(100)), |asked: &Asked| asked.path.contains("/leases"));
         processes.push(start_with(&contest, Some(config(identity)), faults).await);
     }
@@ -236,7 +236,7 @@ async fn candidate_that_may_not_write_is_ready_once_another_leads() {
 async fn new_leader_is_ready_once_its_caches_were_compared() {
     let contest = Contest::new();
     let faults = Faults::default();
-    // What compares a cache with the newest state asks for metadata; lists and watches of the cache work all the time.
+    // The comparison of a cache with the newest state lists metadata; lists and watches of the cache itself work all the time.
     let compares = |asked: &Asked| asked.reads("secrets") && asked.accept.contains("PartialObjectMetadataList");
     faults.add(Fault::Refuse(500), compares);
     let process = start_with(&contest, Some(config("a")), faults).await;
@@ -333,7 +333,7 @@ async fn endless(_node: Arc<Node>, _cx: Context<endless>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_takes_long_is_named_and_no_reason_for_a_new_start() {
+async fn long_reconcile_is_named_and_does_not_fail_liveness() {
     let contest = Contest::new();
     let manager = App::new("endless").controller::<endless>().manager(contest.client.clone()).await.unwrap();
     let health = Health::new(manager.view(), manager.metrics().clone());

@@ -1,4 +1,4 @@
-//! What is left of a manager after its stop: nothing.
+//! A stopped manager leaves no tasks behind.
 
 use kctl::{apiserver::ApiServer, kube::Client, manager::lease::ElectionConfig, prelude::*};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -13,7 +13,7 @@ async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Actio
 #[tokio::test(start_paused = true)]
 async fn no_task_is_left_after_the_stop() {
     let server = ApiServer::new();
-    // It has a task of its own, as long as anybody has it.
+    // The client has a task that lives as long as the client.
     let client = Client::new(server.service(), "default");
     seconds(1).await;
     let before = Handle::current().metrics().num_alive_tasks();

@@ -1,4 +1,4 @@
-//! Start and stop of a manager: what runs before it leads, what is finished after it was told to stop.
+//! Start and stop of a manager: the parts that run before it leads, and the work that it finishes after the signal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -196,7 +196,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_leader_knows_what_the_one_before_did_although_its_watches_are_late() {
+async fn new_leader_sees_its_predecessors_writes_despite_late_watches() {
     check_deaf_standby(None).await;
 }
 
@@ -238,7 +238,7 @@ async fn a_manager_that_loses_its_lease_ends_at_once_and_waits_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_writes_nothing_more_and_the_next_one_does_it() {
+async fn leader_without_renewal_stops_writing_and_the_next_continues() {
     let contest = Contest::new();
     let leader = start(&contest, Duration::ZERO, elected("a")).await;
     seconds(1).await;
@@ -282,9 +282,9 @@ async fn a_stop_finishes_reconciles_sends_events_and_hands_the_lease_back() {
     assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "handing back comes last");
 }
 
-/// The page for people keeps reports; a task of somebody's own may keep a context.
+/// The debug page keeps reports, and a user's task may keep a context.
 #[tokio::test(start_paused = true)]
-async fn who_keeps_reports_does_not_hold_up_the_stop() {
+async fn kept_reports_do_not_delay_the_stop() {
     let contest = Contest::new();
     let kept = Arc::<parking_lot::Mutex<Vec<_>>>::default();
     let keep = kept.clone();
@@ -312,7 +312,7 @@ async fn no_reconcile_starts_after_the_stop() {
     assert_eq!(done.load(Ordering::Relaxed), 4);
 }
 
-/// What a manager with one reconcile of 40 s ends with, how many seconds after the stop, and whether it held the lease then.
+/// Runs a manager with one reconcile of 40 s. Returns its error, the seconds from the stop to its end, and the holder of the Lease.
 async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, String) {
     let contest = Contest::new();
     create(&contest, 0..1).await;
@@ -325,7 +325,7 @@ async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconciles_that_outlast_the_graceful_timeout_are_cut_off_and_the_lease_is_kept() {
+async fn reconciles_beyond_the_grace_are_cut_and_the_lease_kept() {
     let error = |period: &str| {
         Some(format!(
             "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
@@ -338,7 +338,7 @@ async fn reconciles_that_outlast_the_graceful_timeout_are_cut_off_and_the_lease_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_manager_ends_well_and_hands_the_lease_back_even_if_it_may_take_no_time() {
+async fn idle_manager_releases_the_lease_without_any_grace() {
     for round in 0..100 {
         let contest = Contest::new();
         let mut seen = None;

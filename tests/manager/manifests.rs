@@ -49,7 +49,7 @@ async fn install(client: &Client, manifests: Vec<Manifest>) {
     }
 }
 
-/// What readiness says about the election of a program that runs under its generated roles.
+/// Returns the readiness check of the election, for a program that runs under its generated roles.
 async fn election(options: ManagerOptions) -> Result<String, String> {
     let server = ApiServer::new();
     let admin = Client::new(server.service(), "default");
@@ -122,7 +122,7 @@ fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
 }
 
 #[test]
-fn metrics_come_with_the_right_to_ask_who_reads_them_a_role_for_readers_and_a_service() {
+fn metrics_come_with_review_permission_reader_role_and_service() {
     let manifests =
         manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true, shards: None }).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();

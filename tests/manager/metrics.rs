@@ -121,7 +121,7 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_priorities_that_are_not_told_apart_are_in_the_depth_under_one_label() {
+async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let contest = Contest::new();
     let faults = Faults::default();
     // Without this cache no worker takes a key away.
@@ -182,7 +182,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_were_given_up_fail_until_they_succeed_or_their_objects_are_gone() {
+async fn exhausted_keys_count_as_failing_until_success_or_deletion() {
     let contest = Contest::new();
     let metrics = running(&contest, &Faults::default(), false).await;
     let n_failing = async || {
@@ -321,8 +321,8 @@ async fn metrics_of_an_app_are_those_of_each_of_its_managers() {
     }
 }
 
-/// What controller-runtime registers of client-go's requests when all of it is asked for, but for one: nobody sees how long the
-/// client looks up a name (`rest_client_dns_resolution_duration_seconds`).
+/// Metrics of client-go's requests that controller-runtime can register, without `rest_client_dns_resolution_duration_seconds`:
+/// the time of a name lookup is not visible to a client layer.
 const OF_REQUESTS: [(&str, &str); 6] = [
     ("rest_client_rate_limiter_duration_seconds", "histogram"),
     ("rest_client_request_duration_seconds", "histogram"),
@@ -333,7 +333,7 @@ const OF_REQUESTS: [(&str, &str); 6] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn every_name_of_client_go_about_requests_is_there_and_repeated_requests_are_counted() {
+async fn request_metrics_have_client_go_names_and_count_retries() {
     let (contest, faults) = (Contest::new(), Faults::default());
     faults.add(Fault::RefuseFor(429, 2), |asked| asked.method == "POST" && asked.path.ends_with("/secrets"));
     let (counter, inner) = (RequestCounter::new("example"), faults.client(&contest.server));

@@ -24,10 +24,10 @@ const N_QUIET: u64 = 3_000;
 /// 200 changes a second.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(5);
 
-/// What all replicas did, as one sees it from outside.
+/// The work of all replicas, as seen from outside.
 #[derive(Default)]
 struct Seen {
-    /// Keys in somebody's hands.
+    /// Keys that are being reconciled.
     busy: HashSet<String>,
     twice: Vec<String>,
     /// The last state of each key that was worked on to the end.
@@ -35,7 +35,7 @@ struct Seen {
     /// When the last reconcile ended, and the longest time between two.
     last: Option<Instant>,
     pause: Duration,
-    /// Who worked, in order.
+    /// Replicas that reconciled, in order.
     workers: Vec<&'static str>,
 }
 
@@ -90,7 +90,7 @@ async fn start(contest: &Contest, faults: &Faults, replica: &'static str, seen: 
     Replica { stop, running: tokio::spawn(manager.run(async move { drop(stopped.await) })) }
 }
 
-/// Changes one object after another until it is told to stop; returns what it wrote last to each.
+/// Changes one object after another until the stop. Returns the last number written to each.
 async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTreeMap<String, u64> {
     let mut written = BTreeMap::new();
     for number in 1_u64.. {
@@ -111,7 +111,7 @@ async fn create(api: &Api<ConfigMap>, name: String, data: Option<BTreeMap<String
     api.create(&PostParams::default(), &ConfigMap { metadata, data, ..ConfigMap::default() }).await.unwrap();
 }
 
-/// What lasts where a cluster is large: every request a while, and a list of what a cache holds a longer one.
+/// Returns delays as in a large cluster: each request takes a while, and a list for a cache takes longer.
 fn as_in_a_large_cluster() -> Faults {
     let faults = Faults::default();
     let lists = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.contains("/leases");
@@ -165,11 +165,11 @@ async fn check(n_quiet: u64, faults: Faults) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_twice_at_once() {
+async fn rolling_update_loses_no_key_and_overlaps_none() {
     check(0, Faults::default()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_replicas_with_large_caches_hand_over_within_a_second_though_requests_take_their_time() {
+async fn large_replicas_hand_over_within_a_second_despite_slow_requests() {
     check(N_QUIET, as_in_a_large_cluster()).await;
 }

@@ -39,7 +39,7 @@ use crate::contest::{Contest, config, seconds};
 const N_SLOTS: u32 = 8;
 const N_KEYS: usize = 40;
 
-/// What all replicas did.
+/// The work of all replicas.
 #[derive(Default)]
 struct Seen {
     /// Keys that are reconciled now, with the replica.
@@ -461,7 +461,7 @@ async fn replica_beyond_the_number_of_slots_is_ready_and_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rolling_update_under_load_loses_no_key_and_runs_none_twice() {
+async fn rolling_update_under_load_reconciles_each_key_once() {
     let world = World::new(Duration::from_millis(20)).await;
     let mut old = Vec::new();
     for replica in ["a", "b", "c"] {
@@ -608,7 +608,7 @@ async fn read_beyond_the_share_panics_unless_the_cache_is_whole() {
     assert_eq!(whole, BTreeMap::new());
 }
 
-/// Runs a replica on a clock of its own, which can stand still while the others go on.
+/// Runs a replica on a separate clock, which can stand still while the others go on.
 mod frozen {
     use tokio::runtime::{Builder, Runtime};
 

@@ -24,7 +24,7 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// What is logged.
+/// The logged lines.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Shared<Mutex<Vec<u8>>>);
 
@@ -45,14 +45,14 @@ impl io::Write for Lines {
     }
 }
 
-/// What this thread logs while the guard is kept.
+/// Records the log of this thread as long as the guard is kept.
 pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     let guard = tracing::subscriber::set_default(log);
-    // What another test logs for the first time while a subscriber begins can be missed by it (tracing-core registers the one
-    // after it has asked the others): by now it is known.
+    // If another test uses a callsite for the first time while a subscriber starts, the subscriber can miss it: tracing-core
+    // registers a callsite after asking the existing subscribers. So ask again.
     tracing::callsite::rebuild_interest_cache();
     (lines, guard)
 }

@@ -32,7 +32,7 @@ fn ticks(every: Duration) -> App {
     App::new("ticks").controller_with(move |_env| std::future::ready(Ok(Ticks { every, last: Mutex::default() })))
 }
 
-/// Makes something that belongs to nobody, and never takes it away.
+/// Creates an object without an owner, and never deletes it.
 #[controller(reads = Secret(create))]
 async fn leaves(config: Arc<ConfigMap>, cx: Context<leaves>) -> Result<Action> {
     let name = Some(config.name_any());
@@ -134,14 +134,14 @@ fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
     there.first().map_or(Ok(()), |secret| Err(secret.name_any()))
 }
 
-/// The begin of what is said of reconciles that change nothing.
+/// Start of the message about reconciles that change nothing.
 const SIXTY: &str = "configmap reconciles default/a 60 times within 10s although nothing changed; the last time:";
 
-/// The controller of a `ConfigMap` is called `configmap`, and `a` is the only one: what a report says of who does what.
+/// The author of a change in a report: process, controller and key.
 const BY: &str = "app-0.1, configmap default/a";
 
 #[test]
-fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
+fn each_checker_finds_its_bug_and_names_the_author() {
     let idler = || Scenario::new(|| App::new("idler").controller::<idles>());
     let leaver = || Scenario::new(|| App::new("leaver").controller::<leaves>());
     let (still, at_once) =

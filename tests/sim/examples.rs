@@ -40,7 +40,7 @@ fn quickstart_survives_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml")))
 }
 
-/// What a fault is called when it is counted.
+/// Names of faults in the counts of a report.
 const KINDS: [&str; 15] = [
     "conflict",
     "connection reset",
@@ -104,7 +104,7 @@ fn two_podset_processes_survive_simulated_faults(scenario: Scenario) -> Scenario
 }
 
 thread_local! {
-    /// The registry outlives a crash of the program: each run has a thread of its own.
+    /// The registry outlives a crash of the program. Each run has a separate thread.
     static REGISTRY: Arc<InMemoryRegistry> = Arc::default();
 }
 

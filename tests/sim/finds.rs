@@ -1,4 +1,4 @@
-//! What the simulator says of a controller with a bug.
+//! Reports of the simulator about controllers with a bug.
 
 use kctl::{
     prelude::*,
@@ -25,7 +25,7 @@ fn scenario() -> Scenario {
 }
 
 #[test]
-fn simulation_finds_the_crash_between_two_writes_and_says_how_to_replay_it() {
+fn crash_between_two_writes_is_found_with_a_replay_command() {
     let report = Sim::single_faults().replayed_by("again {seed}").run(&scenario()).unwrap();
     let failure = report.failure().unwrap();
     assert_eq!(failure.checker(), "the same final state");

@@ -236,7 +236,7 @@ fn settled_rule_that_fails_names_the_pending_requeue() {
     assert!(message.starts_with(begin) && message.ends_with(end), "{message}");
 }
 
-/// Remembers in its process what it has copied: what changes later is not copied again.
+/// Remembers copied objects in its process, and never copies later changes.
 #[controller(of = ConfigMap, primary(patch))]
 struct CopiesOnce(Mutex<BTreeSet<String>>);
 

@@ -34,7 +34,7 @@ pub(crate) struct DoorSpec {
 const N_EACH: usize = 2;
 /// Those who are blocked wait no longer, so that a test which fails ends; they do so two at a time.
 const BLOCKED_AT_MOST: Duration = Duration::from_secs(20);
-/// What does not wait for them is done by then, also on a machine that is busy.
+/// Requests that don't wait for the blocked functions are answered within this time, also on a busy machine.
 const WITHIN: Duration = Duration::from_secs(15);
 
 static IS_OVER: Mutex<bool> = Mutex::new(false);
@@ -78,7 +78,7 @@ fn back(new: Door) -> Result<v1alpha1::Door> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn functions_that_block_their_threads_hold_back_nobody_and_are_answered_for() {
+async fn blocking_functions_delay_no_request_and_time_out() {
     let _release = Release;
     let metrics = Metrics::default();
     let app = kinds::app().admission::<(validates, mutates)>().conversion::<(converts, back)>();
@@ -115,7 +115,7 @@ async fn functions_that_block_their_threads_hold_back_nobody_and_are_answered_fo
         assert_eq!(answer["uid"], "u1", "{path}");
     }
 
-    // Elsewhere than on the thread of the test, which nobody blocks.
+    // On another thread than that of the test, which must not be blocked.
     let others = tokio::spawn(async move {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
         ask(&router, RULES, "application/json", good).await

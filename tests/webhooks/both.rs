@@ -1,4 +1,4 @@
-//! What clients see: the same on the embedded server and, with `KUBECONFIG`, on the real one.
+//! Clients see the same on the embedded server and, with `KUBECONFIG`, on a real one.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -74,7 +74,7 @@ async fn object_of_one_version_is_read_patched_and_watched_in_all_of_them() {
         let patch = json!({ "spec": { "hosts": ["a.example.com", "b.example.com"] } });
         beta.patch("web", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
         let Some(WatchEvent::Modified(site)) = seen_alpha.try_next().await.unwrap() else { panic!("a change") };
-        // What the old version has no field for is in an annotation that its function adds.
+        // The conversion function keeps fields that the old version lacks in an annotation.
         assert_eq!((site.spec.host.as_str(), site.spec.size), ("a.example.com", 3));
         assert_eq!(site.annotations()["hooks.example.com/hosts"], "b.example.com");
         let Some(WatchEvent::Modified(site)) = seen_stable.try_next().await.unwrap() else { panic!("a change") };
@@ -88,13 +88,13 @@ async fn object_of_one_version_is_read_patched_and_watched_in_all_of_them() {
 }
 
 #[tokio::test]
-async fn object_that_cannot_be_converted_is_an_error_that_says_which_and_why() {
+async fn unconvertible_object_is_named_with_the_reason() {
     on_both(|client| async move {
         // Nothing checks what is stored by those who may not be asked about subresources: here a beta object without hosts.
         let beta: Api<v1beta1::Site> = Api::default_namespaced(client.clone());
         let empty = v1beta1::Site::new("none", v1beta1::SiteSpec { hosts: Vec::new(), size: 2 });
         let error = beta.create(&PostParams::default(), &empty).await.unwrap_err().to_string();
-        assert!(error.contains("spec.hosts: Required value: nobody could reach it"), "{error}");
+        assert!(error.contains("spec.hosts: Required value: no one could reach it"), "{error}");
         let alpha = json!({ "apiVersion": "hooks.example.com/v1alpha1", "kind": "Site", "metadata": { "name": "x" }, "spec": {} });
         let (code, _, status) = send(&client, Method::POST, "", &alpha).await;
         assert_eq!(code, 400, "{status}");
@@ -122,13 +122,13 @@ async fn defaults_are_set_and_what_the_type_does_not_know_stays() {
 }
 
 #[tokio::test]
-async fn wrong_fields_are_told_all_at_once_and_as_the_api_server_tells_its_own() {
+async fn invalid_fields_are_reported_together_like_upstream() {
     on_both(|client| async move {
         let (code, _, status) =
             send(&client, Method::POST, "", &site("web", json!({ "hosts": [], "replicas": 11 }))).await;
         assert_eq!((code, &status["reason"]), (422, &json!("Invalid")), "{status}");
         let expected = "admission webhook \"vsite-v1.hooks.example.com\" denied the request: Site.hooks.example.com \"web\" is \
-                        invalid: [spec.replicas: Invalid value: 11: must be at most 10, spec.hosts: Required value: nobody could reach it]";
+                        invalid: [spec.replicas: Invalid value: 11: must be at most 10, spec.hosts: Required value: no one could reach it]";
         assert_eq!(status["message"], expected);
         let causes = status["details"]["causes"].as_array().unwrap();
         let fields: Vec<_> = causes.iter().map(|cause| (&cause["field"], &cause["reason"])).collect();

@@ -64,7 +64,7 @@ fn site_defaults(site: &mut Site) {
     }
 }
 
-/// What a function did beside answering.
+/// Side effects of a function.
 pub(crate) static ORDERED: AtomicUsize = AtomicUsize::new(0);
 
 #[admission(validate, operations(create, update, delete), side_effects = NoneOnDryRun)]
@@ -87,7 +87,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
         invalid.field("spec.replicas", site.spec.replicas, format!("must be at most {REPLICAS_MAX}"));
     }
     if site.spec.hosts.is_empty() {
-        invalid.required("spec.hosts", "nobody could reach it");
+        invalid.required("spec.hosts", "no one could reach it");
     }
     if let Some(old) = &request.old
         && old.spec.hosts.first() != site.spec.hosts.first()

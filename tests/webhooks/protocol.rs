@@ -1,4 +1,4 @@
-//! What travels: bodies of requests and of their answers, without an API server.
+//! The bodies of requests and responses, without an API server.
 
 use axum::{
     Router,
@@ -77,14 +77,14 @@ async fn patch_is_what_the_function_changed_and_nothing_else() {
         assert_eq!(patch(&response), expected, "{case}");
         assert_eq!(response["patchType"].is_null(), expected.is_null(), "{case}");
     }
-    // There is no object to mutate, and none that could not be read.
+    // A DELETE has no object to mutate, and the invalid old one is not decoded.
     let body = review("DELETE", &Json::Null, &site(json!({ "hosts": [] })));
     let response = ask(&router, DEFAULTS, "application/json", body).await;
     assert_eq!((&response["allowed"], patch(&response)), (&json!(true), Json::Null));
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_failure_is_an_answer_that_says_what_is_wrong() {
+async fn each_failure_is_a_response_with_the_reason() {
     let router = router(&Metrics::default());
     let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
     let pod =

@@ -22,12 +22,12 @@ use crate::{
     protocol::{RULES, ask, review, site},
 };
 
-/// What must come has this time, and has come long before it.
+/// Timeout for responses that usually come much sooner.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn webhooks_are_answered_beside_connections_that_say_nothing() {
-    // Nothing, the first bytes of a handshake, and what is none.
+    // Nothing, the first bytes of a TLS handshake, and plain HTTP.
     for begun in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n"] {
         let mut options = ServerOptions::default();
         options.connections_max = 16;

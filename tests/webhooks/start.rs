@@ -1,4 +1,4 @@
-//! What is found before anything is served: functions that do not make a whole.
+//! Errors at the start: sets of functions that contradict each other or are incomplete.
 
 use kctl::prelude::*;
 
@@ -43,7 +43,7 @@ mod second {
 }
 
 #[tokio::test]
-async fn functions_that_make_no_whole_are_refused_before_any_command_with_what_to_write() {
+async fn incomplete_functions_fail_before_any_command_with_help() {
     let cases = [
         (
             App::new("a").conversion::<up>(),

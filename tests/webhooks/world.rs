@@ -59,7 +59,7 @@ impl Real {
 /// Counts tests, for the names of their namespaces.
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// The server of `KUBECONFIG`, where it is set. Each test has a namespace of its own there.
+/// Returns the server of `KUBECONFIG`, if it is set. Each test has a separate namespace there.
 pub(crate) async fn real() -> Option<Real> {
     let file = std::env::var_os("KUBECONFIG")?;
     let alone = INSTALLED.lock().await;

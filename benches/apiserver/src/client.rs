@@ -1,4 +1,6 @@
-//! A client that costs little: one HTTP/1.1 connection over TLS with a client certificate.
+//! A cheap client: one HTTP/1.1 connection over TLS with a client certificate.
+//!
+//! It shares the cores with the server, so a full client would distort the results.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +16,7 @@ use tokio_rustls::{TlsConnector, rustls};
 
 use crate::Failure;
 
-/// Where a server is, and who its clients are.
+/// The address of a server, and the credentials of its clients.
 #[derive(Clone)]
 pub(crate) struct Target {
     host: String,
@@ -23,19 +25,27 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Reads a kubeconfig.
+    ///
+    /// # Errors
+    /// It can't be read, or its server has no host or port.
     pub(crate) async fn read(kubeconfig: &Path) -> Result<Self, Failure> {
         use kube::client::ConfigExt;
 
         let config = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
         let mut tls = config.rustls_client_config()?;
-        // What Go's clients speak is HTTP/2; here one connection a client is wanted.
+        // Go's clients use HTTP/2; here each client has a connection.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let url = &config.cluster_url;
         let host = url.host().ok_or("the kubeconfig names no host")?.to_owned();
         Ok(Self { host, port: url.port_u16().ok_or("the kubeconfig names no port")?, tls: Arc::new(tls) })
     }
 
+    /// Opens a connection; the TLS handshake is not part of a measurement.
+    ///
+    /// # Errors
+    /// The server is not reachable, or its certificate is not signed by the kubeconfig's authority.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await?;
         socket.set_nodelay(true)?;
@@ -47,13 +57,13 @@ impl Target {
     }
 }
 
-/// One connection.
+/// A client with its connection. Requests are sent one after the other.
 pub(crate) struct Client {
     host: String,
     send: SendRequest<Full<Bytes>>,
 }
 
-/// What is sent with a body, by its method.
+/// Returns the content type of a request: an apply, a merge patch, or an object.
 fn content_type(method: &Method, path: &str) -> &'static str {
     match *method {
         Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
@@ -63,7 +73,7 @@ fn content_type(method: &Method, path: &str) -> &'static str {
 }
 
 impl Client {
-    /// Sends a request; the body of the answer is still to come.
+    /// Sends a request, and returns the response without waiting for its body.
     pub(crate) async fn open(
         &mut self,
         method: Method,
@@ -82,7 +92,10 @@ impl Client {
         Ok(self.send.send_request(request).await?)
     }
 
-    /// Sends a request and reads the answer, which must be a success.
+    /// Sends a request and reads the response.
+    ///
+    /// # Errors
+    /// The connection breaks, or the status is not a success.
     pub(crate) async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Failure> {
         let response = self.open(method, path, body).await?;
         let code = response.status();
@@ -93,6 +106,7 @@ impl Client {
         Err(format!("{path} was answered {code}: {}", String::from_utf8_lossy(&body)).into())
     }
 
+    /// Creates an object.
     pub(crate) async fn post(&mut self, path: &str, object: &Value) -> Result<Bytes, Failure> {
         self.send(Method::POST, path, object.to_string().into()).await
     }

@@ -1,4 +1,7 @@
-//! The embedded server without a socket: what tests in the same process get.
+//! The embedded server without a socket, as tests in the same process use it.
+//!
+//! There is no TLS and no HTTP framing, so this is the cost of the server's logic alone: routing, admission, validation, storage and
+//! watch events. Client and server share a thread pool; CPU figures include the client, which does little.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -21,17 +24,22 @@ use crate::{
     process::{own_cpu, own_memory},
 };
 
+/// Path of the namespace with the objects.
 const NAMESPACE: &str = "/api/v1/namespaces/default";
+/// Number of watchers of one kind.
 const N_WATCHERS: usize = 1_000;
+/// Writes of that kind per second.
 const WRITES_PER_SECOND: u32 = 1_000;
-/// The last event must be there so soon after the last write.
+/// Longest wait for the last event after the last write.
 const LAST_WITHIN: Duration = Duration::from_secs(60);
+/// Number of Pods for the measurement of memory.
 const N_PODS: usize = 100_000;
-/// Pods whose status is patched.
+/// Number of Pods whose status is patched.
 const N_PATCHED: u32 = 200;
-/// Requests between two looks at the clock.
+/// Number of requests between two reads of the clock, whose cost would count.
 const N_BETWEEN: u32 = 100;
 
+/// Sends a request, and returns the body of a success without reading it.
 async fn open(server: &InProcess, method: Method, path: &str, kind: &str, body: Bytes) -> Result<Body, Failure> {
     let request = Request::builder()
         .method(method)
@@ -49,22 +57,30 @@ async fn open(server: &InProcess, method: Method, path: &str, kind: &str, body: 
     Err(format!("{path} was answered {code}: {}", String::from_utf8_lossy(&body)).into())
 }
 
+/// Sends a JSON value and reads the response.
 async fn send(server: &InProcess, method: Method, path: &str, kind: &str, body: &Value) -> Result<Bytes, Failure> {
     send_text(server, method, path, kind, body.to_string()).await
 }
 
+/// Sends a serialized body and reads the response.
 async fn send_text(server: &InProcess, method: Method, path: &str, kind: &str, body: String) -> Result<Bytes, Failure> {
     let body = open(server, method, path, kind, body.into()).await?;
     Ok(body.collect().await?.to_bytes())
 }
 
-/// All of it, each load so long.
+/// Runs all loads, each for this time.
 pub(crate) async fn all(each: Duration) -> Result<Vec<Figure>, Failure> {
     let mut figures = patches(each).await?;
     figures.extend(watch(each).await?);
     Ok(figures)
 }
 
+/// Measures writes of one client: merge patches, applies and status patches.
+///
+/// - The merge patches change one `ConfigMap` again and again, so that the history of the object does not matter.
+/// - The same by a user with a role adds the cost of RBAC.
+/// - Applies measure the merge of field owners, with and without a change.
+/// - Status patches go around 200 Pods, as those of kubelets do.
 async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     let all = ApiServer::on_system_time();
     let server = all.service();
@@ -89,19 +105,21 @@ async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     ])
 }
 
+/// Measures merge patches of a `ConfigMap`, with the permissions of the user that `server` stands for.
 async fn merges(each: Duration, server: &InProcess) -> Result<(f64, f64), Failure> {
     rate(each, |n| merge(server, n)).await
 }
 
+/// Patches a `ConfigMap` with another value for each number.
 async fn merge(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     let patch = json!({ "data": { "stamp": n.to_string() } });
     let path = format!("{NAMESPACE}/configmaps/patched");
     send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await
 }
 
-/// Another annotation for each number.
+/// Applies a Pod with another annotation for each number.
 async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
-    // Written once: what is measured is the server.
+    // Serialized once, because only the server is measured.
     static APPLIED: LazyLock<String> = LazyLock::new(|| {
         let mut object = pod("applied");
         object["metadata"]["annotations"] = json!({ "stamp": "STAMP" });
@@ -112,6 +130,7 @@ async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     send_text(server, Method::PATCH, &path, "application/apply-patch+yaml", text).await
 }
 
+/// Creates Pods.
 async fn create_pods(server: &InProcess, n: u32) -> Result<(), Failure> {
     for n in 0..n {
         let pod = pod(&name("pod", usize::try_from(n)?));
@@ -120,29 +139,37 @@ async fn create_pods(server: &InProcess, n: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Another message of another Pod for each number.
+/// Patches the status of a Pod, with another message for each number.
+///
+/// Consecutive numbers go to different Pods.
 async fn status(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     let patch = json!({ "status": { "message": n.to_string() } });
     let path = format!("{NAMESPACE}/pods/{}/status", name("pod", usize::try_from(n % N_PATCHED)?));
     send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await
 }
 
-/// A request that is repeated.
+/// A request that `repeat` sends, for profilers.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Repeated {
+    /// A merge patch of a `ConfigMap`.
     Merge,
+    /// An apply of a Pod with a change.
     Apply,
+    /// An apply of a Pod without a change.
     ApplyUnchanged,
+    /// A new Pod.
     Create,
-    /// A `ConfigMap` of 1 KB.
+    /// A new `ConfigMap` of 1 KB.
     CreateMap,
     /// A patch of the status of one of 200 Pods.
     Status,
-    /// A merge that all watchers are told of.
+    /// A merge patch of which all watchers get an event.
     Watched,
 }
 
-/// Sends a request so often.
+/// Sends a request `n` times, one after the other.
+///
+/// It prints nothing and runs no other load, so that a profile has this request alone.
 pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
     let server = ApiServer::on_system_time().service();
     let maps = format!("{NAMESPACE}/configmaps");
@@ -176,7 +203,9 @@ pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The server for a user who may patch what a role in the namespace names.
+/// Returns the server for a user with a role in the namespace: each request is authorized by RBAC.
+///
+/// Administrators are members of `system:masters`, whose requests are allowed without evaluating a rule.
 async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
     let admin = server.service();
     let role = json!({
@@ -195,7 +224,9 @@ async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
     Ok(server.service_as(User { name: "patcher".into(), groups: Vec::new() }))
 }
 
-/// One request after the other; how many of them a second, and what one costs in microseconds of CPU.
+/// Sends requests one after the other. Returns requests per second, and CPU time per request in microseconds.
+///
+/// `request` gets a number that never repeats, so that each request can change something.
 async fn rate<F>(each: Duration, request: impl Fn(u32) -> F) -> Result<(f64, f64), Failure>
 where
     F: Future<Output = Result<Bytes, Failure>>,
@@ -212,6 +243,9 @@ where
     Ok((f64::from(done) / start.elapsed().as_secs_f64(), cpu / f64::from(done) * 1e6))
 }
 
+/// Measures the lag of [`N_WATCHERS`] watchers, and by how much the writer misses its rate.
+///
+/// A million events per second arrive at the watchers. If that takes all CPU, the writer falls behind, and the first figure shows it.
 async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
     let server = ApiServer::on_system_time().service();
     let maps = format!("{NAMESPACE}/configmaps");
@@ -262,7 +296,10 @@ async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
     ])
 }
 
-/// 100,000 Pods beside their compact JSON. In a process of its own: memory that others have freed would count.
+/// Measures the memory of 100,000 Pods against their compact JSON.
+///
+/// It runs in a separate process, because memory that other loads have freed would count. Compact JSON is the lower bound of a store
+/// without compression.
 pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
     let server = ApiServer::on_system_time().service();
     let pods = format!("{NAMESPACE}/pods");
@@ -271,7 +308,7 @@ pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
     for n in 0..N_PODS {
         text += send(&server, Method::POST, &pods, "application/json", &pod(&name("pod", n))).await?.len();
     }
-    // The history of the last writes is part of it.
+    // The history of the last writes is included.
     let memory = own_memory()? - before;
     #[expect(clippy::cast_precision_loss, reason = "megabytes")]
     let mb = |bytes: usize| bytes as f64 / 1e6;

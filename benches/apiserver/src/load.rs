@@ -1,4 +1,11 @@
-//! What both servers are asked for, over TLS.
+//! The loads that both servers get, over TLS.
+//!
+//! Each load runs for a fixed time with 1 and with 16 clients, and counts requests per second and CPU of the server per request.
+//! The rate with one client shows the latency of a request; that with 16 clients shows the throughput. CPU per request does not
+//! depend on the client, so it is the figure to compare between machines.
+//!
+//! Then [`N_WATCHERS`] watchers follow writes at a fixed rate, and [`N_LISTED`] objects are listed. The order is the same for both
+//! servers, so that both have the same objects when a load starts.
 
 use std::{
     sync::{
@@ -21,40 +28,50 @@ use crate::{
     process::Server,
 };
 
+/// Path of the namespace with the objects.
 const NAMESPACE: &str = "/api/v1/namespaces/default";
-/// Objects that are read and whose status is written.
+/// Number of Pods that are read, and whose status is patched.
 const N_PODS: usize = 200;
-/// Objects of the list.
+/// Number of objects in a list.
 const N_LISTED: usize = 10_000;
-/// Lists of which the median counts.
+/// Number of lists; their median is reported.
 const N_LISTS: usize = 7;
-/// Watchers of one kind, and how often it is written to.
+/// Number of watchers of one kind.
 const N_WATCHERS: usize = 100;
+/// Writes of that kind per second.
 const WRITES_PER_SECOND: u32 = 200;
-/// The last event must be there so soon after the last write.
+/// Longest wait for the last event after the last write; a slower server has fallen behind.
 const LAST_WITHIN: Duration = Duration::from_secs(20);
 
-/// One figure of one server.
+/// A result of one server.
 pub(crate) struct Figure {
+    /// The load.
     pub(crate) what: String,
     pub(crate) value: f64,
+    /// Unit of the value: `/s`, `ms`, `µs each`, `%`.
     pub(crate) unit: &'static str,
 }
 
+/// Returns a result.
 pub(crate) fn figure(what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
     Figure { what: what.into(), value, unit }
 }
 
-/// What one request of a load is.
+/// The requests of a load.
 #[derive(Clone, Copy)]
 enum Request {
+    /// Creates a new `ConfigMap` of 1 KB.
     Create,
+    /// Changes the status of one of [`N_PODS`] Pods by a merge patch.
     Status,
+    /// Reads one of these Pods.
     Get,
+    /// Applies a `ConfigMap` with a changed value.
     Apply,
 }
 
 impl Request {
+    /// Returns the name in the table.
     fn what(self) -> &'static str {
         match self {
             Self::Create => "creates of 1 KB",
@@ -64,6 +81,7 @@ impl Request {
         }
     }
 
+    /// Returns method, path and body of the nth request. Numbers never repeat, so each write changes something.
     fn parts(self, n: usize) -> (Method, String, Bytes) {
         let known = name("pod", n % N_PODS);
         match self {
@@ -86,7 +104,10 @@ impl Request {
     }
 }
 
-/// All of it, each load so long.
+/// Runs all loads, each for this time.
+///
+/// # Errors
+/// The server rejects a request or breaks a connection: a result with failures is worthless, so it is not printed.
 pub(crate) async fn all(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     let mut figures = vec![figure("ready", server.ready_after.as_secs_f64() * 1_000.0, "ms")];
     let mut client = server.target.connect().await?;
@@ -107,7 +128,9 @@ pub(crate) async fn all(server: &Server, each: Duration) -> Result<Vec<Figure>, 
     Ok(figures)
 }
 
-/// How many requests a second, and what one costs the server in microseconds of CPU.
+/// Runs a load. Returns requests per second, and the server's CPU time per request in microseconds.
+///
+/// All clients connect first and start together. A client sends its next request when the response has arrived.
 async fn run(
     server: &Server,
     request: Request,
@@ -143,6 +166,12 @@ async fn run(
     Ok((done / elapsed, (server.cpu()? - before) / done * 1e6))
 }
 
+/// Measures the lag between a write and its event at [`N_WATCHERS`] watchers, under a constant rate of writes.
+///
+/// Each watcher has a connection and a task. A watch that ends early, or events that don't arrive within [`LAST_WITHIN`], are errors:
+/// a server that drops watchers would look fast.
+///
+/// The watched namespace is another one than that of the other loads, so that their objects cause no events.
 async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     let namespace = "/api/v1/namespaces/kube-public/configmaps";
     let n_writes = usize::try_from(u64::from(WRITES_PER_SECOND) * each.as_secs())?;
@@ -186,6 +215,10 @@ async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> 
     ])
 }
 
+/// Measures the time of a list of [`N_LISTED`] objects without pages.
+///
+/// The objects are created by several clients, because one would take a minute on a real server. The response is read completely
+/// and not decoded.
 async fn lists(server: &Server) -> Result<Vec<Figure>, Failure> {
     let path = "/api/v1/namespaces/kube-system/configmaps";
     let mut tasks = JoinSet::new();

@@ -1,4 +1,13 @@
-//! The embedded API server side by side with kube-apiserver and etcd: the same client, the same cores, one run.
+//! Measures the embedded API server side by side with kube-apiserver and etcd: the same client, the same cores, one run.
+//!
+//! ```text
+//! cargo run --release -p apiserver-bench -- tls --envtest tests/envtest
+//! cargo run --release -p apiserver-bench -- inside
+//! cargo run --release -p apiserver-bench -- memory
+//! ```
+//!
+//! `benches/README.md` has the results. Each server runs alone, one after the other. Client and server share the machine, so rates
+//! are lower than with separate machines, and only their ratio means something.
 
 mod client;
 mod inside;
@@ -18,10 +27,11 @@ use kctl_apiserver::{ApiServer, ServeOptions};
 use load::Figure;
 use process::Server;
 
-/// That of the tool `kctl`, whose server this is.
+/// mimalloc, as in the tool `kctl`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Any error; a benchmark has nothing to handle.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures the embedded API server, and a kube-apiserver beside it
@@ -67,7 +77,7 @@ enum Command {
 
 fn main() -> Result<(), Failure> {
     let command = Options::parse().command;
-    // The server has one thread, as that of `kctl` has, and so has the client, which takes less of the cores that both share.
+    // One thread for the server, as in `kctl`, and one for the client, so that it takes less of the shared cores.
     let mut runtime = match command {
         Command::Tls { .. } | Command::Serve { .. } => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
@@ -75,6 +85,7 @@ fn main() -> Result<(), Failure> {
     runtime.enable_all().build()?.block_on(run(command))
 }
 
+/// Runs a command and prints its results.
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Tls { envtest, folder, seconds } => {
@@ -98,12 +109,13 @@ async fn run(command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One server after the other, so that they have the machine to themselves.
+/// Measures one server over TLS. Dropping it at the end frees the machine for the next one.
 async fn tls(server: Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     eprintln!("{} is ready", server.name);
     load::all(&server, each).await
 }
 
+/// Serves the embedded API server with its controllers: the process that the benchmark measures.
 async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await?;
@@ -112,7 +124,9 @@ async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
     Ok(listening.serve().await?)
 }
 
-/// A table in Markdown.
+/// Prints a Markdown table, with a column for the real server if there is one.
+///
+/// The ratio is kctl's value divided by the real server's: above 1 is better for rates, below 1 for times and CPU.
 #[expect(clippy::print_stdout, reason = "what the program is for")]
 fn print(own: &[Figure], real: Option<&[Figure]>) {
     let Some(real) = real else {

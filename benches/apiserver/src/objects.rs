@@ -1,13 +1,16 @@
-//! The objects that are written.
+//! The objects that the loads write.
+//!
+//! They are as large as those of real clusters: a `ConfigMap` of 1 KB, and a Pod with two containers, probes and volumes, which
+//! grows by defaults and `managedFields`.
 
 use serde_json::{Value, json};
 
-/// A name that is new for each number.
+/// Returns another name for each number. Names have equal lengths, so that objects have equal sizes.
 pub(crate) fn name(prefix: &str, n: usize) -> String {
     format!("{prefix}-{n:06}")
 }
 
-/// A `ConfigMap` of about 1 KB.
+/// Returns a `ConfigMap` of about 1 KB. `text` is the value that changes.
 pub(crate) fn config_map(name: &str, text: &str) -> Value {
     json!({
         "kind": "ConfigMap",
@@ -17,7 +20,7 @@ pub(crate) fn config_map(name: &str, text: &str) -> Value {
     })
 }
 
-/// A `Pod` as a deployment makes them, of about 3 KB when it is stored.
+/// Returns a Pod like those of a Deployment, of about 3 KB when it is stored with defaults.
 pub(crate) fn pod(name: &str) -> Value {
     let container = |name: &str| {
         json!({

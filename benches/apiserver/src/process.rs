@@ -1,4 +1,6 @@
-//! The servers as processes: how long until they are ready, what CPU time and memory they take.
+//! The servers as processes: time until ready, CPU time and memory.
+//!
+//! CPU and memory come from `/proc`, so the benchmark runs on Linux alone.
 
 use std::{
     fs,
@@ -13,30 +15,35 @@ use tokio::time::Instant;
 
 use crate::{Failure, client::Target};
 
-/// A server that is not ready by then is broken.
+/// Longest wait until a server is ready.
 const READY_WITHIN: Duration = Duration::from_secs(120);
-/// How often it is asked.
+/// Interval between two checks for readiness.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 /// `sysconf(_SC_CLK_TCK)` on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A server that runs.
+/// A running server. Dropping it stops it.
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) target: Target,
+    /// Time from the start of the process until `/readyz` succeeds.
     pub(crate) ready_after: Duration,
+    /// Its processes: one, or kube-apiserver and etcd.
     pids: Vec<u32>,
     end: End,
 }
 
+/// The way to stop a server.
 enum End {
+    /// Kill the process.
     Kill(Child),
+    /// Run the script `down` with the server's folder.
     Down { script: PathBuf, folder: PathBuf },
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing can be done about a server that does not end.
+        // A failure to stop a server can't be handled here.
         let _best_effort = match &mut self.end {
             End::Kill(child) => child.kill().and_then(|()| child.wait()),
             End::Down { script, folder } => Command::new(script).arg(folder).status(),
@@ -45,7 +52,9 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// The embedded server in a process of its own: this program again.
+    /// Starts the embedded server in a separate process of this program.
+    ///
+    /// A process of the same program needs no installed `kctl`, and its CPU time can be read like that of the real server.
     pub(crate) async fn embedded(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join("embedded.kubeconfig");
         let start = Instant::now();
@@ -59,7 +68,9 @@ impl Server {
         Ok(Self { name: "kctl", target, ready_after: start.elapsed(), pids, end })
     }
 
-    /// kube-apiserver and etcd, by a folder with the scripts `up` and `down`.
+    /// Starts kube-apiserver and etcd by the script `up` of a folder.
+    ///
+    /// Its time until ready includes etcd and the script, since a user waits for both.
     pub(crate) async fn real(scripts: &Path, folder: &Path) -> Result<Self, Failure> {
         let folder = folder.join("real");
         let start = Instant::now();
@@ -74,12 +85,16 @@ impl Server {
         Ok(Self { name: "kube-apiserver and etcd", target, ready_after: start.elapsed(), pids, end })
     }
 
-    /// The CPU time of the server until now.
+    /// Returns the CPU time of the server so far, in seconds.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         self.pids.iter().map(|pid| cpu_of(*pid)).sum()
     }
 }
 
+/// Waits until a server is ready: its kubeconfig can be read, and `/readyz` succeeds.
+///
+/// # Errors
+/// The last error, once [`READY_WITHIN`] has passed.
 async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     loop {
         let asked = async {
@@ -95,7 +110,8 @@ async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     }
 }
 
-/// User and system time in seconds; the two fields after the name, which may have spaces in it.
+/// Returns user and system time of a process in seconds. The fields are counted from the name's parenthesis, because the name may
+/// have spaces.
 fn cpu_of(pid: u32) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -103,12 +119,12 @@ fn cpu_of(pid: u32) -> Result<f64, Failure> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// The CPU time of this process until now.
+/// Returns the CPU time of this process so far, in seconds.
 pub(crate) fn own_cpu() -> Result<f64, Failure> {
     cpu_of(std::process::id())
 }
 
-/// The memory of this process, in bytes.
+/// Returns the resident memory of this process in bytes.
 pub(crate) fn own_memory() -> Result<usize, Failure> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

@@ -1,4 +1,7 @@
-//! A server, a connection that fails on demand, and kube's `Controller` on it, for tests of what that does.
+//! kube-runtime's `Controller` on an embedded API server, with a connection that fails on demand.
+//!
+//! The tests in `tests/letters.rs` show its behaviour under faults, one letter per row of the table in `README.md`. They fail when a new
+//! release of kube-runtime behaves differently, so that the comparison in the book stays true.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -19,7 +22,14 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// Record of the steps of a test.
+/// A log of a test. Clones share it.
+///
+/// ```
+/// let log = kube_controller::Log::default();
+/// log.clone().add("reconciled");
+/// assert_eq!(log.take(), ["reconciled"]);
+/// assert!(log.take().is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -29,36 +39,41 @@ impl Log {
         self.0.lock().push(line.into());
     }
 
-    /// The lines since the last call.
+    /// Returns the lines since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }
 }
 
-/// A server, a client that never fails, and faults for the one of the controller.
+/// A server, a client that never fails, and faults for the controller's client.
+///
+/// Time is simulated: tests run with a paused clock, and advance it with [`seconds`]. So waits of an hour take no time, and results
+/// don't depend on the machine.
 pub struct World {
     /// The API server.
     pub server: ApiServer,
-    /// Never fails.
+    /// A client without faults.
     pub client: Client,
     /// Faults of the requests of [`own_client`](Self::own_client).
     pub faults: Faults,
 }
 
 impl World {
-    /// An empty cluster.
+    /// Creates an empty cluster.
     pub fn empty() -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         Self { server, client, faults: Faults::default() }
     }
 
-    /// The client of the controller.
+    /// Returns a client for the controller, which [`faults`](Self::faults) applies to.
     pub fn own_client(&self) -> Client {
         self.faults.client(&self.server)
     }
 
-    /// Runs a controller of `ConfigMap`s that owns pods and writes down what it is called for.
+    /// Runs a controller of ConfigMaps that owns Pods, and logs the name of each reconciled object.
+    ///
+    /// Aborting the returned task stops the controller, like a crash of its process.
     pub fn run_logging(&self, log: &Log, config: Config) -> JoinHandle<()> {
         let client = self.own_client();
         let controller =
@@ -77,7 +92,7 @@ impl World {
     /// Creates a `ConfigMap`, or changes its data.
     ///
     /// # Errors
-    /// When the server refuses it.
+    /// The server rejects it.
     pub async fn set(&self, name: &str, text: &str) -> kube::Result<ConfigMap> {
         let config = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "text": text },
@@ -89,7 +104,7 @@ impl World {
     /// Creates a pod that a `ConfigMap` controls.
     ///
     /// # Errors
-    /// When the server refuses it.
+    /// The server rejects it.
     pub async fn create_pod_of(&self, owner: &ConfigMap) -> kube::Result<Pod> {
         let reference = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(), "controller": true,
@@ -102,12 +117,12 @@ impl World {
         self.pods().patch(&owner.name_any(), &PatchParams::apply("test"), &Patch::Apply(pod)).await
     }
 
-    /// The pods, by the client that never fails.
+    /// Returns the Pods, through the client without faults.
     pub fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Answered requests with this verb on a resource.
+    /// Returns the number of answered requests with this verb on a resource.
     pub fn n_requests(&self, verb: &str, resource: &str) -> usize {
         let requests = self.server.requests();
         requests.iter().filter(|request| request.verb == verb && request.resource == resource).count()

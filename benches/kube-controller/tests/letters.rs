@@ -58,7 +58,7 @@ fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallibl
 
 /// On the stream that `Controller::owns` maps to owners: of a whole controller the relist of the owners wakes them as well.
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_deleted_in_a_gap_wakes_nobody() {
+async fn a_child_deleted_in_a_gap_queues_no_owner() {
     let mut world = World::empty();
     world.faults.lists_only = true;
     for name in ["a", "b"] {
@@ -152,7 +152,7 @@ async fn d_panic_of_one_key_ends_the_controller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e_shared_cache_tells_no_subscriber_of_a_delete() {
+async fn e_shared_cache_sends_no_deletes() {
     let (_store, writer) = reflector::store_shared::<ConfigMap>(16);
     let subscriber = writer.subscribe().unwrap();
     let log = Log::default();
@@ -215,14 +215,14 @@ async fn f_hot_key_starves_keys_that_wait() {
         assert!(order.len() > 200, "the hot key runs all the time: {order:?}");
         starved.push(names.iter().filter(|name| !order.contains(name)).count());
     }
-    // Which keys those are is an accident of their hashes: in one of 21 rounds there is none.
+    // The starved keys depend on their hashes; one round of 21 has none.
     assert!(starved.iter().any(|n| *n > 0), "each of 20 keys has its turn within 200 runs now");
 }
 
-/// What can be known of failures is what a policy is told: the object, the error and the context. That it compiles shows that
-/// there is no more, and the lines show that nothing in it is about how often the key failed.
+/// A policy gets the object, the error and the context, and nothing else: the test compiles. The lines show that none of them
+/// contains the number of failures.
 #[tokio::test(start_paused = true)]
-async fn g_policy_is_told_nothing_that_a_growing_wait_could_come_from() {
+async fn g_policy_does_not_get_the_number_of_failures() {
     type Policy = fn(Arc<ConfigMap>, &std::fmt::Error, Arc<Log>) -> Action;
     let (store, _writer) = store_of(&["a"]);
     let told = Arc::new(Log::default());
@@ -277,7 +277,7 @@ async fn i_requeue_in_ten_years_comes_within_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn j_status_that_says_the_same_is_sent_each_time() {
+async fn j_unchanged_status_is_sent_each_time() {
     let world = World::empty();
     let deployments = Api::<Deployment>::default_namespaced(world.client.clone());
     let web = json!({
@@ -327,7 +327,7 @@ async fn k_controllers_of_one_kind_list_and_watch_it_each() {
 async fn l_nothing_is_asked_about_permissions_before_the_request_that_lacks_one() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
-    // A role that somebody wrote by hand, and that lacks a verb of the reconcile.
+    // A hand-written role that lacks a verb of the reconcile.
     let log = Log::default();
     let asks = log.clone();
     world.faults.add(Fault::Refuse(403), move |asked: &Asked| {

@@ -1,4 +1,7 @@
-//! What a change costs on its way to the queue: `cargo bench -p parts --bench handler`.
+//! Measures the way of a change to the work queue: `cargo bench -p parts --bench handler`.
+//!
+//! The handler runs in the store's writer task, so its cost delays all events of the kind. The measured change is one whose keys are
+//! queued already: then the work queue only counts it.
 
 use std::sync::Arc;
 
@@ -22,6 +25,7 @@ fn main() {
     divan::main();
 }
 
+/// A controller with an owned and a watched kind.
 struct Configs;
 
 impl Controller for Configs {
@@ -36,10 +40,12 @@ impl Controller for Configs {
     }
 }
 
+/// Maps a Secret to [`FAN_OUT`] keys.
 fn of_secret(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
     (0..FAN_OUT).map(|n| Key::namespaced("default", &format!("config-{n}"))).collect()
 }
 
+/// Returns a state of an owned object.
 fn stored(kind: &Kind, version: usize) -> Arc<Stored> {
     let json = format!(
         r#"{{"metadata":{{"name":"a","namespace":"default","uid":"1","resourceVersion":"{version}","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"config-1","uid":"2","controller":true}}]}}}}"#
@@ -47,7 +53,9 @@ fn stored(kind: &Kind, version: usize) -> Arc<Stored> {
     Arc::new(Stored::accept(kind, &json).unwrap())
 }
 
-/// The handler of a relation, the queue that it fills, and a change for it.
+/// Returns the handler of a relation, the queue that it fills, and a change.
+///
+/// `index` is that of the relation in the declaration of [`Configs`].
 fn world(index: usize) -> (Handler, WorkQueue<ObjectKey>, Change<Stored>) {
     let (spec, queue) = (Configs::spec(), WorkQueue::new(QueueConfig::default()));
     let relation = &spec.relations[index];
@@ -57,7 +65,7 @@ fn world(index: usize) -> (Handler, WorkQueue<ObjectKey>, Change<Stored>) {
     (handler, queue, change)
 }
 
-/// A change whose keys wait already: what a burst of changes costs.
+/// Measures a change whose keys are queued already, as in a burst of changes.
 fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
@@ -67,13 +75,15 @@ fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     bencher.counter(ItemsCount::new(n_keys)).bench_local(|| handler(black_box(&change), false));
 }
 
-/// An owned object → the key of its owner.
+/// An owned object: one key, that of its owner.
 #[divan::bench]
 fn owner(bencher: Bencher<'_, '_>) {
     again(bencher, 0, 1);
 }
 
-/// A change that the user's mapper turns into a hundred keys, for the old and for the new state.
+/// A mapper that returns a hundred keys, for the old and for the new state.
+///
+/// The mapper runs twice per update, because a key that only the old state concerned has to be reconciled as well.
 #[divan::bench]
 fn fan_out(bencher: Bencher<'_, '_>) {
     again(bencher, 1, FAN_OUT);

@@ -1,4 +1,7 @@
-//! What an object costs on its way into the cache and out of it: `cargo bench -p parts --bench store`.
+//! Measures the way of an object into the cache and out of it: `cargo bench -p parts --bench store`.
+//!
+//! Decoding, updating and reading are measured apart. Objects are stored as compact JSON and decoded at the first read; the decode
+//! cache keeps recently read ones.
 
 use std::sync::Arc;
 
@@ -11,15 +14,16 @@ use kctl_runtime::{
 };
 use tokio::runtime;
 
+/// Number of Pods in the store.
 const PODS: usize = 10_000;
-/// Pods that one owner has.
+/// Number of Pods per owner.
 const OWNED: usize = 10;
 
 fn main() {
     divan::main();
 }
 
-/// A pod as an API server sends it: about 3 kB of JSON and as much of managedFields.
+/// Returns a Pod as an API server sends it: about 3 kB of JSON, and as much of `managedFields`.
 fn pod(n: usize, version: usize) -> String {
     let owner = n / OWNED;
     let fields = r#""f:name":{},"f:image":{},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{}}},"#.repeat(30);
@@ -35,21 +39,26 @@ fn pod(n: usize, version: usize) -> String {
     )
 }
 
+/// Returns a Pod as the cache holds it.
 fn stored(n: usize, version: usize) -> Arc<Stored> {
     Arc::new(Stored::accept(&Kind::of::<Pod>(), &pod(n, version)).unwrap())
 }
 
+/// An index of the user.
 fn by_node(pod: &Pod) -> Vec<String> {
     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
 }
 
+/// A filled store, its typed view, and the runtime of its writer task.
 struct World {
     runtime: runtime::Runtime,
     shared: Arc<SharedStore>,
     pods: Store<Pod>,
 }
 
-/// A store of 10,000 pods with an index beside those by owner and namespace.
+/// Creates a store of 10,000 Pods with an index, beside the built-in ones by owner and namespace.
+///
+/// Objects arrive as the result of a list, by the same way as in a program.
 fn world() -> World {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let shared = Arc::new(SharedStore::default());
@@ -63,18 +72,19 @@ fn world() -> World {
     World { runtime, shared, pods }
 }
 
-/// From bytes to what is kept: parsed metadata, JSON without managedFields.
+/// From bytes to the stored form: parsed metadata, and JSON without `managedFields`.
 #[divan::bench]
 fn accept(bencher: Bencher<'_, '_>) {
     let (kind, json) = (Kind::of::<Pod>(), pod(1, 1));
     bencher.counter(divan::counter::BytesCount::of_str(&json)).bench_local(|| Stored::accept(&kind, &json).unwrap());
 }
 
-/// Updates of objects that are known, beside decoding: indexes and the way to the writer and back. Somebody still holds the old
-/// states, so that what it costs to free their decoded forms is not counted here.
+/// Updates of known objects without decoding: indexes, and the way to the writer task and back.
+///
+/// The benchmark holds the old states, so that freeing their decoded forms does not count.
 #[divan::bench]
 fn update(bencher: Bencher<'_, '_>) {
-    // As many as stay decoded: what comes from an API server is applied at once after it was decoded.
+    // As many as stay in the decode cache, because a real update is applied right after its decoding.
     const UPDATES: usize = 50;
     let world = world();
     let mut version = PODS;
@@ -85,7 +95,7 @@ fn update(bencher: Bencher<'_, '_>) {
             (0..UPDATES)
                 .map(|n| {
                     let update = stored(n * 7 % PODS, version + n);
-                    // What its index needs is decoded once, and kept: that is decoding.
+                    // Decoded here for the index, outside of the measured part.
                     update.decode::<Pod>().unwrap();
                     let old = world.shared.get(update.key()).unwrap();
                     (update, old)
@@ -107,7 +117,9 @@ fn update(bencher: Bencher<'_, '_>) {
         });
 }
 
-/// An object that was read before.
+/// Reads an object that is in the decode cache.
+///
+/// It returns an `Arc` of the decoded object, so nothing is copied.
 #[divan::bench]
 fn get(bencher: Bencher<'_, '_>) {
     let world = world();
@@ -116,7 +128,7 @@ fn get(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| world.pods.get(black_box(&key)));
 }
 
-/// The ten pods of one owner out of 10,000.
+/// Finds the ten Pods of an owner among 10,000: the lookup behind `cx.owned::<Pod>()`.
 #[divan::bench]
 fn owned_by(bencher: Bencher<'_, '_>) {
     let world = world();
@@ -125,7 +137,9 @@ fn owned_by(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(OWNED)).bench_local(|| world.shared.owned_by(black_box(&set)));
 }
 
-/// The hundred pods of one node out of 10,000, by an index of the user's.
+/// Finds the hundred Pods of a node among 10,000, by the user's index.
+///
+/// Iterating decodes each Pod that is not in the decode cache.
 #[divan::bench]
 fn by_index(bencher: Bencher<'_, '_>) {
     let world = world();
@@ -133,7 +147,7 @@ fn by_index(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(n)).bench_local(|| world.pods.by(by_node, black_box("node-7")).count());
 }
 
-/// Whether an object is there at all.
+/// Looks up an object without decoding it: metadata such as owners and labels are readable at once.
 #[divan::bench]
 fn meta_of_one(bencher: Bencher<'_, '_>) {
     let world = world();

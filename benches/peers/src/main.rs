@@ -1,4 +1,17 @@
-//! kctl's program in the whole-process comparison: the jobs and the lines of output that the harness asks for.
+//! kctl's program in the comparison of whole processes (`harness/README.md`).
+//!
+//! Environment variables choose the job, and the harness reads the lines `SYNCED`, `READY` and `RECONCILED`.
+//!
+//! | `BENCH_MODE` | job |
+//! |---|---|
+//! | `sync` | caches all objects of `BENCH_KIND`: time and memory of the first list |
+//! | `controller` | reconciles Fleets: time, CPU and requests of a full pass |
+//! | `informers` | runs `BENCH_EXPECT` empty informers: memory of one |
+//!
+//! `BENCH_NAMESPACE` names the namespace of all objects. For comparisons within kctl, `BENCH_THREADS` sets the number of threads, and
+//! `BENCH_HTTP1` uses kube's client over HTTP/1.1 instead of kctl's over HTTP/2.
+//!
+//! The counterparts in `harness/peer-cr` and `harness/peer-kube` do the same jobs with controller-runtime and kube-rs.
 
 use std::{
     collections::HashSet,
@@ -22,20 +35,26 @@ use kctl_runtime::{
 };
 use tokio::task::JoinHandle;
 
+/// The kind of the job `controller`: a number of ConfigMaps with a payload.
 #[resource(group = "bench.example.com", version = "v1", kind = "Fleet", namespaced, status = "FleetStatus")]
 pub struct FleetSpec {
+    /// Number of ConfigMaps.
     pub replicas: i32,
+    /// Contents of each of them: sets the size of an object.
     #[serde(default)]
     pub payload: String,
 }
 
+/// The status that each reconcile writes.
 #[schema]
 pub struct FleetStatus {
     pub ready_replicas: i32,
     pub observed_generation: i64,
 }
 
-/// Keeps `spec.replicas` config maps for every fleet.
+/// Keeps `spec.replicas` ConfigMaps for each Fleet.
+///
+/// It creates and deletes one by one instead of calling `converge`, as the other programs do.
 #[controller(owns = ConfigMap, concurrency = 10, namespaces = [namespace()])]
 async fn fleet(fleet: Arc<Fleet>, cx: Context<fleet>) -> Result<Action> {
     let configs = cx.owned::<ConfigMap>();
@@ -53,6 +72,9 @@ async fn fleet(fleet: Arc<Fleet>, cx: Context<fleet>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// Returns an owned `ConfigMap`.
+///
+/// `cx.owned` adds the owner reference.
 fn config(fleet: &Fleet, name: &str) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
@@ -65,10 +87,14 @@ fn config(fleet: &Fleet, name: &str) -> ConfigMap {
     }
 }
 
+/// Names of reconciled Fleets; `None` before the start, and after the line was printed.
 static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+/// Number of reconciles, including repeated ones.
 static TOTAL: AtomicU64 = AtomicU64::new(0);
 
-/// Counts, and says when as many fleets as expected have been reconciled.
+/// Counts a reconcile, and prints a line once `BENCH_EXPECT` different Fleets are reconciled.
+///
+/// The total shows how many reconciles the program's writes have caused.
 fn reconciled(fleet: &Fleet) {
     let total = TOTAL.fetch_add(1, Ordering::Relaxed) + 1;
     let expected: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -84,17 +110,19 @@ fn reconciled(fleet: &Fleet) {
     }
 }
 
+/// Prints a line at once: standard output is a pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout();
-    // The harness reads the line; when it is gone there is nobody to tell.
-    let _told = writeln!(out, "{line}").and_then(|()| out.flush());
+    // If the harness has ended, the line does not matter.
+    let _printed = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// Returns the namespace of the job.
 fn namespace() -> String {
     env::var("BENCH_NAMESPACE").unwrap_or_else(|_| "default".into())
 }
 
-/// On one thread, as new projects are; `BENCH_THREADS` compares with more.
+/// Runs on one thread, as new projects do. `BENCH_THREADS` sets another number.
 fn main() -> Result<()> {
     let n_threads = env::var("BENCH_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut runtime = match n_threads {
@@ -107,9 +135,10 @@ fn main() -> Result<()> {
     runtime.enable_all().build()?.block_on(run())
 }
 
+/// Connects, and runs the job of `BENCH_MODE`.
 async fn run() -> Result<()> {
     let config = Config::infer().await?;
-    // To compare with what kube connects by: HTTP/1.1.
+    // With HTTP/1.1, as kube's own client connects.
     let client = if env::var_os("BENCH_HTTP1").is_some() { Client::try_from(config)? } else { kctl::client(config)? };
     match env::var("BENCH_MODE").unwrap_or_default().as_str() {
         "sync" => sync(client).await,
@@ -119,7 +148,9 @@ async fn run() -> Result<()> {
     }
 }
 
-/// Caches all objects of a kind.
+/// Runs the job `sync`: caches all objects of `BENCH_KIND`.
+///
+/// The harness measures the time until `SYNCED`, and then the memory of the process at rest.
 async fn sync(client: Client) -> Result<()> {
     match env::var("BENCH_KIND").unwrap_or_default().as_str() {
         "Pod" => cache::<Pod>(client, String::new(), ListLimiter::default()).await?,
@@ -128,11 +159,13 @@ async fn sync(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Runs `BENCH_EXPECT` informers of nothing, for what each of them and its watch take.
+/// Runs `BENCH_EXPECT` informers without objects, to measure memory and CPU of one.
+///
+/// They share the limit of concurrent lists, as the informers of a manager do.
 async fn informers(client: Client) -> Result<()> {
     let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     let list_limiter = ListLimiter::default();
-    // Different ones, or they would be one.
+    // Different selectors, because equal informers are shared.
     let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}"), list_limiter.clone()));
     let all: Vec<JoinHandle<()>> = all.collect();
     for informer in all {
@@ -141,8 +174,8 @@ async fn informers(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Caches what can be read as `K` and has these labels: every object is checked, as for a controller.
-/// It runs in tasks, as those of a manager do.
+/// Caches the objects of kind `K` with these labels. Each is checked against the type, as for a controller. It runs in tasks, like
+/// an informer of a manager.
 fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -> JoinHandle<()> {
     let identity = Identity { labels, namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
     let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
@@ -157,17 +190,19 @@ fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -
     tokio::spawn(async move { source.run().await })
 }
 
-/// Runs the controller.
+/// Runs the job `controller`, and prints `READY` once all caches are synced.
+///
+/// The harness creates the Fleets after `READY`, or before the start to measure a restart.
 async fn control(client: Client) -> Result<()> {
     *SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(HashSet::new());
     let manager = App::new("bench").controller::<fleet>().manager(client).await?;
     let view = manager.view();
-    let told = async {
+    let ready = async {
         for source in view.sources() {
             source.store().wait_until_synced().await;
         }
         say("READY");
     };
-    let (ended, ()) = tokio::join!(manager.run(std::future::pending()), told);
+    let (ended, ()) = tokio::join!(manager.run(std::future::pending()), ready);
     Ok(ended?)
 }

@@ -1,4 +1,6 @@
-//! The controller: reads policies, pods and `ConfigMap`s from the cache, writes pods, statuses and events, and tells the registry.
+//! The controller: replaces pods when their `ConfigMap` changes, and registers the revision that runs.
+//!
+//! It reads policies, pods and ConfigMaps from caches. `rollout` decides the steps, and this file performs them.
 
 use kctl::{
     k8s::api::core::v1::{ConfigMapEnvSource, EnvFromSource},
@@ -12,10 +14,12 @@ use crate::{
     rollout::{PodState, Step, steps},
 };
 
-/// Where a pod says with which data it was made.
+/// Annotation of a pod with the hash of the data that it was created with.
 pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
 
-/// Keeps the pods of every `RestartPolicy`, and tells a registry outside of the cluster what they run.
+/// Keeps the pods of every `RestartPolicy`, and registers their revision outside of the cluster.
+///
+/// The finalizer removes the registration before a policy goes.
 #[controller(
     of = RestartPolicy,
     owns = Pod(create, delete),
@@ -26,27 +30,31 @@ pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
     concurrency = 4,
 )]
 pub(crate) struct ConfigRestarter {
-    /// The registry.
+    /// The client of the registry; a test passes one that fails.
     pub registry: Arc<dyn Registry>,
-    /// Pods that were replaced since the start.
+    /// Number of pods that were replaced since the start, for `/metrics`.
     pub replaced: Counter,
 }
 
-/// The `ConfigMap` that a policy names: the index by which [`users_of`] finds policies.
+/// Returns the key of the `ConfigMap` that a policy names: an index of policies for [`users_of`].
 fn config_of(policy: &RestartPolicy) -> Vec<String> {
     vec![config_key(policy).to_string()]
 }
 
-/// The policies that a `ConfigMap` concerns.
+/// Returns the policies that use a `ConfigMap`, without a scan of all policies.
 fn users_of(config: &ConfigMap, policies: &Store<RestartPolicy>) -> Vec<Key<RestartPolicy>> {
     policies.by(config_of, &Key::of(config).to_string()).map(|policy| Key::of(&*policy)).collect()
 }
 
+/// Returns the key of a policy's `ConfigMap`.
 fn config_key(policy: &RestartPolicy) -> Key<ConfigMap> {
     Key::namespaced(&policy.namespace().unwrap_or_default(), &policy.spec.config_map_name)
 }
 
 impl Reconcile for ConfigRestarter {
+    /// Replaces or creates pods, registers the revision, and writes the status.
+    ///
+    /// Without the `ConfigMap` the pods stay as they are. The status is written even if the registry fails.
     async fn reconcile(&self, policy: Arc<RestartPolicy>, cx: Context<Self>) -> Result<Action> {
         let config = cx.store::<ConfigMap>().get(&config_key(&policy));
         let hash = config.map(|config| hash_of(&config));
@@ -63,6 +71,7 @@ impl Reconcile for ConfigRestarter {
 }
 
 impl Finalize for ConfigRestarter {
+    /// Removes the registration. The policy stays until that succeeds; its pods are garbage-collected afterwards.
     async fn finalize(&self, _policy: Arc<RestartPolicy>, cx: Context<Self>) -> Result<()> {
         let unregistered = self.registry.unregister(&cx.key().to_string()).await;
         if let Err(error) = &unregistered {
@@ -73,7 +82,7 @@ impl Finalize for ConfigRestarter {
 }
 
 impl ConfigRestarter {
-    /// Takes the steps that can be taken now.
+    /// Performs the steps that can be taken now. The events of the pods bring the next ones.
     async fn roll(&self, policy: &RestartPolicy, cx: &Context<Self>, hash: &str) -> Result<()> {
         let pods = cx.owned::<Pod>();
         let list: Vec<Arc<Pod>> = pods.iter().collect();
@@ -99,7 +108,9 @@ impl ConfigRestarter {
         Ok(())
     }
 
-    /// Tells the registry the hash once all pods have it. A failure stands in the conditions, and is returned.
+    /// Registers the hash once all pods have it.
+    ///
+    /// A failure is recorded in the conditions and returned separately: the status has to be written before the reconcile fails.
     async fn register(
         &self,
         cx: &Context<Self>,
@@ -128,7 +139,7 @@ impl ConfigRestarter {
     }
 }
 
-/// The status without what the registry says.
+/// Returns the status and conditions as observed in the cache, without the registration.
 fn observe(
     policy: &RestartPolicy,
     cx: &Context<ConfigRestarter>,
@@ -169,14 +180,17 @@ fn observe(
     (status, conditions)
 }
 
+/// Returns the wanted number of pods; the schema allows no negative one.
 fn wanted(policy: &RestartPolicy) -> usize {
     usize::try_from(policy.spec.replicas).unwrap_or(0)
 }
 
+/// Converts a count for a status field.
 fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
+/// Reads the state of a pod.
 fn state_of(pod: &Pod, hash: &str) -> PodState {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
@@ -193,7 +207,7 @@ fn state_of(pod: &Pod, hash: &str) -> PodState {
     }
 }
 
-/// A pod of the template that takes its environment from the `ConfigMap` and says which data that was.
+/// Returns a pod from the template, with the environment of the `ConfigMap` and the hash of its data.
 fn new_pod(policy: &RestartPolicy, hash: &str) -> Pod {
     let mut metadata = policy.spec.template.metadata.clone().unwrap_or_default();
     metadata.generate_name = Some(format!("{}-", policy.name_any()));
@@ -207,8 +221,9 @@ fn new_pod(policy: &RestartPolicy, hash: &str) -> Pod {
     Pod { metadata, spec: Some(spec), status: None }
 }
 
-/// FNV-1a of names and values, each with its length. It must never change: pods keep it, and another one restarts them all.
-/// (The standard library's hasher may change with a release.)
+/// Returns the FNV-1a hash of names and values, each with its length.
+///
+/// Pods keep it, so another algorithm would restart them all. The standard library's hasher may change with a release.
 fn hash_of(config: &ConfigMap) -> String {
     let texts = config.data.iter().flatten().map(|(name, value)| (name, value.as_bytes()));
     let bytes = config.binary_data.iter().flatten().map(|(name, value)| (name, value.0.as_slice()));

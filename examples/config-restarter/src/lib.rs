@@ -1,4 +1,17 @@
-//! The operator: keeps pods that use a `ConfigMap`, and replaces them one at a time when its data changes.
+//! An operator with an external system: it keeps pods that use a `ConfigMap`, replaces them one at a time when its data changes,
+//! and registers the running revision outside of the cluster.
+//!
+//! ```text
+//! cargo run -p config-restarter -- dev
+//! ```
+//!
+//! It shows:
+//!
+//! - a pure decision (`rollout`) under a thin controller that performs it, with unit tests of the decision alone;
+//! - an injected client, `Arc<dyn Registry>`, which tests replace by one that fails;
+//! - an index, by which a changed `ConfigMap` finds its policies (`primary(index = …)`);
+//! - a finalizer that removes the external registration, and conditions that report its failures;
+//! - a metric of the program beside those of the framework.
 
 mod controller;
 mod policy;
@@ -14,7 +27,7 @@ use kctl::{App, metrics::counter::Counter};
 use crate::controller::ConfigRestarter;
 pub use crate::registry::{Call, InMemoryRegistry, Registry, RegistryError};
 
-/// The app with a client of the registry: a program has one for the network, tests have one that fails when told to.
+/// Returns the app with a client of the registry. The program would pass a network client; tests pass one that fails on demand.
 pub fn app(registry: Arc<dyn Registry>) -> App {
     let replaced = Counter::<u64>::default();
     let counted = replaced.clone();

@@ -1,4 +1,6 @@
-//! Keeps pods that use a `ConfigMap`, and replaces them one at a time when its data changes.
+//! The program, with a registry in memory instead of a real one. The library has the operator.
+//!
+//! `dev -f examples/config-restarter/web.yaml` runs it without a cluster.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A registry outside of the cluster: told which revision of a service runs, and when it is gone.
+//! The client of a service registry outside of the cluster, as a trait that tests replace.
 
 use std::{
     collections::BTreeMap,
@@ -9,16 +9,19 @@ use std::{
 /// A call to the registry in progress.
 pub type Call<'a> = Pin<Box<dyn Future<Output = Result<(), RegistryError>> + Send + 'a>>;
 
-/// The client of a registry. Both calls may be repeated: the second one changes nothing.
+/// The client of a registry. Both calls are idempotent, because a reconcile may repeat them.
 pub trait Registry: Send + Sync {
-    /// Says that the service runs at this revision.
+    /// Registers the revision at which a service runs.
+    ///
+    /// # Errors
+    /// The registry does not answer. The caller retries with the same revision.
     fn register<'a>(&'a self, service: &'a str, revision: &'a str) -> Call<'a>;
 
-    /// Says that the service is gone; one that is not known is gone already.
+    /// Removes a service; succeeds if it is unknown.
     fn unregister<'a>(&'a self, service: &'a str) -> Call<'a>;
 }
 
-/// The registry did not answer, or said no.
+/// The registry did not answer, or rejected the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryError {
     /// The service that the call named.
@@ -33,11 +36,12 @@ impl std::fmt::Display for RegistryError {
 
 impl std::error::Error for RegistryError {}
 
-/// A registry in memory.
+/// A registry in memory, for `dev` and for tests that need no failures.
 #[derive(Default)]
 pub struct InMemoryRegistry(Mutex<BTreeMap<String, String>>);
 
 impl InMemoryRegistry {
+    /// Returns the revisions by service. A panic of another test does not matter.
     fn revisions(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

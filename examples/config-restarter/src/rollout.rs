@@ -1,6 +1,9 @@
-//! What to do with the pods next, decided from their states alone: reads states, hands on steps.
+//! Decides the next steps of a rolling replacement, as a pure function of the pods' states.
+//!
+//! The controller calls it in each reconcile with the states in the cache. So a crash between two steps needs no recovery: the next
+//! call decides from the pods as they are then. Its tests run whole rollouts without an API server.
 
-/// What matters of a pod.
+/// The state of a pod, as far as the rollout depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PodState {
     /// Made with the newest data.
@@ -11,24 +14,26 @@ pub(crate) struct PodState {
     pub finished: bool,
 }
 
-/// One step; pods are named by their place among the states.
+/// One step. Pods are given by their index among the states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// One pod more.
+    /// Create a pod.
     Create,
-    /// This pod goes.
+    /// Delete this pod: it has ended, or is one too many.
     Delete(usize),
-    /// This pod goes because its data is old, and a new one comes.
+    /// Delete this pod because its data is old, and create another one.
     Replace(usize),
 }
 
-/// The steps that can be taken now. At most one pod is replaced, and only when all pods with the newest data are ready; one that
-/// is ready is replaced only when all are, so never fewer than `wanted - 1` pods are ready because of it.
+/// Returns the steps that can be taken now.
+///
+/// At most one pod is replaced at a time, and only while all pods with the newest data are ready. Pods that are not ready are
+/// replaced first, so a rollout never causes fewer than `wanted - 1` ready pods.
 pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
     let ended = (0..pods.len()).filter(|index| pods[*index].finished);
     let mut steps: Vec<Step> = ended.map(Step::Delete).collect();
     let mut running: Vec<usize> = (0..pods.len()).filter(|index| !pods[*index].finished).collect();
-    // The first is missed least. Among equals the youngest goes, which is the last.
+    // The least useful one comes first. Among equals that is the youngest, which is the last in the list.
     running.sort_by_key(|index| (pods[*index].ready, pods[*index].updated, std::cmp::Reverse(*index)));
     let surplus = running.len().saturating_sub(wanted);
     steps.extend(running.drain(..surplus).map(Step::Delete));
@@ -38,6 +43,7 @@ pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
     steps
 }
 
+/// Returns the pod to replace, if no replacement is still starting.
 fn to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
     let coming = running.iter().any(|index| pods[*index].updated && !pods[*index].ready);
     running.iter().copied().find(|index| !coming && !pods[*index].updated)

@@ -131,7 +131,7 @@ impl World {
         events.into_iter().filter_map(|event| event.reason).collect()
     }
 
-    /// What the operator and the kubelet changed, in words.
+    /// Returns the writes of the operator and the kubelet, one line each.
     fn writes(&self) -> Vec<String> {
         let reads = ["get", "list", "watch"];
         let requests = self.server.server().requests();
@@ -255,7 +255,7 @@ async fn data_that_changes_during_a_roll_is_rolled_out_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn config_map_that_nobody_uses_causes_nothing() {
+async fn unused_config_map_causes_no_reconcile() {
     let world = World::converged().await;
     let before = world.writes();
     world.api().create(&PostParams::default(), &config("other", "hello")).await.unwrap();
@@ -309,7 +309,7 @@ async fn deleted_policy_stays_until_the_registry_forgot_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn registry_that_fails_is_told_later_and_shown_until_then() {
+async fn failed_registration_is_retried_and_shown() {
     let world = World::start().await;
     world.registry.fail(1000);
     world.api().create(&PostParams::default(), &config("web-config", "hello")).await.unwrap();
@@ -353,7 +353,7 @@ async fn pods_outlive_their_config_map() {
 
     world.api().create(&PostParams::default(), &config("web-config", "hello")).await.unwrap();
     world.idle().await;
-    // The same data again: nobody is restarted.
+    // The same data again: no Pod is replaced.
     assert_eq!(names(&world.pods().await), before.0);
 }
 

@@ -1,4 +1,6 @@
-//! What members say → the status of the binding, and of the template itself.
+//! The controller `aggregation`: collects the statuses of works into the binding and into the template.
+//!
+//! `AggregateStatus` of the interpreters decides how a kind's statuses are merged.
 
 use kctl::{
     karmada::{
@@ -21,7 +23,7 @@ use crate::{
     works::work_name,
 };
 
-/// Collects what became of the works of a binding.
+/// Collects the statuses of a binding's works.
 #[controller(
     of = ResourceBinding,
     watches = Work(map = binding_of_work),
@@ -31,7 +33,9 @@ use crate::{
     name = "aggregation"
 )]
 pub(crate) struct Collector {
+    /// Templates on the control plane.
     templates: FoundKinds,
+    /// The interpreters.
     rules: Rules,
 }
 
@@ -46,39 +50,48 @@ impl Finds for Collector {
 }
 
 impl Reconcile for Collector {
+    /// Writes the statuses of all works into the binding, and their aggregation into the template.
     async fn reconcile(&self, binding: Arc<ResourceBinding>, cx: Context<Self>) -> Result<Action> {
         let namespace = binding.namespace().unwrap_or_default();
         let mut aggregated = Vec::new();
         for cluster in &binding.spec.clusters {
             let key = Key::namespaced(&namespace, &work_name(&binding.name_any(), &cluster.name));
             let Some(work) = cx.store::<Work>().get(&key) else { continue };
-            let said = work.status.clone().unwrap_or_default();
-            // Of what is not there as it should be nobody knows how it is, as in Karmada.
-            let is_known = said.applied && is_ready(&cx, &cluster.name);
+            let reported = work.status.clone().unwrap_or_default();
+            // As in Karmada, the health of an object that is not applied is unknown.
+            let is_known = reported.applied && is_ready(&cx, &cluster.name);
             aggregated.push(StatusItem {
                 cluster_name: cluster.name.clone(),
-                status: said.status.filter(|_| said.applied),
-                applied: said.applied,
-                applied_message: said.applied_message,
-                health: if is_known { said.health } else { "Unknown".into() },
+                status: reported.status.filter(|_| reported.applied),
+                applied: reported.applied,
+                applied_message: reported.applied_message,
+                health: if is_known { reported.health } else { "Unknown".into() },
             });
         }
         let items: Vec<AggregatedStatusItem> = serde_json::from_value(serde_json::to_value(&aggregated)?)?;
         cx.patch_status(ResourceBindingStatus { aggregated_status: aggregated }).await?;
         let resource = &binding.spec.resource;
         if let Some(template) = self.templates.get(&resource.gvk(), &namespace, &resource.name).await? {
-            self.tell(&cx, &template, items).await?;
+            self.update_template(&cx, &template, items).await?;
         }
         Ok(Action::await_change())
     }
 }
 
 impl Collector {
-    /// Gives the template the status that its members have together.
-    async fn tell(&self, cx: &Context<Self>, template: &Value, items: Vec<AggregatedStatusItem>) -> Result<()> {
+    /// Writes the aggregated status into the template.
+    ///
+    /// The patch has the uid, so that a template that was deleted and created again is not changed. Nothing is sent if the kind has
+    /// no rule for aggregation, or if the status is unchanged.
+    async fn update_template(
+        &self,
+        cx: &Context<Self>,
+        template: &Value,
+        items: Vec<AggregatedStatusItem>,
+    ) -> Result<()> {
         let aggregation = Aggregation { object: template.clone(), items };
-        let Some(told) = self.rules.ask::<AggregateStatus>(aggregation).await? else { return Ok(()) };
-        let Some(change) = change(&template["status"], &told["status"]) else { return Ok(()) };
+        let Some(updated) = self.rules.ask::<AggregateStatus>(aggregation).await? else { return Ok(()) };
+        let Some(change) = change(&template["status"], &updated["status"]) else { return Ok(()) };
         let metadata = &template["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         let Some(api) = self.templates.api(cx.client(), &Gvk::of(template), text("namespace")).await? else {
@@ -95,7 +108,9 @@ impl Collector {
     }
 }
 
-/// What of a status is to be sent: fields that are new or others, and null for those that are gone.
+/// Returns the merge patch from one status to another: changed fields, and null for removed ones. `None` if they are equal.
+///
+/// A missing field and 0 are equal: Go leaves out zeros, and a patch for them would repeat for ever.
 fn change(old: &Value, new: &Value) -> Option<Value> {
     let none = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
@@ -113,6 +128,7 @@ fn change(old: &Value, new: &Value) -> Option<Value> {
     (!change.is_empty()).then_some(Value::Object(change))
 }
 
+/// Returns the binding that controls a work.
 fn binding_of_work(work: &Work, _bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
     let owners = work.owner_references().iter().filter(|owner| owner.controller == Some(true));
     owners.map(|owner| Key::namespaced(&work.namespace().unwrap_or_default(), &owner.name)).collect()

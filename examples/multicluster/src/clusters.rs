@@ -1,4 +1,6 @@
-//! The member clusters.
+//! The member clusters as types, and how the program connects to them.
+//!
+//! A type per cluster makes an undeclared write to a member a compile error.
 
 use kctl::{
     kube::{
@@ -20,13 +22,18 @@ impl Cluster for Member2 {
     const NAME: &'static str = "member2";
 }
 
-/// Where the kubeconfig files of the members are, for `run`; `dev` needs none.
+/// Environment variables with the kubeconfig files of the members, for `run`. `dev` starts an embedded API server for each.
 const KUBECONFIGS: [(&str, &str); 2] = [(Member1::NAME, "KUBECONFIG_MEMBER1"), (Member2::NAME, "KUBECONFIG_MEMBER2")];
 
+/// Adds the members to the app.
 pub(crate) fn connect(app: App) -> App {
     KUBECONFIGS.into_iter().fold(app, |app, (name, variable)| app.cluster(name, move || client(variable)))
 }
 
+/// Creates the client of a member from the kubeconfig that a variable names.
+///
+/// # Errors
+/// The variable is not set, or the file is not a valid kubeconfig.
 async fn client(variable: &str) -> Result<Client> {
     let file = std::env::var(variable).context(format!("set {variable} to the kubeconfig file of the cluster"))?;
     let kubeconfig = Kubeconfig::read_from(&file).context(variable)?;

@@ -1,4 +1,6 @@
-//! Templates and policies → bindings: what goes out, with how many replicas, and what it needs.
+//! The controller `detector`: creates a binding for each template that a policy selects, and for its dependencies.
+//!
+//! A binding says which object goes out, with how many replicas, and by which policy. The scheduler fills in the clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,10 @@ use crate::{
     templates::{is_selected, may_leave, reading},
 };
 
-/// Makes the bindings of a namespace: of each template that a policy selects, and of what such a template needs.
+/// Creates the bindings of a namespace.
+///
+/// Its primary is the Namespace, because policies compete: the first one by name wins a template, so one reconcile has to see all
+/// of them.
 #[controller(
     of = Namespace,
     owns = ResourceBinding(apply, delete),
@@ -29,6 +34,7 @@ use crate::{
     name = "detector"
 )]
 pub(crate) struct Detector {
+    /// Templates on the control plane.
     templates: FoundKinds,
     rules: Rules,
 }
@@ -44,6 +50,10 @@ impl Finds for Detector {
 }
 
 impl Reconcile for Detector {
+    /// Converges the bindings of a namespace to those that its policies and templates need.
+    ///
+    /// If an interpreter fails for one template, the others are handled first, and the error is returned at the end. A kind that is
+    /// not installed yet is looked up again.
     async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
         let name = namespace.name_any();
         let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
@@ -65,7 +75,7 @@ impl Reconcile for Detector {
                 let clusters = clusters_of(bindings.iter(), &resource.binding());
                 let binding = resource.binding();
                 if let Err(error) = self.want(&mut wanted, policy, resource, &template, &clusters).await {
-                    // Rules that fail for one kind hold up no other: what is there of it stays.
+                    // A failing interpreter of one kind must not block the others; its binding stays as it is.
                     keep(&mut wanted, &binding, bindings.iter());
                     failed = Some(error);
                 }
@@ -88,7 +98,10 @@ impl Reconcile for Detector {
 }
 
 impl Detector {
-    /// Adds the binding of a template and those of what it needs.
+    /// Adds the binding of a template, and with `propagateDeps` those of its dependencies.
+    ///
+    /// A dependency follows the clusters that the template's binding has now: they are known one reconcile after the scheduler chose
+    /// them.
     async fn want(
         &self,
         wanted: &mut BTreeMap<String, ResourceBindingSpec>,
@@ -111,7 +124,7 @@ impl Detector {
         Ok(())
     }
 
-    /// What a template needs by name.
+    /// Returns the dependencies of a template that are named; those by label selector are left out.
     async fn needs(&self, template: &Value) -> Result<Vec<ResourceRef>> {
         let needs =
             self.rules.ask::<InterpretDependency>(Object(template.clone())).await?.flatten().unwrap_or_default();
@@ -121,7 +134,7 @@ impl Detector {
     }
 }
 
-/// Has a binding stay as it is, with what it needs.
+/// Keeps a binding and its dependencies as they are, for a template whose interpreter fails.
 fn keep(
     wanted: &mut BTreeMap<String, ResourceBindingSpec>,
     binding: &str,
@@ -141,7 +154,7 @@ fn keep(
     }
 }
 
-/// The binding of an object before anybody wants it anywhere. What the scheduler decides is not the detector's to say.
+/// Returns the binding of an object without policy and clusters. The detector never sets clusters: the scheduler owns that field.
 fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
     ResourceBindingSpec {
         resource,
@@ -153,20 +166,23 @@ fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
     }
 }
 
+/// Returns the reference to an object.
 fn reference(kind: &Gvk, name: &str) -> ResourceRef {
     ResourceRef { api_version: kind.api_version(), kind: kind.kind.clone(), name: name.into() }
 }
 
-/// Where a binding is by now.
+/// Returns the clusters that a binding has now; none if it does not exist.
 fn clusters_of(bindings: impl Iterator<Item = Arc<ResourceBinding>>, name: &str) -> Vec<String> {
     let mut found = bindings.filter(|binding| binding.name_any() == name);
     found.next().map_or_else(Vec::new, |binding| binding.spec.clusters.iter().map(|c| c.name.clone()).collect())
 }
 
+/// Returns a string, or an empty one for another type.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// Returns the namespace of a policy, which is a primary.
 fn namespace_of<K: ResourceExt>(object: &K, _namespaces: &Store<Namespace>) -> Vec<Key<Namespace>> {
     object.namespace().iter().map(|name| Key::cluster(name)).collect()
 }

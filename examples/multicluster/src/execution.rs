@@ -1,6 +1,6 @@
-//! Works → objects of the members, and back: what became of them.
+//! The controllers `member1` and `member2`: apply works to a member, and report the status of its objects.
 //!
-//! There is a controller for each member: one that is away holds up nobody else.
+//! Each member has a controller and a work queue, so that an unreachable member does not delay the other.
 
 use kctl::{
     k8s::api::rbac::v1::PolicyRule,
@@ -26,18 +26,20 @@ use crate::{
     works::CLUSTER,
 };
 
-/// A label of the objects of members that came from works.
+/// Label of objects on members that come from works: the controllers watch these alone.
 const PLACED: &str = "fleet.example.com/placed";
-/// An annotation on them: the work that they are from.
+/// Annotation with the name of their work. An object without it belongs to the member, and is never changed.
 const WORK: &str = "fleet.example.com/work";
-/// Another one: a hash of what was written there last, so that fields that a template drops are dropped there, too.
+/// Annotation with a hash of the last applied manifest: it differs if the template drops a field, which a comparison of the fields
+/// that are left can't notice.
 const WRITTEN: &str = "fleet.example.com/written";
-/// What is the member's in the metadata of an object.
+/// Metadata that an update takes from the object on the member.
 const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
 
+/// Declares the controller of a member. The member is a type, so each one needs its declaration.
 macro_rules! execution {
     ($controller:ident, $member:ident) => {
-        /// Brings the works of a member to it.
+        /// Applies the works of a member to it.
         #[controller(
                                                             of = Work,
                                                             rbac(placing(), on = $member),
@@ -49,7 +51,9 @@ macro_rules! execution {
                                                             name = $member::NAME
                                                         )]
         pub(crate) struct $controller {
+            /// Objects on the member.
             kinds: FoundKinds,
+            /// The interpreters.
             rules: Rules,
         }
 
@@ -67,9 +71,10 @@ macro_rules! execution {
         }
 
         impl Reconcile for $controller {
+            /// Applies the work's object if the member is ready, and writes the outcome into the work.
             async fn reconcile(&self, work: Arc<Work>, cx: Context<Self>) -> Result<Action> {
                 if !is_ready(&cx, $member::NAME) {
-                    // Its return is a change.
+                    // Its return is a change of the Cluster, which queues its works again.
                     return Ok(Action::await_change());
                 }
                 let placed = place(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;
@@ -87,16 +92,17 @@ macro_rules! execution {
         }
 
         impl Finalize for $controller {
+            /// Deletes the object from the member. While the member is unreachable the work stays, and is retried.
             async fn finalize(&self, work: Arc<Work>, cx: Context<Self>) -> Result<()> {
                 let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster($member::NAME)) else {
-                    // Nobody says that it is there.
+                    // The Cluster object is gone, so no one knows if the member still exists: let the work go.
                     return Ok(());
                 };
                 if is_ready(&cx, $member::NAME) {
                     return remove(&cx.cluster($member), &self.kinds, &work).await;
                 }
                 if is_leaving(&cluster) {
-                    // As in Karmada, a cluster that leaves while it is away keeps what it has, or it could never leave.
+                    // As in Karmada, a cluster that leaves while unreachable keeps its objects, or it could never leave.
                     return Ok(());
                 }
                 Err(format!("{} is away: its objects wait for it", $member::NAME).into())
@@ -108,12 +114,12 @@ macro_rules! execution {
 execution!(OnMember1, Member1);
 execution!(OnMember2, Member2);
 
-/// What is done on members: whatever the control plane has may go there.
+/// Returns the permissions on members: any kind of the control plane may be applied there.
 fn placing() -> PolicyRule {
     any("*", &["get", "list", "watch", "create", "update", "delete"])
 }
 
-/// A controller that may do it.
+/// A controller with the permissions that [`place`] and [`remove`] need on the member `M`. The compiler checks them.
 trait Executes<M>:
     HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<Self, Namespace>>
 {
@@ -123,7 +129,10 @@ impl<C, M> Executes<M> for C where
 {
 }
 
-/// Has the object of a work be on the member as the work says; returns what is there.
+/// Applies the object of a work to the member, and returns it as it is there.
+///
+/// # Errors
+/// The member lacks the kind, has an object of that name from elsewhere, or rejects the write.
 async fn place<C, M>(
     cx: &Context<C>,
     there: &OnCluster<C, M>,
@@ -151,7 +160,7 @@ where
     desired["metadata"]["labels"][PLACED] = "true".into();
     desired["metadata"]["annotations"][WORK] = work.name_any().into();
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
-    // What is watched lags behind what was written: it says that nothing is to be done, but not what.
+    // The cache lags behind our writes. It may show that nothing is to be done; before a write the object is read again.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
         && is_as_wanted(&observed, &retained(rules, &observed, &desired).await?)
     {
@@ -176,7 +185,8 @@ where
     Ok(serde_json::to_value(updated)?)
 }
 
-/// A cache may begin with an old state. What is brought to a member for a work that is gone nobody takes off again.
+/// Fails if the work is being deleted. A cache may start with an old state, and an object that is created for a deleted work would
+/// stay on the member for ever.
 fn must_stay(work: &Work, newest: &Work) -> Result<()> {
     if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
         return Ok(());
@@ -184,7 +194,7 @@ fn must_stay(work: &Work, newest: &Work) -> Result<()> {
     Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
 }
 
-/// What is wanted, with what is the member's to say.
+/// Returns the desired object with the fields that the member owns: those of `Retain`, and some metadata.
 async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
     let mut retained = rules.ask::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
@@ -196,23 +206,25 @@ async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Va
     Ok(retained)
 }
 
+/// Returns `true` if the object needs no update: the same manifest was applied, and no field was changed since.
 fn is_as_wanted(observed: &Value, desired: &Value) -> bool {
     let written = |object: &Value| object["metadata"]["annotations"][WRITTEN].clone();
     written(observed) == written(desired) && contains(observed, desired)
 }
 
+/// Returns the parameters of a write with this program as field manager.
 fn written_by_us() -> PostParams {
     PostParams { field_manager: Some(APP.into()), ..PostParams::default() }
 }
 
-/// Takes the object of a work off the member.
+/// Deletes the object of a work from the member, unless it belongs to another one. The uid is a precondition.
 async fn remove<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, work: &Work) -> Result<()>
 where
     C: Executes<M>,
     M: Cluster,
 {
     let namespace = work.namespace().unwrap_or_default();
-    // What it has no kind of was never brought there, or went with the kind.
+    // Without the kind, the object was never applied, or was deleted with the CRD.
     let Some(api) = kinds.api(there.client(), &Gvk::of(&work.spec.manifest), &namespace).await? else { return Ok(()) };
     let Some(observed) = api.get_opt(name_of(work)).await? else { return Ok(()) };
     if observed.annotations().get(WORK) != Some(&work.name_any()) {
@@ -227,14 +239,14 @@ where
     }
 }
 
-/// What is worth to be known of an object of a member. What its interpreters cannot read is said, and is no reason to hide that the
-/// object is there.
+/// Returns the status of a work from its object on the member. If an interpreter fails, the work still counts as applied, and
+/// the message has the error.
 async fn look(rules: &Rules, observed: &Value) -> WorkStatus {
     let (status, applied_message) = match rules.ask::<InterpretStatus>(Subject(observed.clone())).await {
         Ok(status) => (status, String::new()),
         Err(error) => (None, format!("its status cannot be read: {error}")),
     };
-    // A kind whose health nobody can judge counts as healthy, as in Karmada.
+    // As in Karmada, a kind without a health rule counts as healthy.
     let health = match rules.ask::<InterpretHealth>(Subject(observed.clone())).await {
         Ok(Some(true) | None) => "Healthy",
         Ok(Some(false)) => "Unhealthy",
@@ -243,23 +255,24 @@ async fn look(rules: &Rules, observed: &Value) -> WorkStatus {
     WorkStatus { applied: true, applied_message, status: status.filter(Value::is_object), health: health.into() }
 }
 
+/// Returns the name of a work's object.
 fn name_of(work: &Work) -> &str {
     work.spec.manifest["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// The work that an object of a member is from.
+/// Returns the work that an object on a member comes from.
 fn work_of(placed: &Stored) -> Option<Key<Work>> {
     let placed: PartialObjectMeta<Work> = serde_json::from_str(&placed.json()).ok()?;
     Some(Key::namespaced(&placed.namespace()?, placed.annotations().get(WORK)?))
 }
 
-/// FNV-1a: it stands in objects of members, where the next release of the program has to find the same.
+/// Returns the FNV-1a hash of a manifest. Objects on members keep it, so it must be the same in each release.
 fn hash(manifest: &Value) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", manifest.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// Whether everything that is wanted is there: defaults and what others have added are no difference.
+/// Returns `true` if all fields of `part` are in `whole`. Defaults, and fields that others added, make no difference.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -272,6 +285,7 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
+/// Returns all works of a member whose Cluster changed.
 fn works_of(_cluster: &MemberCluster, works: &Store<Work>) -> Vec<Key<Work>> {
     // The store has those of one cluster only.
     works.keys()

@@ -1,4 +1,6 @@
-//! Kinds that are found at run time: one is looked up and watched from the first time that it is asked for.
+//! Kinds that are found at run time. A kind is looked up and watched from its first use on.
+//!
+//! The role has to allow `list` and `watch` on all kinds for that, by `rbac(…)` of the controllers.
 
 use std::{
     collections::BTreeMap,
@@ -26,21 +28,21 @@ use crate::interpret::Rules;
 /// Longest wait for the first list of a kind.
 const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A controller that is run when objects change whose kinds it finds at run time.
+/// A controller that reconciles when objects of kinds change that it finds at run time.
 pub(crate) trait Finds: Reconcile {
-    /// Where they are; empty is the control plane.
+    /// The cluster of the objects; empty for the control plane.
     const CLUSTER: &str = "";
-    /// Which of them: a label selector.
+    /// Label selector of the watched objects; empty for all.
     const LABELS: &str = "";
 
-    /// The controller with the kinds that it will find, and how they are understood.
+    /// Creates the controller with the kinds that it will find, and the interpreters.
     fn with(kinds: FoundKinds, rules: Rules) -> Self;
 
-    /// What is to be looked at when an object is, or was, like this.
+    /// Returns the key to queue for a state of an object, before or after a change.
     fn key_of(kind: &Gvk, object: &Stored) -> Option<Key<Self::Primary>>;
 }
 
-/// Adds such a controller to an app. It looks again at what has changed, and at everything when the rules have.
+/// Adds such a controller to an app. A changed object queues its key, and changed interpreters queue all keys.
 pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     let kinds = FoundKinds(Arc::new(Shared { cluster: C::CLUSTER, labels: C::LABELS, ..Shared::default() }));
     let (found, rules, changing) = (kinds.clone(), rules.clone(), rules.clone());
@@ -59,29 +61,34 @@ pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     })
 }
 
-/// The kinds of a cluster that were asked for, with their objects. Clones are the same.
+/// The watched kinds of a cluster, with their objects. Clones share them.
 #[derive(Clone)]
 pub(crate) struct FoundKinds(Arc<Shared>);
 
+/// State that the clones share.
 #[derive(Default)]
 struct Shared {
     cluster: &'static str,
     labels: &'static str,
-    /// What the app that runs may watch.
+    /// Opens watches; `None` before the app starts.
     watches: Mutex<Option<Watches>>,
-    /// Each stays open until the cluster has the kind no longer: as many as there are kinds.
+    /// Open watches by kind, at most one per kind that the cluster serves. One is closed once its kind is gone.
     open: Mutex<BTreeMap<Gvk, Watch<Stored>>>,
-    /// Waits for changes, also of kinds that are found later.
+    /// Wakes the stream of changes when a kind is added.
     waiting: AtomicWaker,
 }
 
 impl FoundKinds {
+    /// Takes the watches of an app that starts, and closes those of an earlier start.
     fn begin(&self, env: &Env) {
         *self.0.watches.lock() = Some(env.watches.clone());
         self.0.open.lock().clear();
     }
 
-    /// The kind as the cluster names it, once its objects are known; nothing when the cluster does not have it.
+    /// Returns the kind with its plural once its objects are listed; `None` if the cluster does not serve it.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or the first list takes longer than [`LISTED_WITHIN`].
     pub(crate) async fn find(&self, wanted: &Gvk) -> Result<Option<Kind>> {
         if let Some(watch) = self.0.open.lock().get(wanted).filter(|watch| watch.is_synced()) {
             return Ok(Some(watch.identity().kind.clone()));
@@ -106,7 +113,10 @@ impl FoundKinds {
         Ok(Some(kind))
     }
 
-    /// One object that is not being deleted.
+    /// Returns an object from the cache, unless it is being deleted.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), for the first use of a kind.
     pub(crate) async fn get(&self, kind: &Gvk, namespace: &str, name: &str) -> Result<Option<Value>> {
         self.find(kind).await?;
         let key = Key::<DynamicObject>::namespaced(namespace, name);
@@ -114,7 +124,7 @@ impl FoundKinds {
         found.filter(is_alive).map(value).transpose()
     }
 
-    /// The objects of a namespace that are not being deleted, by name; nothing when the cluster does not have the kind.
+    /// Returns the objects of a namespace that are not being deleted, by name; `None` if the cluster does not serve the kind.
     pub(crate) async fn all(&self, kind: &Gvk, namespace: &str) -> Result<Option<Vec<Value>>> {
         self.find(kind).await?;
         let Some(objects) = self.0.open.lock().get(kind).map(Watch::objects) else { return Ok(None) };
@@ -122,14 +132,14 @@ impl FoundKinds {
         objects.into_iter().filter(own).map(value).collect::<Result<_>>().map(Some)
     }
 
-    /// Reads and writes the objects of a kind in a namespace, past what is watched.
+    /// Returns a client for live reads and writes of a kind in a namespace; `None` if the cluster does not serve the kind.
     pub(crate) async fn api(&self, client: Client, kind: &Gvk, namespace: &str) -> Result<Option<Api<DynamicObject>>> {
         let Some(Kind { group, version, kind, plural }) = self.find(kind).await? else { return Ok(None) };
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind }, &plural);
         Ok(Some(Api::namespaced_with(client, namespace, &resource)))
     }
 
-    /// What is to be looked at when nothing is known of any object any more.
+    /// Returns the keys of all objects, for changed interpreters.
     fn keys<C: Finds>(&self) -> Vec<Key<C::Primary>> {
         let open = self.0.open.lock();
         let keys = open.iter().flat_map(|(kind, watch)| {
@@ -138,7 +148,7 @@ impl FoundKinds {
         keys.collect()
     }
 
-    /// Each change of an object, with its kind.
+    /// Returns the changes of all watched kinds. The stream never ends.
     fn changes(&self) -> impl Stream<Item = (Gvk, Change<Stored>)> + use<> {
         let shared = self.0.clone();
         stream::poll_fn(move |context| shared.poll_change(context).map(Some))
@@ -146,6 +156,7 @@ impl FoundKinds {
 }
 
 impl Shared {
+    /// Polls the watches in the order of their kinds.
     fn poll_change(&self, context: &mut Context<'_>) -> Poll<(Gvk, Change<Stored>)> {
         self.waiting.register(context.waker());
         for (kind, watch) in self.open.lock().iter_mut() {
@@ -157,10 +168,12 @@ impl Shared {
     }
 }
 
+/// Returns `true` for an object that is not being deleted.
 fn is_alive(object: &Arc<Stored>) -> bool {
     object.meta().deletion_timestamp().is_none()
 }
 
+/// Parses a stored object.
 fn value(object: Arc<Stored>) -> Result<Value> {
     Ok(serde_json::from_str(&object.json())?)
 }

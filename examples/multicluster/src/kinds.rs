@@ -1,4 +1,4 @@
-//! The kinds: what users write, and what controllers tell each other.
+//! The kinds: policies of users, and the objects by which controllers pass work on.
 
 use kctl::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -32,7 +32,7 @@ pub struct ClusterStatus {
     pub message: String,
 }
 
-/// What goes to which clusters.
+/// Selects objects and distributes them over clusters.
 #[resource(
     group = "fleet.example.com",
     version = "v1alpha1",
@@ -260,7 +260,7 @@ pub struct WorkStatus {
     pub health: String,
 }
 
-/// What is different on some clusters.
+/// Changes objects for some clusters.
 #[resource(
     group = "fleet.example.com",
     version = "v1alpha1",
@@ -320,10 +320,12 @@ pub enum PatchOp {
     Remove,
 }
 
+/// Returns the schema of an object with any fields.
 fn any_object(_schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// Returns the schema of any value.
 fn anything(_schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -1,15 +1,32 @@
-//! The flow of a multi-cluster control plane, one file a controller:
+//! A multi-cluster control plane, with one file per controller.
+//!
+//! ```text
+//! cargo run -p multicluster -- dev --simulate-workloads
+//! ```
+//!
+//! It shows several clusters with types for each (`clusters.rs`), kinds that are found at run time, resource interpreters of
+//! Karmada, and controllers that pass work on by objects:
+//!
 //!
 //! ```text
 //! template + PropagationPolicy ──detector──▶ ResourceBinding ──scheduler──▶ its clusters ──works──▶ Work, one a cluster
 //!      ▲                                          │                             OverridePolicy ──┘       │
 //!      └────────── status ◀──aggregation──────────┴──────────────◀ status ◀──────────────────── execution ┘
 //!                                                                                                  │
-//! Cluster ◀──members── is it there?                                                     objects of the member
+//! Cluster ◀──members── does it answer?                                                  objects of the member
 //! ```
 //!
-//! How a kind is read and changed is a matter of interpreters (`interpret.rs`): customizations and webhooks of the control plane
-//! are followed while it runs.
+//! Resource interpreters know how to read and change a kind (`interpret.rs`). The customizations and webhooks of the control plane
+//! are followed while it runs. Kinds of templates are not known at compile time: `found.rs` watches a kind once a policy names it.
+//!
+//! # Rules of the flow
+//!
+//! - A controller writes only its part of an object: the detector never sets `spec.clusters` of a binding, and the scheduler sets
+//!   nothing else.
+//! - The status of a template comes from its works alone. Nothing on a member is trusted before its work reports it as applied.
+//! - An object on a member that did not come from a work is never changed. The work reports the conflict instead.
+//! - An unreachable member keeps its works. A member that leaves the fleet loses them, unless it is unreachable.
+//! - Dependencies of an object follow it to its clusters, and leave with it.
 
 mod aggregation;
 mod clusters;
@@ -30,15 +47,15 @@ use kctl::App;
 pub use clusters::{Member1, Member2};
 pub use kinds::{BindingCluster, MemberCluster, OverridePolicy, PropagationPolicy, ResourceBinding, Work, WorkStatus};
 
-/// The name, also as a field manager.
+/// Name of the program, and of its field manager.
 const APP: &str = "multicluster";
 
-/// The program.
+/// Returns the program, with clients of both members.
 pub fn app() -> App {
     clusters::connect(controllers().dev_objects(include_str!("../fleet.yaml")))
 }
 
-/// The same without the members: tests bring their own.
+/// Returns the program without the members' clients: tests connect embedded API servers.
 pub fn controllers() -> App {
     let rules = interpret::Rules::new();
     let app = App::new(APP)
@@ -56,7 +73,7 @@ pub fn controllers() -> App {
 
 #[cfg(test)]
 mod tests {
-    //! What the roles print is what the types grant.
+    //! The printed roles agree with the permissions in the types.
     use kctl::prelude::*;
 
     use super::{

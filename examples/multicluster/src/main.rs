@@ -1,6 +1,6 @@
-//! A multi-cluster control plane in one process: what is applied once is divided over member clusters.
+//! A multi-cluster control plane in one process: it distributes objects that are applied once over member clusters.
 
-/// Scripts of interpreters are many small texts, which this one makes and frees faster than the system's.
+/// mimalloc, because scripts of interpreters allocate many small strings.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `Cluster`: whether a member is there.
+//! The controller `members`: checks if members answer, and keeps a leaving Cluster until its works are gone.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,20 @@ use crate::{
     kinds::{ClusterStatus, MemberCluster, Work},
 };
 
-/// How often it is asked.
-const ASKED_EVERY: Duration = Duration::from_secs(10);
-/// An answer that takes longer is none.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// So many times in a row no answer is one too few: one alone is lost now and then, and its objects would be divided anew.
-const ASKED_TIMES: u32 = 3;
-/// The pause between these.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// A namespace that every cluster has.
+/// Interval between two checks of a member.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
+/// Timeout of a check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of failed checks in a row after which a member is not ready. A single lost response must not move its objects.
+const CHECKS_UNTIL_NOT_READY: u32 = 3;
+/// Pause between these checks.
+const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// A namespace that exists in every cluster.
 const NAMESPACE: &str = "kube-system";
 
-/// Asks the API server of each member for something small, again and again. A cluster that leaves the fleet stays until its
-/// works are gone, and with them what they brought there: once it is gone, nobody knows the way to it.
+/// Reads a namespace of each member every [`CHECK_EVERY`].
+///
+/// A finalizer keeps a leaving Cluster until its works are gone, because execution needs the Cluster to delete their objects.
 #[controller(
     of = MemberCluster,
     watches = Work(map = cluster_of),
@@ -34,35 +35,37 @@ const NAMESPACE: &str = "kube-system";
 pub(crate) struct Members;
 
 impl Reconcile for Members {
+    /// Checks the member, and again after [`CHECK_EVERY`].
     async fn reconcile(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<Action> {
-        let is_known = tell(&cluster, &cx).await?;
-        Ok(if is_known { Action::requeue(ASKED_EVERY) } else { Action::await_change() })
+        let is_known = check(&cluster, &cx).await?;
+        Ok(if is_known { Action::requeue(CHECK_EVERY) } else { Action::await_change() })
     }
 }
 
 impl Finalize for Members {
+    /// Waits until no work names the cluster. The status is kept up to date, because execution depends on it.
     async fn finalize(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<()> {
-        // Who takes its works off it has to know whether it can be reached.
-        tell(&cluster, &cx).await?;
+        // The controller that deletes its objects has to know if the member can be reached.
+        check(&cluster, &cx).await?;
         let name = cluster.name_any();
         let n_works = cx.store::<Work>().iter().filter(|work| work.spec.cluster == name).count();
         if n_works > 0 {
             let wait: Result<()> = Err(format!("{n_works} works have still to leave {name}").into());
-            return wait.retry_after(ASKED_EVERY);
+            return wait.retry_after(CHECK_EVERY);
         }
         Ok(())
     }
 }
 
-/// Has a cluster say whether it is there; `false` where no cluster of this name is connected.
-async fn tell(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
-    let mut message = ask(cluster, cx).await;
-    for _ in 1..ASKED_TIMES {
+/// Checks a member and updates its status; returns `false` if no cluster of this name is connected.
+async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
+    let mut message = probe(cluster, cx).await;
+    for _ in 1..CHECKS_UNTIL_NOT_READY {
         if message.as_ref().is_none_or(String::is_empty) {
             break;
         }
-        tokio::time::sleep(ASKED_AGAIN_AFTER).await;
-        message = ask(cluster, cx).await;
+        tokio::time::sleep(CHECK_AGAIN_AFTER).await;
+        message = probe(cluster, cx).await;
     }
     let Some(message) = message else {
         let message = format!("no cluster of this name is connected: name it {} or {}", Member1::NAME, Member2::NAME);
@@ -78,31 +81,32 @@ async fn tell(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
     Ok(true)
 }
 
+/// Returns the Cluster of a work.
 fn cluster_of(work: &Work, _clusters: &Store<MemberCluster>) -> Vec<Key<MemberCluster>> {
     vec![Key::cluster(&work.spec.cluster)]
 }
 
-/// Why a member does not answer; empty when it does, and nothing when there is none of that name.
-async fn ask(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String> {
+/// Returns the reason why a member does not answer; empty if it does, and `None` if no member has that name.
+async fn probe(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String> {
     let answer = match cluster.name_any().as_str() {
         Member1::NAME => cx.cluster(Member1).live::<Namespace>().get(NAMESPACE),
         Member2::NAME => cx.cluster(Member2).live::<Namespace>().get(NAMESPACE),
         _ => return None,
     };
-    Some(match tokio::time::timeout(ANSWERS_WITHIN, answer.into_future()).await {
+    Some(match tokio::time::timeout(CHECK_TIMEOUT, answer.into_future()).await {
         Ok(Ok(_namespace)) => String::new(),
         Ok(Err(error)) => error.to_string(),
-        Err(_elapsed) => format!("no answer within {ANSWERS_WITHIN:?}"),
+        Err(_elapsed) => format!("no answer within {CHECK_TIMEOUT:?}"),
     })
 }
 
-/// Whether a member was there the last time.
+/// Returns `true` if a member answered the last check.
 pub(crate) fn is_ready<C: Reads<MemberCluster>>(cx: &Context<C>, name: &str) -> bool {
     let cluster = cx.store::<MemberCluster>().get(&Key::cluster(name));
     cluster.is_some_and(|cluster| cluster.status.as_ref().is_some_and(|status| status.ready))
 }
 
-/// What to say of names that no cluster of the fleet has.
+/// Returns a problem for each name that no Cluster has.
 pub(crate) fn unknown<'a>(
     names: impl Iterator<Item = &'a String>,
     members: &Store<MemberCluster>,
@@ -111,12 +115,12 @@ pub(crate) fn unknown<'a>(
     unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another one"))
 }
 
-/// Everything there is, for what names clusters: one may have come or gone.
+/// Returns all objects of a kind that names clusters: a changed Cluster may concern each of them.
 pub(crate) fn all<K: Object>(_cluster: &MemberCluster, objects: &Store<K>) -> Vec<Key<K>> {
     objects.keys()
 }
 
-/// Whether a member leaves the fleet.
+/// Returns `true` if a Cluster is being deleted.
 pub(crate) fn is_leaving(cluster: &MemberCluster) -> bool {
     cluster.metadata.deletion_timestamp.is_some()
 }

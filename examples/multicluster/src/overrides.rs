@@ -1,4 +1,4 @@
-//! `OverridePolicy`: what is different on some clusters.
+//! The controller `overrides`, and the changes that an `OverridePolicy` makes to manifests for some clusters.
 
 use json_patch::Patch;
 use kctl::prelude::*;
@@ -10,13 +10,13 @@ use crate::{
     templates::is_selected,
 };
 
-/// What makes another object of an object.
+/// Fields that identify an object: a patch must not change them.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
-/// Bytes of JSON that a manifest may have after a policy: no API server stores more.
+/// Maximum size of a manifest in bytes of JSON, after a policy: no API server accepts more.
 const MANIFEST_LEN_MAX: usize = 3 << 20;
 
-/// Says whether a policy can be used.
+/// Validates a policy, and writes the problems into its status.
 #[controller(watches = MemberCluster(map = all::<OverridePolicy>), name = "overrides")]
 pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides>) -> Result<Action> {
     let checked = policy.spec.rules.iter().try_for_each(|rule| patch_of(rule).map(drop));
@@ -27,7 +27,10 @@ pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides
     Ok(Action::await_change())
 }
 
-/// Applies the rules of all policies, by name, that are about the manifest and the cluster.
+/// Applies the rules for a cluster, of all policies that select the manifest, in the order of their names.
+///
+/// # Errors
+/// A patch does not fit the manifest. The error is terminal: only a change of the policy can help, and it queues the binding.
 pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &mut Value) -> Result<()> {
     let mut policies: Vec<_> =
         policies.iter().filter(|policy| is_selected(&policy.spec.resource_selectors, manifest)).collect();
@@ -37,7 +40,6 @@ pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &
             |rule: &&OverrideRule| rule.clusters.is_empty() || rule.clusters.iter().any(|name| name == cluster);
         for rule in policy.spec.rules.iter().filter(concerns) {
             let said = || format!("the OverridePolicy {} on {cluster}", policy.name_any());
-            // A policy that does not fit is the user's to mend: its change is seen.
             for operation in patch_of(rule).context(said()).terminal()?.0 {
                 json_patch::patch(manifest, &[operation]).context(said()).terminal()?;
                 can_be_stored(manifest).context(said()).terminal()?;
@@ -47,7 +49,7 @@ pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &
     Ok(())
 }
 
-/// Fails before a next `copy` doubles what the one before it has doubled.
+/// Fails if the manifest is too large. It runs after each operation, because repeated `copy` doubles a manifest each time.
 fn can_be_stored(manifest: &Value) -> Result<()> {
     if manifest.to_string().len() > MANIFEST_LEN_MAX {
         return Err(format!("the manifest is longer than {MANIFEST_LEN_MAX} bytes: copy less").into());
@@ -55,6 +57,10 @@ fn can_be_stored(manifest: &Value) -> Result<()> {
     Ok(())
 }
 
+/// Returns the patch of a rule.
+///
+/// # Errors
+/// It changes the identity of the object, or is not a JSON patch.
 fn patch_of(rule: &OverrideRule) -> Result<Patch> {
     for operation in &rule.patch {
         let path = &operation.path;

@@ -1,4 +1,4 @@
-//! `PropagationPolicy`: says how many objects it has, and which of its kinds it cannot have.
+//! The controller `policies`: reports how many objects a `PropagationPolicy` selects, and which kinds it can't select.
 
 use kctl::{
     kube::core::GroupVersionKind,
@@ -12,10 +12,12 @@ use crate::{
     templates::may_leave,
 };
 
-/// How often a kind is looked for that is not there.
+/// Interval at which a missing kind is looked up again: a CRD may be installed later.
 pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
 
-/// Counts the bindings of a policy.
+/// Counts the bindings of a policy, and validates its selectors.
+///
+/// Problems go into the status: a wrong selector does not affect the others.
 #[controller(
     of = PropagationPolicy,
     watches = ResourceBinding(map = policy_of),
@@ -23,10 +25,12 @@ pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
     name = "policies"
 )]
 pub(crate) struct Policies {
+    /// Looks up kinds of the control plane.
     pub(crate) watches: Watches,
 }
 
 impl Reconcile for Policies {
+    /// Counts the bindings, and checks each selector's kind: it has to be served, namespaced, and not one of this program.
     async fn reconcile(&self, policy: Arc<PropagationPolicy>, cx: Context<Self>) -> Result<Action> {
         let (namespace, name) = (policy.namespace().unwrap_or_default(), policy.name_any());
         let bindings = cx.store::<ResourceBinding>();
@@ -43,7 +47,9 @@ impl Reconcile for Policies {
                 Ok(true) => {}
                 Ok(false) => {
                     let (kind, version) = (kind.kind.as_str(), kind.api_version());
-                    problems.push(format!("{kind} of {version} is in no namespace: a policy has objects of its own"));
+                    problems.push(format!(
+                        "{kind} of {version} is cluster-scoped: a policy selects objects of its namespace"
+                    ));
                 }
                 Err(unknown @ WatchError::UnknownKind { .. }) => {
                     problems.push(unknown.to_string());
@@ -61,6 +67,7 @@ impl Reconcile for Policies {
     }
 }
 
+/// Returns the policy that a binding comes from.
 fn policy_of(binding: &ResourceBinding, _policies: &Store<PropagationPolicy>) -> Vec<Key<PropagationPolicy>> {
     let namespace = binding.namespace().unwrap_or_default();
     binding.spec.policy.iter().map(|name| Key::namespaced(&namespace, name)).collect()

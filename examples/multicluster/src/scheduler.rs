@@ -1,4 +1,6 @@
-//! Bindings → their clusters: where an object goes, with how many of its replicas.
+//! The controller `scheduler`: chooses the clusters of a binding, and divides its replicas.
+//!
+//! The division is that of Karmada's scheduler, from `kctl::karmada::division`.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +17,13 @@ use crate::{
     members::{all, is_leaving},
 };
 
-/// Divides the replicas of a binding. A cluster that is not there gets nothing that it does not have already, and one that leaves
-/// the fleet keeps nothing.
+/// Divides the replicas of a binding.
+///
+/// An unreachable cluster keeps its replicas and gets no new ones. A leaving cluster loses all of them.
 #[controller(
     watches = MemberCluster(map = all::<ResourceBinding>),
     primary(patch, when = generation_changed),
-    // Room that another binding leaves is no change of this one.
+    // Capacity that another binding frees does not queue this one: failed bindings are retried.
     backoff("1s", max = "30s"),
     name = "scheduler"
 )]
@@ -39,28 +42,30 @@ pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<schedul
                 "no cluster that is there is among those of its placement: it goes nowhere",
             );
         } else {
-            cx.event(Normal, "Scheduled", clusters.iter().map(said).collect::<Vec<_>>().join(", "));
+            cx.event(Normal, "Scheduled", clusters.iter().map(shown).collect::<Vec<_>>().join(", "));
         }
         cx.patch(json!({ "spec": { "clusters": clusters } })).await?;
     }
     Ok(Action::await_change())
 }
 
-/// A cluster with its share, as events say it.
-fn said(cluster: &BindingCluster) -> String {
+/// Formats a cluster with its replicas, for events.
+fn shown(cluster: &BindingCluster) -> String {
     let share = cluster.replicas.map_or_else(String::new, |replicas| format!(": {replicas}"));
     format!("{}{share}", cluster.name)
 }
 
-/// What is to be known of a member.
+/// The part of a member that scheduling depends on.
 struct Member {
     name: String,
+    /// `true` if it answers.
     is_there: bool,
-    /// How many more replicas it has room for.
+    /// Number of further replicas that fit; 0 if it does not answer.
     room: i32,
 }
 
 impl Member {
+    /// Reads a member, and subtracts the replicas of all bindings from its capacity.
     fn of(member: &MemberCluster, bindings: &Store<ResourceBinding>) -> Self {
         let name = member.name_any();
         let is_there = member.status.as_ref().is_some_and(|status| status.ready);
@@ -73,7 +78,7 @@ impl Member {
     }
 }
 
-/// How many replicas a cluster has.
+/// Returns the replicas of all bindings on a cluster.
 fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
     let replicas = |binding: Arc<ResourceBinding>| {
         let has = binding.spec.clusters.iter().filter(|share| share.name == cluster);
@@ -82,7 +87,10 @@ fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
     bindings.iter().map(replicas).fold(0, i32::saturating_add)
 }
 
-/// The clusters by name, with their replicas.
+/// Returns the clusters of a binding by name, with their replicas: those of its placement, and those of bindings that need its object.
+///
+/// # Errors
+/// The replicas don't fit into the candidates.
 fn schedule(spec: &ResourceBindingSpec, members: &[Member], uid: &str) -> Result<Vec<BindingCluster>> {
     let mut clusters = match &spec.placement {
         Some(placement) => by_placement(spec, placement, members, uid)?,
@@ -96,6 +104,7 @@ fn schedule(spec: &ResourceBindingSpec, members: &[Member], uid: &str) -> Result
     Ok(clusters)
 }
 
+/// Returns the clusters that the policy's placement allows. Objects without replicas go to all of them.
 fn by_placement(
     spec: &ResourceBindingSpec,
     placement: &Placement,
@@ -120,14 +129,15 @@ fn by_placement(
         .map(|cluster| TargetCluster { name: cluster.name.clone(), replicas: cluster.replicas.unwrap_or(0) })
         .collect();
     let divided = assign(&strategy(placement, replicas), Mode::Steady, replicas, &candidates, &previous, uid)?;
-    // A cluster without a replica has no use for the object.
+    // A cluster without replicas does not need the object.
     let with_some = divided.into_iter().filter(|cluster| cluster.replicas > 0 || replicas == 0);
     Ok(with_some.map(|cluster| BindingCluster { name: cluster.name, replicas: Some(cluster.replicas) }).collect())
 }
 
+/// Returns Karmada's strategy for a placement.
 fn strategy(placement: &Placement, replicas: i32) -> Strategy {
     match (&placement.replicas, &placement.divided_by) {
-        // Without a replica there is nothing to find room for.
+        // Zero replicas fit everywhere.
         (Division::Divided, DividedBy::Room | DividedBy::FewClusters) if replicas == 0 => Strategy::Duplicated,
         (Division::Duplicated, _) => Strategy::Duplicated,
         (Division::Divided, DividedBy::Room) => Strategy::DynamicWeight,

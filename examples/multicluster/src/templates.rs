@@ -1,24 +1,24 @@
-//! Templates: the objects of the control plane that go to members. Their kinds are those that policies name.
+//! Templates: objects of the control plane that are distributed to members. Policies name their kinds.
 
 use kctl::{k8s::api::rbac::v1::PolicyRule, karmada::kind::Gvk, object::Stored, prelude::*};
 use serde_json::{Value, json};
 
 use crate::kinds::{ResourceBinding, ResourceRef, ResourceSelector};
 
-/// The kinds of this program stay in the control plane.
+/// API group of this program's kinds, which stay in the control plane.
 const OWN_GROUP: &str = "fleet.example.com";
 
-/// What is read: any kind may be named, so that the role can't say which. Nothing of it may be written but statuses.
+/// Returns the permission to read templates. A policy may name any kind, so the role can't be narrower.
 pub(crate) fn reading() -> PolicyRule {
     any("*", &["list", "watch"])
 }
 
-/// Statuses of templates.
+/// Returns the permission to write statuses of templates. Nothing else of a template is written.
 pub(crate) fn telling() -> PolicyRule {
     any("*/status", &["patch"])
 }
 
-/// A rule about all kinds.
+/// Returns a rule for all API groups.
 pub(crate) fn any(resource: &str, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec!["*".into()]),
@@ -29,11 +29,12 @@ pub(crate) fn any(resource: &str, verbs: &[&str]) -> PolicyRule {
 }
 
 impl ResourceSelector {
-    /// The kind that it names.
+    /// Returns the kind that it names.
     pub(crate) fn gvk(&self) -> Gvk {
         gvk(&self.api_version, &self.kind)
     }
 
+    /// Returns `true` if kind, name and labels fit. An empty name fits all.
     fn selects(&self, template: &Value) -> bool {
         let metadata = &template["metadata"];
         let named = self.name.is_empty() || metadata["name"] == *self.name;
@@ -43,39 +44,40 @@ impl ResourceSelector {
 }
 
 impl ResourceRef {
-    /// The kind of the object.
+    /// Returns the kind of the object.
     pub(crate) fn gvk(&self) -> Gvk {
         gvk(&self.api_version, &self.kind)
     }
 
-    /// The name of the binding of the object.
+    /// Returns the name of the object's binding.
     pub(crate) fn binding(&self) -> String {
         binding_name(&self.gvk(), &self.name)
     }
 }
 
+/// Parses `apiVersion` and `kind`.
 fn gvk(api_version: &str, kind: &str) -> Gvk {
     Gvk::of(&json!({ "apiVersion": api_version, "kind": kind }))
 }
 
-/// Whether objects of a kind can go to members.
+/// Returns `true` if objects of a kind can be distributed.
 pub(crate) fn may_leave(kind: &Gvk) -> bool {
     kind.group != OWN_GROUP
 }
 
-/// The name of the binding of a template. Kinds of the same name in other groups are other kinds.
+/// Returns the name of a template's binding. It has the group, because two groups may have kinds of the same name.
 pub(crate) fn binding_name(kind: &Gvk, name: &str) -> String {
     let of = kind.kind.to_lowercase();
     if kind.group.contains('.') { format!("{of}.{}-{name}", kind.group) } else { format!("{of}-{name}") }
 }
 
-/// The key of the binding of a template.
+/// Returns the key of a template's binding.
 pub(crate) fn binding_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
     let meta = template.meta();
     Some(Key::namespaced(meta.namespace()?, &binding_name(kind, meta.name())))
 }
 
-/// Whether one of the selectors names the template.
+/// Returns `true` if one of the selectors fits a template.
 pub(crate) fn is_selected(selectors: &[ResourceSelector], template: &Value) -> bool {
     selectors.iter().any(|selector| selector.selects(template))
 }

@@ -1,4 +1,6 @@
-//! A binding with its clusters → a work for each: the object as it is to be there.
+//! The controller `works`: creates a work for each cluster of a binding, with the object as it should be there.
+//!
+//! The manifest is the template, pruned, with the cluster's replicas and the changes of `OverridePolicy`s.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +23,12 @@ use crate::{
     templates::{binding_of, reading},
 };
 
-/// On works: the cluster, for those who bring them there.
+/// Label of works with their cluster: each execution controller watches those of its member.
 pub(crate) const CLUSTER: &str = "fleet.example.com/cluster";
-/// On manifests: the generation of the template, so that a status says which one it is about.
+/// Annotation on manifests with the generation of the template, so that an aggregated status can name it.
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
-/// Makes the works of a binding.
+/// Creates, updates and deletes the works of a binding.
 #[controller(
     of = ResourceBinding,
     owns = Work(apply, delete),
@@ -36,6 +38,7 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
     name = "works"
 )]
 pub(crate) struct Works {
+    /// Templates on the control plane.
     templates: FoundKinds,
     rules: Rules,
 }
@@ -51,6 +54,7 @@ impl Finds for Works {
 }
 
 impl Reconcile for Works {
+    /// Converges the works of a binding. Without its template no work is left.
     async fn reconcile(&self, binding: Arc<ResourceBinding>, cx: Context<Self>) -> Result<Action> {
         let namespace = binding.namespace().unwrap_or_default();
         let policies: Vec<_> = cx.store::<OverridePolicy>().in_namespace(&namespace).collect();
@@ -81,12 +85,14 @@ impl Reconcile for Works {
     }
 }
 
-/// The name of the work of a binding for a cluster.
+/// Returns the name of a binding's work for a cluster.
 pub(crate) fn work_name(binding: &str, cluster: &str) -> String {
     format!("{binding}-{cluster}")
 }
 
-/// The template without what is the control plane's, with the replicas of the cluster.
+/// Returns the manifest for a cluster: the template without fields of the control plane, with the cluster's replicas.
+///
+/// `Prune` and `ReviseReplica` of the interpreters do the part that depends on the kind.
 async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> Result<Value> {
     let generation = template["metadata"]["generation"].as_i64();
     let mut manifest = match rules.ask::<Prune>(Object(template.clone())).await? {
@@ -108,8 +114,8 @@ async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> 
     Ok(rules.ask::<ReviseReplica>(revision).await?.unwrap_or(manifest))
 }
 
-/// The completions of a job that is divided, by cluster: in the proportion of its replicas. Each cluster would run all of them
-/// otherwise.
+/// Returns the completions of a divided Job by cluster, in proportion to its replicas. Otherwise each cluster would run all
+/// of them.
 fn completions(template: &Value, spec: &ResourceBindingSpec) -> BTreeMap<String, i32> {
     let is_divided = spec.placement.as_ref().is_some_and(|placement| placement.replicas == Division::Divided);
     let completions = template["spec"]["completions"].as_i64().and_then(|all| i32::try_from(all).ok());
@@ -120,10 +126,12 @@ fn completions(template: &Value, spec: &ResourceBindingSpec) -> BTreeMap<String,
     shares.into_iter().map(|share| (share.name, share.replicas)).collect()
 }
 
+/// Returns `true` for a `batch/v1` Job.
 fn is_job(template: &Value) -> bool {
     template["apiVersion"] == "batch/v1" && template["kind"] == "Job"
 }
 
+/// Returns all bindings of a policy's namespace: a changed selector may concern each of them.
 fn bindings_of_the_namespace(policy: &OverridePolicy, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
     bindings.in_namespace(&policy.namespace().unwrap_or_default()).map(|binding| Key::of(&*binding)).collect()
 }

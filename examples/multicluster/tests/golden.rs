@@ -1,9 +1,9 @@
-//! What the program runs as in its control plane, and what it may do in a member: `tests/golden/multicluster` of the workspace and
-//! `tests/golden/multicluster-member1`. With `GOLDEN=overwrite` they are written anew.
+//! The generated manifests are those in `tests/golden/multicluster` and, for a member, `tests/golden/multicluster-member1` of the
+//! workspace. `GOLDEN=overwrite` writes them again.
 
 use std::process::Command;
 
-/// What a command prints goes into a golden folder, or is compared with it.
+/// Compares the output of a command with a golden folder, or writes it there.
 fn check(golden: &str, command: &[&str]) {
     let folder = format!("{}/../../tests/golden/{golden}", env!("CARGO_MANIFEST_DIR"));
     let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
@@ -21,6 +21,6 @@ fn the_manifests_are_the_golden_ones() {
 }
 
 #[test]
-fn what_it_may_do_in_a_member_is_golden_too() {
+fn member_role_equals_the_golden_one() {
     check("multicluster-member1", &["generate-rbac", "--cluster", "member1"]);
 }

@@ -1,4 +1,8 @@
-//! Source → store → handler → queue → workers: reads pods from an API server, hands each key that changes to a handler.
+//! Source → store → handler → queue → workers, from the parts of `kctl-runtime`: passes each changed key to a function.
+//!
+//! The order of the start matters. The writer of the store runs first, then the source, then the handler subscribes; workers start
+//! when the handler has seen the whole first list, so that no key is handled with a partial cache. At the end the queue is shut
+//! down before the informer, so that workers read a complete cache up to their last key.
 
 use std::{future::Future, num::NonZeroUsize, pin::pin, sync::Arc};
 
@@ -14,42 +18,45 @@ use kctl_runtime::{
 use kube::Client;
 use tokio::task::JoinSet;
 
-/// How often a key that fails is tried again before it is given up (client-go, `examples/workqueue/main.go`, `handleErr`).
+/// Maximum number of retries of a key before it is dropped (client-go, `examples/workqueue/main.go`, `handleErr`).
 pub(crate) const RETRIES_MAX: u32 = 5;
 
-/// Any error.
+/// The error of a handler.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is done with each key.
+/// The callbacks of the program.
 pub(crate) trait SyncHandler: Send + Sync + 'static {
     /// Called once, when all pods are in the store and before the first key is handled.
     fn synced(&self, pods: &Store<Pod>);
 
-    /// Called with the newest state of a pod that may have changed, `None` when it is gone; for no key twice at once.
+    /// Called with the newest state of a pod that may have changed, `None` if it is gone. Calls for one key never overlap.
     ///
     /// # Errors
-    /// An error is tried again with growing waits, at most [`RETRIES_MAX`] times.
+    /// The key is retried with growing waits, at most [`RETRIES_MAX`] times.
     fn sync(&self, key: &Key<Pod>, pod: Option<Arc<Pod>>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Called when a key has failed too often: it is not tried again until the pod changes.
+    /// Called when a key has failed too often. It is not retried until the pod changes.
     fn dropped(&self, key: &Key<Pod>, error: &Failure);
 }
 
-/// The name of the node that a pod is on, empty for none: an index.
+/// Returns the node of a pod, or an empty name: an index.
 pub(crate) fn on_node(pod: &Pod) -> Vec<String> {
     vec![pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()]
 }
 
-/// An informer of all pods with the queue that it fills.
+/// An informer of all pods, with the work queue that it fills.
 pub(crate) struct PodController<H> {
+    /// Lists and watches.
     source: Source,
+    /// The typed view of the cache.
     pods: Store<Pod>,
+    /// Keys of changed pods.
     queue: WorkQueue<ObjectKey>,
     handler: H,
 }
 
 impl<H: SyncHandler> PodController<H> {
-    /// A controller that has not started.
+    /// Creates a controller; [`run`](Self::run) starts it.
     pub(crate) fn new(client: Client, handler: H) -> Self {
         let source = Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default());
         let pods = source.view();
@@ -57,11 +64,10 @@ impl<H: SyncHandler> PodController<H> {
         Self { source, pods, queue: WorkQueue::new(QueueConfig::default()), handler }
     }
 
-    /// Runs until `shutdown` is ready; then the keys that are ready are still handled, those that wait for their next try
-    /// are not.
+    /// Runs until `shutdown` is ready. Keys that are due then are still handled; keys that wait for a retry are not.
     pub(crate) async fn run(self, n_workers: NonZeroUsize, shutdown: impl Future<Output = ()>) {
         let this = Arc::new(self);
-        // Both end when the set is dropped: the last thing that happens here.
+        // Dropping the set ends both tasks, after the workers.
         let mut informer = JoinSet::new();
         informer.spawn(this.source.store().clone().write());
         informer.spawn({
@@ -84,16 +90,18 @@ impl<H: SyncHandler> PodController<H> {
         workers.join_all().await;
     }
 
+    /// Handles keys until the queue is shut down and drained.
     async fn work(self: Arc<Self>) {
         while let Some(item) = self.queue.get().await {
             let key = Key::from(item.key.clone());
             let result = self.handler.sync(&key, self.pods.get(&key)).await;
-            self.settle(&key, result);
+            self.retry_or_forget(&key, result);
             self.queue.done(&item.key);
         }
     }
 
-    fn settle(&self, key: &Key<Pod>, result: Result<(), Failure>) {
+    /// Retries a failed key, or forgets its failures.
+    fn retry_or_forget(&self, key: &Key<Pod>, result: Result<(), Failure>) {
         let failures = self.queue.num_requeues(key.object());
         match result {
             Err(_) if failures < RETRIES_MAX => drop(self.queue.add_rate_limited(key.object().clone())),

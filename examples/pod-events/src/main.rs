@@ -1,6 +1,13 @@
-//! Prints what happens to the pods of a cluster: the program of client-go's `examples/workqueue` on the parts of kctl.
+//! Prints changes of the pods of a cluster: client-go's `examples/workqueue` with the parts of `kctl-runtime`.
 //!
-//! `controller` puts the parts together; here are the command line, the client and what is done with each key.
+//! `controller` puts the parts together. This file has the command line, the client and the callbacks.
+//!
+//! ```text
+//! KUBECONFIG=… cargo run -p pod-events
+//! ```
+//!
+//! Use the parts alone, without `kctl`, for a program that reads a cluster and has no primary kind. It needs `list` and `watch` on
+//! Pods.
 
 mod controller;
 
@@ -37,6 +44,7 @@ impl SyncHandler for Print {
     }
 }
 
+/// Returns the line for a key, with the words of client-go's example.
 fn line(key: &Key<Pod>, pod: Option<&Pod>) -> String {
     match pod {
         Some(_) => format!("Sync/Add/Update for Pod {key}"),
@@ -44,7 +52,7 @@ fn line(key: &Key<Pod>, pod: Option<&Pod>) -> String {
     }
 }
 
-/// Unlike `println!` it fails, and does not panic, when nobody reads.
+/// Prints a line. Unlike `println!` it fails instead of panicking if standard output is closed.
 fn print(line: &str) -> Result<(), Failure> {
     use std::io::Write;
     Ok(writeln!(std::io::stdout(), "{line}")?)

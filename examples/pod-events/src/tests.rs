@@ -18,7 +18,7 @@ use tokio::{
 
 use super::*;
 
-/// Writes down what it is told, and fails or takes its time for some keys.
+/// Records its calls, and fails or waits for some keys.
 #[derive(Clone, Default)]
 struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
@@ -93,7 +93,7 @@ impl World {
         sleep(Duration::from_millis(100)).await;
     }
 
-    /// What was written down since the last call.
+    /// Returns the recorded lines since the last call.
     fn lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.recorder.lines.lock())
     }

@@ -1,4 +1,11 @@
-//! `PodSet`: so many pods of one template.
+//! `PodSet`: keeps a number of pods from one template. It follows the ReplicaSet controller.
+//!
+//! ```text
+//! cargo run -p podset -- dev -f examples/podset/web.yaml
+//! ```
+//!
+//! It shows adoption and release of Pods, batches of writes, the `scale` subresource and terminal errors. Its tests run it under the
+//! simulator, under its generated role, and in a soak on a real API server.
 
 mod kinds;
 mod pods;
@@ -8,7 +15,7 @@ use kctl::App;
 
 pub use kinds::{PodSet, PodSetSpec, PodSetStatus};
 
-/// The program.
+/// Returns the program, which `main`, tests and the simulator share.
 pub fn app() -> App {
     App::new("podset").controller::<reconcile::podset>()
 }

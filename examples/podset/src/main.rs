@@ -1,5 +1,5 @@
-//! The ReplicaSet algorithm for a kind of its own: adopts, releases, creates in growing batches, deletes the least useful
-//! pods first.
+//! The ReplicaSet algorithm for a custom kind: adopts, releases, creates in growing batches, and deletes the least useful pods
+//! first.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {

@@ -1,20 +1,22 @@
-//! What a pod is worth: which are alive, ready, and first to go.
+//! States of pods: active, ready, and the order in which surplus ones are deleted.
 
 use std::cmp::Reverse;
 
 use kctl::prelude::*;
 
-/// Whether a pod works or may still come to: neither ended nor being deleted.
+/// Returns `true` if a pod has neither ended nor is being deleted (`IsPodActive`).
 pub(crate) fn is_active(pod: &Pod) -> bool {
     let ended = ["Succeeded", "Failed"].contains(&phase(pod));
     pod.metadata.deletion_timestamp.is_none() && !ended
 }
 
+/// Returns `true` if the condition `Ready` of a pod is true.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
+/// Returns the phase of a pod; empty before the kubelet has set one.
 fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }

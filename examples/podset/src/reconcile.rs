@@ -1,4 +1,9 @@
 //! The algorithm of the ReplicaSet controller (`pkg/controller/replicaset/replica_set.go`).
+//!
+//! A reconcile adopts and releases pods, creates or deletes up to [`BURST_MAX`] of them, and writes the status.
+//!
+//! The ReplicaSet controller keeps *expectations*, because its cache lags behind its writes. They are not needed here: own writes
+//! are in the cache when the call returns.
 
 use futures::future::join_all;
 use kctl::{
@@ -11,10 +16,12 @@ use crate::{
     pods::{is_active, is_ready, least_useful_first},
 };
 
-/// Pods that are created or deleted in one reconcile at most; the rest follows in the next one (`BurstReplicas`).
+/// Maximum number of pods that one reconcile creates or deletes; the rest follows in the next one (`BurstReplicas`).
 const BURST_MAX: usize = 500;
 
 /// Keeps `spec.replicas` pods that match `spec.selector`.
+///
+/// `map = adopters` queues the sets that may adopt an orphan, beside the owner of a pod.
 #[controller(owns = Pod(create, delete, patch, map = adopters), primary(get), concurrency = 4)]
 pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;
@@ -25,7 +32,7 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     } else {
         ("FailedDelete", delete(&cx, pods, wanted).await)
     };
-    // What was created and deleted is in the cache already.
+    // Own writes are in the cache already, so the status counts them.
     let now: Vec<_> = cx.owned::<Pod>().iter().filter(|pod| is_active(pod)).collect();
     let failure = scaled.as_ref().err().map(ToString::to_string);
     let conditions = match failure {
@@ -44,10 +51,15 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// Converts a count for the status.
 fn count(pods: usize) -> i32 {
     pods.try_into().unwrap_or(i32::MAX)
 }
 
+/// Parses the selector.
+///
+/// # Errors
+/// Terminal ones, which only a change of the spec can fix: it is invalid, selects all pods, or not those of the template.
 fn selector_of(set: &PodSet) -> Result<Selector> {
     let selector: Selector = set.spec.selector.clone().try_into().context("spec.selector").terminal()?;
     if selector.selects_all() {
@@ -61,7 +73,7 @@ fn selector_of(set: &PodSet) -> Result<Selector> {
     Ok(selector)
 }
 
-/// An orphan may be adopted by any set whose selector it matches.
+/// Returns the sets that may adopt a pod without controller: those whose selector it matches.
 fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
     if pod.owner_references().iter().any(|owner| owner.controller == Some(true)) {
         return Vec::new();
@@ -71,7 +83,8 @@ fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
     matching.map(|set| Key::of(set.as_ref())).collect()
 }
 
-/// The active pods of the set, after orphans that match were adopted and pods that do not match any more were released.
+/// Returns the active pods of the set, after adopting matching orphans and releasing pods that no longer match
+/// (`ClaimPods` of `controller_ref_manager.go`).
 async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Result<Vec<Arc<Pod>>> {
     let mut pods = Vec::new();
     for pod in cx.owned::<Pod>().iter() {
@@ -89,7 +102,7 @@ async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Resul
         .filter(|pod| orphan(pod) && is_active(pod) && selector.matches(pod.labels()))
         .collect();
     if !orphans.is_empty() {
-        // The cache may not know yet that the set is gone: what a set that is gone adopts is deleted with it.
+        // The cache may lag behind the deletion of the set, and garbage collection deletes all pods of a deleted owner.
         let fresh = cx.get().await?;
         if fresh.metadata.uid != set.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
             return Ok(pods);
@@ -102,7 +115,7 @@ async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Resul
     Ok(pods)
 }
 
-/// Creates pods in batches that double, so that a set whose pods are refused does not send thousands of requests
+/// Creates pods in batches that double, so that a set whose pods are rejected does not send thousands of requests
 /// (`slowStartBatch`).
 async fn create(set: &PodSet, cx: &Context<podset>, mut missing: usize) -> Result<()> {
     let pods = cx.owned::<Pod>();
@@ -119,6 +132,7 @@ async fn create(set: &PodSet, cx: &Context<podset>, mut missing: usize) -> Resul
     Ok(())
 }
 
+/// Returns a pod from the template, with a generated name.
 fn new_pod(set: &PodSet) -> Pod {
     let mut metadata = set.spec.template.metadata.clone().unwrap_or_default();
     metadata.name = None;
@@ -126,6 +140,7 @@ fn new_pod(set: &PodSet) -> Pod {
     Pod { metadata, spec: set.spec.template.spec.clone(), ..Pod::default() }
 }
 
+/// Deletes surplus pods, the least useful ones first.
 async fn delete(cx: &Context<podset>, mut active: Vec<Arc<Pod>>, wanted: usize) -> Result<()> {
     least_useful_first(&mut active);
     let surplus = (active.len() - wanted).min(BURST_MAX);

@@ -116,7 +116,7 @@ async fn set_is_scaled_healed_and_deleted() {
     delete_namespace(&client, &namespace).await;
 }
 
-/// The operator as a program of its own, which the test kills.
+/// The operator as a separate process, which the test kills.
 struct Operator(Child);
 
 impl Operator {

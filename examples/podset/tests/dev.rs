@@ -1,4 +1,4 @@
-//! What a newcomer sees first: the operator without a cluster.
+//! The operator without a cluster: the first command of a newcomer.
 
 use std::process::Command;
 

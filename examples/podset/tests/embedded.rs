@@ -206,7 +206,7 @@ spec:
 const BINDING: &str = "{ metadata: { name: deny }, spec: { policyName: deny, validationActions: [Deny] } }";
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_cannot_be_created_or_deleted_are_told_in_a_condition_until_they_can() {
+async fn failed_pod_writes_set_a_condition_until_success() {
     for (operation, replicas, reason) in [("CREATE", 5, "FailedCreate"), ("DELETE", 1, "FailedDelete")] {
         let world = World::with_web().await;
         assert_eq!(world.failure().await, None);

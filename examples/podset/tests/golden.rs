@@ -1,5 +1,4 @@
-//! What the program runs as in a cluster: its manifests are those in `tests/golden/podset` of the workspace. With
-//! `GOLDEN=overwrite` they are written anew.
+//! The generated manifests are those in `tests/golden/podset` of the workspace. `GOLDEN=overwrite` writes them again.
 
 use std::process::Command;
 

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(pods.items.len(), 0);
     }
 
-    /// In the time of the cluster, which nobody waits for: two seconds are those of pods that start.
+    /// Simulated time: Pods take two seconds to start.
     #[tokio::test(start_paused = true)]
     async fn it_is_idle_within_two_seconds_and_asks_for_nothing_from_then_on() {
         let started = tokio::time::Instant::now();

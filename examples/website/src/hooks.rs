@@ -1,23 +1,26 @@
-//! What the API server asks: defaults, rules, and the way between the versions.
+//! Functions that the API server calls: defaulting, validation, and conversion between the versions.
+//!
+//! A conversion must lose nothing, because API servers convert an object each time that a client reads or writes it in the other
+//! version. The old version has one host, so the others travel in an annotation.
 use kctl::prelude::*;
 
 use crate::kinds::{Website, WebsiteSpec, v1alpha1};
 
-/// Where the hosts that the old version has no field for are kept.
+/// Annotation with the hosts for which the old version has no field: without it a round trip would lose them.
 const OTHER_HOSTS: &str = "example.com/other-hosts";
 
-/// Two, so that one can be replaced.
+/// Defaults to two replicas, so that one can be replaced.
 #[admission(mutate)]
 pub(crate) fn defaults(site: &mut Website) {
     site.spec.replicas.get_or_insert(2);
 }
 
-/// What no schema can say.
+/// Validates rules that no schema can express.
 #[admission(validate)]
 pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> {
     let mut invalid = Invalid::default();
     if site.spec.hosts.is_empty() {
-        invalid.required("spec.hosts", "nobody could reach it");
+        invalid.required("spec.hosts", "no one could reach it");
     }
     if let Some(old) = &request.old
         && old.spec.hosts.first() != site.spec.hosts.first()
@@ -30,6 +33,7 @@ pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> 
     Ok(invalid.finish()?)
 }
 
+/// Converts to the stored version: the hosts are those of the field and of the annotation.
 #[conversion]
 pub(crate) fn up(old: v1alpha1::Website) -> Website {
     let others = old.annotations().get(OTHER_HOSTS).cloned().unwrap_or_default();
@@ -37,6 +41,7 @@ pub(crate) fn up(old: v1alpha1::Website) -> Website {
     Website { metadata: old.metadata, spec: WebsiteSpec { hosts, replicas: old.spec.replicas }, status: old.status }
 }
 
+/// Converts to the old version: the first host goes into its field, the others into the annotation.
 #[conversion]
 pub(crate) fn down(new: Website) -> Result<v1alpha1::Website> {
     let mut hosts = new.spec.hosts.into_iter();

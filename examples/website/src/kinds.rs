@@ -1,4 +1,4 @@
-//! The kind, as it is stored and as it was before.
+//! The kind `Website`: the stored version, and the old one.
 use kctl::prelude::*;
 
 /// A website on any number of hosts.
@@ -10,7 +10,7 @@ pub(crate) struct WebsiteSpec {
     pub replicas: Option<i32>,
 }
 
-/// What the controller saw.
+/// Observed state of a website.
 #[schema]
 pub(crate) struct WebsiteStatus {
     /// How many hosts there are.

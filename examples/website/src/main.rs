@@ -1,4 +1,11 @@
-//! A kind in two versions with defaults, rules and conversions, and a controller of the newer one.
+//! A kind in two versions with defaulting, validation and conversion, and a controller of the newer version.
+//!
+//! ```text
+//! cargo run -p website -- dev
+//! ```
+//!
+//! The functions in `hooks` are served over HTTPS by the same program. `generate-manifests` prints the webhook configurations
+//! beside CRD, role and Deployment.
 mod hooks;
 mod kinds;
 
@@ -20,6 +27,7 @@ async fn website(site: Arc<Website>, cx: Context<website>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// Returns the program, which `main` and the tests share.
 fn app() -> App {
     App::new("website")
         .controller::<website>()

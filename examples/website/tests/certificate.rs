@@ -22,7 +22,7 @@ use tokio::{
 
 /// Longest wait for a line or a state.
 const WITHIN: Duration = Duration::from_secs(60);
-/// What the certificate is kept in, and what trusts it: group, resource, namespace, name.
+/// The Secret with the certificate, and the objects that trust it: group, resource, namespace, name.
 const SECRET: [&str; 4] = ["", "secrets", "default", "website-webhook-tls"];
 const TRUSTING: [[&str; 4]; 3] = [
     ["admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "website"],
@@ -141,7 +141,7 @@ fn is_trusted(server: &ApiServer) -> bool {
     is_made && all
 }
 
-/// Runs the program on a server of its own without this part of the role.
+/// Runs the program on a separate server, without this part of its role.
 async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
     let n_taken = taken.map_or(0, |part| take_out(part, &mut objects));
     assert_eq!(n_taken, usize::from(taken.is_some()), "{taken:?} is said once");
@@ -183,7 +183,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_role_is_exactly_what_the_certificate_of_webhooks_takes() {
-    // What is started in a cluster beside the roles.
+    // Objects that are applied beside the roles.
     let kinds = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let started = generated("generate-manifests").into_iter().filter(|o| kinds.iter().any(|kind| o["kind"] == **kind));
     let objects: Vec<Json> = started.chain(generated("generate-rbac")).collect();

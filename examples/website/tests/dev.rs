@@ -1,4 +1,4 @@
-//! What a user sees who starts the program without a cluster: the embedded API server asks its functions by TLS.
+//! The program without a cluster: the embedded API server calls its functions over TLS.
 
 use std::process::Command;
 
@@ -29,6 +29,6 @@ fn object_that_breaks_a_rule_is_refused_with_the_words_of_the_rule() {
     let output = program.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let expected = "admission webhook \"vwebsite-v1.example.com\" denied the request: Website.example.com \"none\" is invalid: \
-                    spec.hosts: Required value: nobody could reach it";
+                    spec.hosts: Required value: no one could reach it";
     assert!(!output.status.success() && said.contains(expected), "{said}");
 }

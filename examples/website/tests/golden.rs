@@ -1,5 +1,5 @@
-//! What the program runs as in a cluster: its manifests are those in `tests/golden/website` of the workspace, and with cert-manager
-//! those in `tests/golden/website-cert-manager`. With `GOLDEN=overwrite` they are written anew.
+//! The generated manifests are those in `tests/golden/website` of the workspace, and with cert-manager those in
+//! `tests/golden/website-cert-manager`. `GOLDEN=overwrite` writes them again.
 
 use std::process::Command;
 

@@ -1,4 +1,12 @@
-//! Teaches Karmada the kind `Workload`: one annotated function for each question that it asks, served as a webhook.
+//! A resource interpreter webhook for Karmada: one annotated function per operation, for the kind `Workload`.
+//!
+//! The kind is that of Karmada's interpreter webhook example, so that both can be compared. A function gets typed objects; the framework
+//! decodes the request and encodes the answer as a patch.
+//!
+//! ```text
+//! cargo run -p workload-interpreter -- run --webhook-bind-address 127.0.0.1:9443
+//! cargo run -p workload-interpreter -- generate-manifests
+//! ```
 use kctl::{karmada::prelude::*, prelude::*};
 
 /// The kind of Karmada's own example: a number of pods from a template.
@@ -23,39 +31,39 @@ pub struct WorkloadStatus {
     pub ready_replicas: i32,
 }
 
-/// How many pods there are to divide between clusters.
+/// Returns the number of replicas to divide between clusters.
 #[interpreter(op = InterpretReplica)]
 fn replicas(workload: &Workload) -> Result<Replicas> {
     Ok(Replicas { replicas: wanted(workload), requirements: None })
 }
 
-/// The same for control planes that schedule several templates at once: a Workload has one.
+/// The same for control planes that schedule several pod templates of an object. A Workload has one.
 #[interpreter(op = InterpretComponent)]
 fn components(workload: &Workload) -> Result<Vec<Component>> {
     Ok(vec![Component { name: "main".into(), replicas: wanted(workload), replica_requirements: None }])
 }
 
-/// The share of one cluster.
+/// Sets the replicas for one cluster.
 #[interpreter(op = ReviseReplica)]
 fn revise(workload: &mut Workload, replicas: i32) -> Result<()> {
     workload.spec.replicas = Some(replicas);
     Ok(())
 }
 
-/// Who pauses a Workload in its cluster is not overruled by the control plane.
+/// Keeps `spec.paused` as the member cluster set it.
 #[interpreter(op = Retain)]
 fn retain(desired: &mut Workload, observed: &Workload) -> Result<()> {
     desired.spec.paused = observed.spec.paused;
     Ok(())
 }
 
-/// What the control plane collects.
+/// Returns the status that the control plane collects.
 #[interpreter(op = InterpretStatus)]
 fn status(workload: &Workload) -> Result<WorkloadStatus> {
     Ok(workload.status.clone().unwrap_or_default())
 }
 
-/// One status from those of all clusters; a cluster that has not reported yet counts nothing.
+/// Sums up the statuses of all clusters; one that has not reported yet adds nothing.
 #[interpreter(op = AggregateStatus)]
 fn aggregate(workload: &mut Workload, items: &[ClusterStatus<WorkloadStatus>]) -> Result<()> {
     let reported = items.iter().filter_map(|item| item.status.as_ref());
@@ -63,7 +71,7 @@ fn aggregate(workload: &mut Workload, items: &[ClusterStatus<WorkloadStatus>]) -
     Ok(())
 }
 
-/// The config map of the first container must go where the Workload goes.
+/// Returns the `ConfigMap` of the first container, which has to go where the Workload goes.
 #[interpreter(op = InterpretDependency)]
 fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
     let containers = workload.spec.template.spec.iter().flat_map(|spec| &spec.containers);
@@ -73,16 +81,18 @@ fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
     Ok(names.map(|name| config_map(name, workload.namespace().unwrap_or_default())).collect())
 }
 
-/// All of its pods are ready.
+/// Returns `true` if all of its pods are ready.
 #[interpreter(op = InterpretHealth)]
 fn health(workload: &Workload) -> Result<bool> {
     Ok(workload.status.as_ref().is_some_and(|status| status.ready_replicas == wanted(workload)))
 }
 
+/// Returns the wanted replicas; an absent field means one.
 fn wanted(workload: &Workload) -> i32 {
     workload.spec.replicas.unwrap_or(1)
 }
 
+/// Returns the reference to a `ConfigMap`.
 fn config_map(name: String, namespace: String) -> DependentReference {
     DependentReference {
         api_version: "v1".into(),
@@ -93,7 +103,7 @@ fn config_map(name: String, namespace: String) -> DependentReference {
     }
 }
 
-/// The program.
+/// Returns the program, which serves one webhook for all operations.
 pub fn app() -> App {
     App::new("workload-interpreter")
         .interpreter::<(replicas, components, revise, retain, status, aggregate, dependencies, health)>()

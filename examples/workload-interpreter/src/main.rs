@@ -1,4 +1,4 @@
-//! The webhook that teaches Karmada the kind `Workload`.
+//! The webhook as a program. `run` serves it, and `generate-manifests` prints its registration in Karmada.
 
 #[tokio::main]
 async fn main() -> kctl::Result<()> {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use workload_interpreter::Workload;
 
-/// What a function waits for that never comes.
+/// Never set: functions that wait for it block their threads for ever.
 static NEVER: OnceLock<()> = OnceLock::new();
 /// Of each webhook: more than there are threads on any small machine, and fewer than may run at a time.
 const N_BLOCKED: usize = 48;
@@ -89,7 +89,7 @@ async fn asked(example: &Example, path: &str, name: &str, seconds: u64) -> Strin
     );
     let mut stream = example.connect().await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    // What the socket did not take at once would stay here.
+    // Sends the rest of the request, which may still be buffered.
     stream.flush().await.unwrap();
     timeout(WITHIN, read(&mut stream)).await.expect("an answer, whatever blocks")
 }

@@ -1,4 +1,4 @@
-//! SIGTERM while the webhook is asked: what has begun is answered, what balances load learns of it, and the process ends with 0.
+//! SIGTERM under load: running requests are answered, readiness fails for load balancers, and the process ends with status 0.
 #![cfg(unix)]
 
 mod program;
@@ -93,7 +93,7 @@ async fn a_server_in_a_cluster_is_not_ready_before_it_refuses() {
     };
     let answer = timeout(WITHIN, told).await.expect("it says that it stops");
     assert!(answer.ends_with("stopping"), "{answer}");
-    // Who has not heard of it yet is still answered.
+    // Clients that have not noticed the stop yet are still answered.
     let (first, second) = request();
     let mut asked = example.connect().await.unwrap();
     asked

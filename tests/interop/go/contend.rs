@@ -21,9 +21,9 @@ use super::{Folder, printed, program, served};
 const LASTS: Duration = Duration::from_secs(75);
 /// How long a candidate of kctl lives; then another one comes.
 const LIVES: Duration = Duration::from_secs(5);
-/// Fewer terms of one side are no contest.
+/// Minimum number of terms of each side.
 const TERMS_MIN: usize = 3;
-/// Longer than a lease lasts and somebody else needs to see that it is over.
+/// Longer than a Lease lasts, plus the time after which the other side notices.
 const ABSENT: Duration = Duration::from_secs(6);
 /// How often it is looked who leads.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -96,7 +96,7 @@ async fn contend(client: Client, namespace: String) -> Vec<Term> {
         terms.extend(watch(leadership).await);
         if round % 3 == 2 {
             running.abort();
-            // Whoever wins is luck: this time it is the other one.
+            // Both can win, so this one stays away: the other side takes the Lease.
             tokio::time::sleep(ABSENT).await;
         } else {
             stop.send(true).unwrap();
@@ -130,7 +130,7 @@ async fn never_both(kubeconfig: PathBuf) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go: cargo xtask interop"]
-async fn client_go_and_kctl_never_hold_a_lease_of_the_embedded_server_at_once() {
+async fn client_go_and_kctl_never_both_lead_on_the_embedded_server() {
     let folder = Folder::new("contend");
     let (_server, kubeconfig) = served(&folder).await;
     never_both(kubeconfig).await;
@@ -138,7 +138,7 @@ async fn client_go_and_kctl_never_hold_a_lease_of_the_embedded_server_at_once() 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go and KUBECONFIG: cargo xtask real-server"]
-async fn client_go_and_kctl_never_hold_a_lease_of_a_real_server_at_once() {
+async fn client_go_and_kctl_never_both_lead_on_a_real_server() {
     let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names an API server");
     never_both(kubeconfig.into()).await;
 }

@@ -1,5 +1,4 @@
-//! What controller-gen makes of the same kinds, written in Go beside this (`controller-gen/`), and of the same role. Ours are the golden
-//! manifests.
+//! Compares the golden manifests with those that controller-gen generates from the same kinds and role in Go (`controller-gen/`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +9,8 @@ use serde_json::Value;
 
 use super::{Folder, printed, program_of};
 
-/// What is said of these is said by k8s-openapi here and by the sources in Go there: `guide/controller-gen.md` tells how they differ.
+/// Fields of built-in types: their schemas come from k8s-openapi here and from Go's sources there. `guide/controller-gen.md` lists
+/// the differences.
 const BUILT_IN: [&str; 3] = ["spec.selector", "spec.template", "status.conditions"];
 
 /// All other differences; why they are is in `guide/controller-gen.md`.
@@ -170,7 +170,7 @@ fn normal(schema: &Value, is_root: bool) -> Value {
     let mut own = serde_json::Map::new();
     for (key, value) in schema.as_object().into_iter().flatten() {
         match key.as_str() {
-            // Texts for people; what every object has; what says how wide a number is that is that wide in any case.
+            // Descriptions, fields of all objects, and formats that the type implies.
             "description" => {}
             "format" if value == "double" => {}
             "anyOf" if schema["x-kubernetes-int-or-string"] == true => {}

@@ -39,9 +39,8 @@ fn by_name(secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> 
 #[admission(validate)]
 fn anything(_config: &ConfigMap) {}
 
-/// What controller-runtime and client-go register, all that can be asked for included, and the informers of Kubernetes'
-/// components, with the types that dashboards expect. The time in which names are looked up is not among it, since nothing
-/// shows it, and neither is what Go says of itself.
+/// Metrics of controller-runtime, client-go (with all optional ones) and the informers of Kubernetes' components, with the types
+/// that dashboards expect. The time of name lookups is left out, because it is not visible here, and so are those of Go's runtime.
 const NAMES: [(&str, &str); 38] = [
     ("certwatcher_read_certificate_errors_total", "counter"),
     ("certwatcher_read_certificate_total", "counter"),

@@ -1,5 +1,5 @@
-//! A leader that goes on after it lost its lease: the upload runs in a task of its own, so it neither ends with the
-//! reconcile nor with the leadership, while the next leader uploads as well.
+//! A leader that goes on after it lost its Lease: the upload runs in a separate task, so it ends neither with the reconcile nor
+//! with the leadership, while the next leader uploads as well.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -98,7 +98,7 @@ fn case(app: fn() -> App) -> Scenario {
     Scenario::new(app)
         .objects(A)
         .instances(2)
-        // What was uploaded counts here, not who says so.
+        // The uploads count here, not the statuses.
         .ignoring("/status")
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
         .invariant("no program uploads after another one has begun", move |_| bucket.with(|b| in_turn(&b.parts)))

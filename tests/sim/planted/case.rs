@@ -12,7 +12,7 @@ use kctl::{prelude::*, testing::Snapshot};
 use crate::site::Site;
 
 thread_local! {
-    /// Each run has a thread of its own: what is here survives crashes of the app, and ends with the run.
+    /// Each run has a separate thread, so this state survives crashes of the app and ends with the run.
     static OUTSIDE: RefCell<HashMap<TypeId, Box<dyn Any>>> = RefCell::default();
 }
 
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// What a program is that consists of one controller.
+/// Returns a program with one controller.
 pub(crate) fn program<T, C>(make: fn(External<T>) -> C) -> App
 where
     T: Default + 'static,

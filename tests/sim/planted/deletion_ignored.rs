@@ -38,8 +38,8 @@ impl Reconcile for Bug {
     }
 }
 
-/// Waits for pods that are being deleted, whoever deleted them. Before the disk is wiped, which cannot be undone, it asks the
-/// API server: its cache may have begun with an old state.
+/// Waits for Pods that are being deleted, also by others. Before it wipes the disk, which can't be undone, it asks the API
+/// server: its cache may have started with an old state.
 #[controller(of = Site, owns = Pod(create, delete), rbac(asking_for_pods()))]
 struct Twin {
     disks: Disks,

@@ -1,4 +1,4 @@
-//! A status that says done before it is: what follows it is never done when the program stops in between.
+//! A status that reports completion too early: if the program stops right after it, the rest of the work is never done.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -35,7 +35,7 @@ impl Reconcile for Twin {
     }
 }
 
-/// What a version of a site is released as.
+/// Returns the Secret of a released version.
 fn release(site: &Site) -> Secret {
     let (name, version) = (site.name_any(), site.spec.version);
     secret(&format!("{name}-{version}"), &version.to_string())

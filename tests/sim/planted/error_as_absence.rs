@@ -24,7 +24,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Drops the database when there are no credentials.
+/// Drops the database if its credentials do not exist.
 #[controller(of = Site, reads = Secret(live))]
 struct Twin {
     databases: Databases,

@@ -21,7 +21,7 @@ fn send(invoices: &Invoices, what_for: &str) -> String {
     })
 }
 
-/// The same with a key: what was sent under the key is not sent again.
+/// The same with an idempotency key: an invoice under a known key is not sent again.
 fn send_once(invoices: &Invoices, key: &str) -> String {
     let known = invoices.with(|sent| sent.iter().find(|(_, what_for)| *what_for == key).map(|(number, _)| *number));
     known.map_or_else(|| send(invoices, key), |number| number.to_string())

@@ -1,4 +1,4 @@
-//! Finalizers cleared: two controllers clean up after a site, and one of them ends by taking away all finalizers that there are.
+//! Finalizers cleared: two controllers clean up after a site, and one of them removes all finalizers at its end.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
     site::{A_AND_B, Site, ask, delete, reached, stays},
 };
 
-/// What one of them has made outside of the cluster.
+/// Disks outside of the cluster, which one of the controllers creates.
 #[derive(Default)]
 struct Disks(BTreeSet<String>);
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Names(BTreeSet<String>);
 #[derive(Default)]
 struct Held(bool);
 
-/// A finalizer of somebody who is no controller of this program.
+/// A finalizer of another program.
 const OF_A_USER: &str = "planted.example.com/user";
 
 /// Whether a site may get something outside: one that is gone would leave it there for ever.
@@ -178,7 +178,7 @@ fn with<C: Reconcile>(make: fn(External<Names>) -> C) -> App {
         .controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
 }
 
-/// Where nobody else holds a site, a crash between two clean-ups shows it.
+/// Without another finalizer on the site, a crash between two clean-ups shows the bug.
 pub(crate) fn bug_alone() -> Scenario {
     case(|| with(Clearing))
 }

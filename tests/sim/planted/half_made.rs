@@ -1,4 +1,4 @@
-//! What is there is taken for all there is: a program that stops between the parts never makes the rest.
+//! A partial set of objects is taken for a complete one: a program that stops between the parts never creates the rest.
 
 use kctl::{prelude::*, testing::Scenario};
 

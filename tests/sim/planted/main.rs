@@ -77,7 +77,7 @@ fn check_clean_for(twin: &Scenario, n_seeds: u64) {
     println!("{} runs, {} faults", report.runs(), report.injected());
 }
 
-/// A module of tests for each bug: what finds it, and that its twin has nothing to be found.
+/// Declares a module of tests for each bug: a checker finds it, and finds nothing in its correct twin.
 macro_rules! planted {
     ($($name:ident: $shows:ident, $checker:literal;)*) => {$(
         mod $name {
@@ -103,9 +103,9 @@ fn state_of_which_a_partition_holds_the_news_back_is_not_settled() {
     }
 }
 
-/// What finds it is nothing but a cache that begins with an old state.
+/// Only a cache that starts with an old state finds it.
 #[test]
-fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
+fn trust_in_the_first_list_is_found_by_an_old_cache() {
     let cases =
         [(outdated_list::bug(), "on a server that takes"), (outdated_member::bug(), "on a server of edge that takes")];
     for (bug, server) in cases {

@@ -1,5 +1,4 @@
-//! A delete that was missed: what is outside is compared by name, so a site that was deleted and made anew meanwhile seems
-//! never to have gone.
+//! A missed delete: external objects are compared by name, so a site that was deleted and created again seems to be the same.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! No finalizer: records outside are taken back when a site is seen to go, and nobody sees that while the program is down.
+//! No finalizer: external records are removed when a delete event arrives, and the program misses it while it is down.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A kind that is read and not watched: who looks before it is there is not called again.
+//! A kind that is read and not watched: a reconcile before the object exists is not repeated.
 
 use kctl::{
     kube::{Api, api::PostParams},

@@ -1,5 +1,5 @@
-//! Trust in the first list: what the cache does not have at the start counts as gone, and what belonged to it is dropped. The
-//! list was an old one.
+//! Trust in the first list: objects that the cache lacks at the start count as deleted, and their data is dropped. But the list
+//! was outdated.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! An owner that is a name: what belongs to a site of this name is taken for that of the site that has it now. A site that is
-//! deleted and made anew keeps the key of the former one, unless somebody saw the time without it.
+//! Ownership by name: objects of a deleted site are taken for those of a new site of the same name. The new site keeps the old
+//! key, unless a reconcile happened in between.
 
 use std::collections::BTreeMap;
 

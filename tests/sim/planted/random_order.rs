@@ -1,5 +1,5 @@
-//! An order that nobody chose: the hash set of the standard library has another seed each time, so no run is the one before,
-//! and what fails once cannot be looked for again.
+//! A random order: the standard library's hash set has another seed each time, so no run equals the one before, and a failure
+//! can't be reproduced.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,5 +1,5 @@
-//! An order that nobody chose, and only after a restart: what a program before this one has begun is gone through as it comes
-//! out of a hash set. Runs without faults never show it; runs under one fault, made twice, do.
+//! A random order only after a restart: unfinished work of the previous process is continued in the order of a hash set. Runs
+//! without faults never show it; runs with one fault, executed twice, do.
 
 use std::collections::{BTreeSet, HashSet};
 

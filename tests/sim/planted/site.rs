@@ -14,7 +14,7 @@ pub(crate) struct SiteSpec {
     pub version: i32,
 }
 
-/// What its controller has done.
+/// The state that its controller reached.
 #[schema]
 #[derive(Default)]
 pub(crate) struct SiteStatus {
@@ -102,7 +102,7 @@ fn api(client: &Client) -> Api<Site> {
     Api::default_namespaced(client.clone())
 }
 
-/// What the parts of a site are called.
+/// Names of the parts of a site.
 pub(crate) const PARTS: [&str; 6] = ["cache", "database", "disk", "key", "queue", "record"];
 
 /// The manifest of site `a` in version 1.

@@ -1,6 +1,5 @@
-//! A double create on a stale read: two sites share a secret, and each looks for it in the cache only. The cache knows what
-//! this process was told that it wrote; of a write whose answer was lost it knows nothing yet, and only the site that sent
-//! it waits.
+//! A double create on a stale read: two sites share a secret, and each looks for it in the cache only. The cache has
+//! own writes whose responses arrived. A write whose response was lost is not in it yet, and only the site that sent it waits.
 
 use kctl::{prelude::*, testing::Scenario};
 

@@ -1,4 +1,4 @@
-//! Work that is done for new objects alone: what is asked for while the program is away is too old when it is back.
+//! Work for new objects alone: an object that is created while the program is down is too old when it is back.
 
 use kctl::{prelude::*, testing::Scenario};
 

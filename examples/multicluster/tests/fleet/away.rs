@@ -10,7 +10,7 @@ use multicluster::{MemberCluster, ResourceBinding, Work};
 use crate::world::Fleet;
 
 #[tokio::test(start_paused = true)]
-async fn member_that_is_away_keeps_its_share_and_catches_up_when_it_is_back() {
+async fn unreachable_member_keeps_its_share_and_catches_up() {
     let fleet = Fleet::with_web().await;
     fleet.links[0].cut();
     fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
@@ -30,7 +30,7 @@ async fn member_that_is_away_keeps_its_share_and_catches_up_when_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_go_to_those_that_are_there_until_the_other_one_is_back() {
+async fn new_objects_avoid_unreachable_members_until_they_return() {
     let fleet = Fleet::new().await;
     fleet.links[1].cut();
     fleet.apply(crate::world::FLEET).await;
@@ -40,7 +40,7 @@ async fn new_objects_go_to_those_that_are_there_until_the_other_one_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_while_a_member_is_away_goes_there_once_it_is_back() {
+async fn deletion_reaches_a_member_once_it_returns() {
     let fleet = Fleet::with_web().await;
     fleet.links[0].cut();
     fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
@@ -56,7 +56,7 @@ async fn what_is_deleted_while_a_member_is_away_goes_there_once_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn member_that_leaves_the_fleet_gives_back_what_it_has_and_the_others_take_over() {
+async fn leaving_member_loses_its_objects_to_the_others() {
     let fleet = Fleet::with_web().await;
     leave(&fleet, "member1").await;
     fleet.until("the other one takes over", async || fleet.ready("web").await == [None, Some(10)]).await;

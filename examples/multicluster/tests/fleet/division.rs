@@ -1,4 +1,4 @@
-//! How replicas are divided, and what is said where they cannot be.
+//! Division of replicas, and the messages if it is impossible.
 
 use kctl::{
     json,
@@ -83,7 +83,7 @@ async fn few_clusters_are_filled_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_binding_has_is_no_room_for_another() {
+async fn capacity_of_one_binding_is_unavailable_to_others() {
     let fleet = Fleet::with_room("Room").await;
     fleet.until_asked([Some(2), Some(6)]).await;
     fleet.apply(&DEPLOYMENT.replace("name: app }", "name: other }").replace("replicas: 8", "replicas: 5")).await;
@@ -95,7 +95,7 @@ async fn what_one_binding_has_is_no_room_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clusters_that_nobody_has_are_named_where_they_stand() {
+async fn unknown_clusters_are_reported_in_the_policy() {
     let fleet = Fleet::with_web().await;
     let placement = json!({ "clusters": ["edge"], "weights": [{ "cluster": "moon", "weight": 1 }] });
     fleet.patch::<PropagationPolicy>("web", json!({ "spec": { "placement": placement } })).await;
@@ -121,7 +121,7 @@ async fn clusters_that_nobody_has_are_named_where_they_stand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_knows_how_what_could_not_be_brought_is() {
+async fn health_of_unapplied_objects_is_unknown() {
     let fleet = Fleet::with_web().await;
     let rules =
         json!([{ "clusters": ["member2"], "patch": [{ "op": "replace", "path": "/spec/replicas", "value": "many" }] }]);

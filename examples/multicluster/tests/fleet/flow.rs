@@ -59,7 +59,7 @@ async fn new_weights_and_new_replicas_are_divided_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_deployment_needs_goes_where_it_goes_and_leaves_when_nothing_needs_it() {
+async fn dependencies_follow_a_deployment_and_leave_with_it() {
     let fleet = Fleet::with_web().await;
     fleet.until("settings", async || fleet.have::<ConfigMap>("web-settings").await == [true; 2]).await;
     fleet.until("password", async || fleet.have::<Secret>("web-password").await == [true; 2]).await;
@@ -95,7 +95,7 @@ async fn what_a_deployment_needs_goes_where_it_goes_and_leaves_when_nothing_need
 }
 
 #[tokio::test(start_paused = true)]
-async fn overrides_change_what_one_member_gets_and_a_wrong_one_says_so() {
+async fn overrides_apply_per_member_and_report_errors() {
     let fleet = Fleet::with_web().await;
     let images = async || fleet.both::<Deployment>("web").await.map(image);
     let (own, mirrored) = (Some("nginx:1".to_owned()), Some("mirror.example.com/nginx:1".to_owned()));
@@ -156,7 +156,7 @@ async fn namespace_that_a_member_does_not_have_is_made_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn program_that_begins_with_an_old_state_brings_nothing_back_that_nobody_would_take_off_again() {
+async fn restart_on_old_cache_recreates_no_deleted_object() {
     let mut fleet = Fleet::with_web().await;
     let revision = fleet.servers[0].revision();
     fleet.delete::<Deployment>("web").await;

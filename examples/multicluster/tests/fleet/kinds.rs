@@ -1,4 +1,4 @@
-//! Kinds that nobody knew when the program was compiled.
+//! Kinds that were unknown when the program was compiled.
 
 use kctl::{
     json,
@@ -38,7 +38,7 @@ pub(crate) async fn undefine(client: &Client) {
 }
 
 async fn image(client: &Client) -> Option<String> {
-    // Without the kind there is no object either.
+    // If the kind does not exist, neither does the object.
     let found = workloads(client).get_opt("batch").await.unwrap_or_default()?;
     found.data["spec"]["image"].as_str().map(str::to_owned)
 }
@@ -103,7 +103,7 @@ async fn custom_kind_goes_out_changes_comes_back_and_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_that_the_control_plane_does_not_have_is_named_and_goes_out_once_it_is_there() {
+async fn missing_kind_is_reported_and_distributed_once_installed() {
     let fleet = Fleet::new().await;
     fleet.apply(crate::world::CLUSTERS).await;
     fleet.apply(WORKLOADS).await;
@@ -124,7 +124,7 @@ async fn kind_that_the_control_plane_does_not_have_is_named_and_goes_out_once_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_that_a_member_does_not_have_is_told_by_the_work_until_it_is_there() {
+async fn work_reports_a_kind_that_the_member_lacks() {
     let fleet = Fleet::new().await;
     define(&fleet.home).await;
     define(&fleet.members[1]).await;
@@ -146,7 +146,7 @@ async fn kind_that_a_member_does_not_have_is_told_by_the_work_until_it_is_there(
 }
 
 #[tokio::test(start_paused = true)]
-async fn built_in_kinds_are_divided_and_told_of_by_their_interpreters() {
+async fn built_in_kinds_are_divided_and_aggregated() {
     let fleet = Fleet::new().await;
     fleet.apply(crate::world::CLUSTERS).await;
     fleet.apply(include_str!("built-in.yaml")).await;
@@ -186,7 +186,8 @@ async fn kinds_of_the_program_itself_stay() {
 async fn kind_without_namespaces_is_refused_by_the_policy_in_words() {
     let fleet = Fleet::new().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
-    let wanted = "ClusterRole of rbac.authorization.k8s.io/v1 is in no namespace: a policy has objects of its own";
+    let wanted =
+        "ClusterRole of rbac.authorization.k8s.io/v1 is cluster-scoped: a policy selects objects of its namespace";
     fleet.until("it is said", async || fleet.said_of("roles").await == wanted).await;
 }
 
@@ -204,7 +205,7 @@ async fn job_that_is_divided_runs_its_completions_once_not_on_each_member() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_whose_health_nobody_judges_counts_as_healthy() {
+async fn kind_without_health_rule_counts_as_healthy() {
     let fleet = Fleet::new().await;
     fleet.apply(crate::world::CLUSTERS).await;
     fleet.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: { name: settings }").await;

@@ -1,4 +1,4 @@
-//! What members set is theirs.
+//! Fields that members set are retained.
 
 use kctl::{
     json,
@@ -63,7 +63,7 @@ async fn addresses_of_services_and_nodes_of_pods_stay_when_the_template_changes(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_add_on_a_member_stays_and_what_they_change_is_set_back() {
+async fn foreign_fields_stay_and_changed_fields_are_reverted() {
     let fleet = Fleet::with_web().await;
     let there = fleet.on_member::<ConfigMap>(0);
     let drift =
@@ -77,7 +77,7 @@ async fn what_others_add_on_a_member_stays_and_what_they_change_is_set_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_of_somebody_else_on_a_member_is_left_alone_and_the_work_says_so() {
+async fn foreign_object_on_a_member_is_untouched_and_reported() {
     let fleet = Fleet::new().await;
     let theirs: Service = kctl::from_yaml("{ metadata: { name: web }, spec: { ports: [{ port: 1 }] } }").unwrap();
     fleet.on_member::<Service>(0).create(&PostParams::default(), &theirs).await.unwrap();

@@ -88,7 +88,7 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     trial.idle().await
 }
 
-/// What a member collects is no work of the app, and takes its time.
+/// Waits until a member's garbage collector has deleted all Pods, which takes a while.
 async fn no_pods_are_left(pods: &Api<Pod>) -> Result<()> {
     let mut n_left = 0;
     for _ in 0..60 {

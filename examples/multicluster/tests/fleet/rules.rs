@@ -53,7 +53,7 @@ impl Fleet {
     }
 }
 
-/// What a customization of Workloads changes on members that have them.
+/// Checks that a new customization changes the division of existing Workloads.
 pub(crate) async fn customization_changes_the_division(fleet: &Fleet) {
     let weights = json!({ "replicas": "Divided", "weights": [{ "cluster": "member1", "weight": 1 }, { "cluster": "member2", "weight": 2 }] });
     fleet.patch::<PropagationPolicy>("workloads", json!({ "spec": { "placement": weights } })).await;
@@ -85,13 +85,13 @@ impl Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn customization_that_is_applied_changes_the_division_of_a_kind_and_its_end_undoes_it() {
+async fn applied_customization_changes_the_division_until_deleted() {
     let fleet = Fleet::with_workload().await;
     customization_changes_the_division(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_that_fail_for_one_kind_leave_it_as_it_is_and_hold_up_no_other() {
+async fn failing_rules_of_one_kind_block_no_other() {
     let fleet = Fleet::with_web().await;
     fleet.apply(&customization("broken", ("apps/v1", "Deployment"), "return nil")).await;
     fleet.rest().await;
@@ -128,7 +128,7 @@ async fn workload_webhook() -> kctl::Json {
 
 /// On the wall: the webhook is asked through sockets.
 #[tokio::test(flavor = "multi_thread")]
-async fn webhook_of_a_kind_divides_it_keeps_what_is_the_members_and_tells_its_template() {
+async fn interpreter_webhook_divides_retains_and_aggregates() {
     let fleet = Fleet::new().await;
     let kinds = workload_interpreter::app().kinds();
     for server in std::iter::once(&fleet.home).chain(&fleet.members) {

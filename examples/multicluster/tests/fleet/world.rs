@@ -1,4 +1,4 @@
-//! A fleet of three embedded API servers: the control plane and two members that do what they are told.
+//! A fleet of three embedded API servers: the control plane and two members.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ impl Fleet {
         self.both::<K>(name).await.map(|found| found.is_some())
     }
 
-    /// The replicas that a Deployment asks for on each member; nothing where there is none.
+    /// Returns `spec.replicas` of a Deployment on each member; `None` if it does not exist there.
     pub(crate) async fn asked(&self, name: &str) -> [Option<i32>; 2] {
         self.both::<Deployment>(name).await.map(|found| found.and_then(|deployment| deployment.spec.replicas))
     }

@@ -1,4 +1,4 @@
-//! What the program says and does when something is wrong, as the person at the terminal meets it.
+//! Messages and behaviour of the program under common mistakes and failures, as a user at the terminal meets them.
 
 mod program;
 mod stop;
@@ -34,7 +34,7 @@ fn file(name: &str, text: &str) -> PathBuf {
 }
 
 #[test]
-fn without_a_cluster_run_says_so_and_names_dev() {
+fn run_without_a_cluster_suggests_dev() {
     for arguments in [&[][..], &["run"], &["run", "--kubeconfig", "/nonexistent/config"]] {
         let (status, text) = failed(arguments);
         assert_eq!(status, Some(1), "{text}");
@@ -91,7 +91,7 @@ async fn missing_definition_is_named_and_its_installation_starts_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn program_that_is_terminated_in_the_middle_of_its_writes_leaves_nothing_half_done() {
+async fn termination_between_writes_leaves_no_partial_set() {
     let (server, kubeconfig, _serving) = served("terminated").await;
     let client = Client::new(server.service(), "default");
     install(&client).await;
@@ -127,7 +127,7 @@ fn dev_ends_with_130_when_it_is_interrupted_before_it_is_idle() {
 
 /// A server that takes connections and never answers: the program waits for it, and is never ready.
 #[tokio::test]
-async fn run_ends_with_130_when_it_is_interrupted_before_it_is_ready_and_with_0_when_it_is_terminated() {
+async fn interrupt_before_readiness_exits_with_130_and_sigterm_with_0() {
     for (name, status) in [("INT", 130), ("TERM", 0)] {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = format!("http://{}", silent.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! How the program ends when it is told to, and who it is for the cluster.
+//! Graceful shutdown of the program, and its identity in the cluster.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! What every set may have and has: fed with each event of pods, it says at once when a set has one too many.
+//! Counts the Pods of each set from watch events, and reports at once if a set has too many.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +16,15 @@ pub(crate) struct Ledger {
     pub(crate) n_events: u64,
     /// Pods that came into being.
     pub(crate) n_pods: u64,
-    /// Lists in the place of a watch that could not go on: what was between is not seen.
+    /// Number of lists that replaced a broken watch: states in between were not seen.
     pub(crate) n_gaps: u64,
 }
 
 #[derive(Default)]
 struct Set {
-    /// What its spec says.
+    /// `spec.replicas`.
     wanted: usize,
-    /// What it may have: what it wants, or what it wanted before as long as it has not come down to the new size.
+    /// Maximum number of Pods: `wanted`, or the larger previous size until the set has shrunk.
     allowed: usize,
     /// Uids.
     live: BTreeSet<String>,
@@ -33,7 +33,7 @@ struct Set {
 }
 
 impl Set {
-    /// Once a set has come down, somebody has acted on its new size.
+    /// Lowers `allowed` once the set has shrunk to its new size.
     fn follow(&mut self) {
         if self.live.len() <= self.wanted {
             self.allowed = self.wanted;
@@ -67,7 +67,7 @@ impl Ledger {
         set.follow();
     }
 
-    /// Name and uid of a pod of the set to be deleted: from now on the set is at work until an event tells of it.
+    /// Returns name and uid of a Pod to delete. The set is not at rest until the event of its deletion arrives.
     pub(crate) fn take_one(&mut self, name: &str) -> Option<(String, String)> {
         let set = self.sets.get_mut(name)?;
         set.leaving = set.live.first().cloned();
@@ -75,7 +75,7 @@ impl Ledger {
         Some((self.live.get(&uid)?.1.clone(), uid))
     }
 
-    /// What a set wants, if it has exactly that and nobody is about to change it.
+    /// Returns the wanted number of a set that has exactly that many Pods, with no change on its way.
     pub(crate) fn at_rest(&self, name: &str) -> Option<usize> {
         let set = self.sets.get(name)?;
         let rests = set.live.len() == set.wanted && set.allowed == set.wanted && set.leaving.is_none();
@@ -139,7 +139,7 @@ impl Ledger {
         set.follow();
     }
 
-    /// All pods that there are.
+    /// Takes a complete list of Pods.
     pub(crate) fn sees_all(&mut self, pods: &[Pod]) {
         let present: BTreeSet<_> = pods.iter().filter(|pod| is_live(pod)).filter_map(ResourceExt::uid).collect();
         let gone: Vec<_> = self.live.keys().filter(|uid| !present.contains(*uid)).cloned().collect();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pod_too_many_is_told_and_an_old_size_is_allowed_until_the_set_has_come_down() {
+    fn surplus_pod_is_reported_after_the_set_has_shrunk() {
         let mut ledger = Ledger::default();
         ledger.grows("a", 2);
         for uid in ["1", "2"] {

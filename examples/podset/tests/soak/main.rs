@@ -1,6 +1,6 @@
 //! The soak: many sets on a real API server while the operator is killed again and again and the API server crashes.
 //!
-//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again; a soak without it is none, and fails.
+//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again; without it the soak fails.
 //! `KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --ignored --nocapture`.
 //! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000, 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
 
@@ -69,7 +69,7 @@ impl Numbers {
     }
 }
 
-/// `kctl kubelet` as a program of its own, or the same inside of the test.
+/// `kctl kubelet` as a separate process, or the simulated kubelet inside of the test.
 enum PodRunner {
     Program(Child),
     Task(tokio::task::JoinHandle<()>),
@@ -100,14 +100,14 @@ impl Drop for PodRunner {
 
 async fn create_sets(server: &Server, size: &Size) {
     let creates = (0..size.sets).map(|n| {
-        // What does not divide goes to the first sets.
+        // The first sets get the remainder.
         let replicas = size.pods / size.sets + usize::from(n < size.pods % size.sets);
         async move { server.create_set(&format!("set-{n}"), replicas).await }
     });
     futures::stream::iter(creates).buffer_unordered(CREATES_MAX).collect::<()>().await;
 }
 
-/// What was done to sets and pods.
+/// Number of disturbances of each sort.
 #[derive(Debug, Default)]
 struct Disturbed {
     n_grown: u32,
@@ -249,7 +249,7 @@ async fn settle(server: &Server) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes an hour, and needs KUBECONFIG and KCTL_CRASH_API_SERVER"]
-async fn sets_have_exactly_their_pods_although_operator_and_api_server_die_again_and_again() {
+async fn sets_keep_their_pods_through_repeated_crashes() {
     let size = Size::from_env();
     let mut numbers = Numbers(size.seed);
     let server = Server::prepare().await;

@@ -1,4 +1,4 @@
-//! The operator as a program of its own, which the soak kills.
+//! The operator as a separate process, which the soak kills.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 pub(crate) struct Operator(Child);
 
 impl Operator {
-    /// What it logs goes to `soak-operator.log` in cargo's folder for temporary files of tests.
+    /// Starts the operator. Its log goes to `soak-operator.log` in cargo's folder for temporary files of tests.
     pub(crate) fn start(namespace: &str) -> Self {
         let log = concat!(env!("CARGO_TARGET_TMPDIR"), "/soak-operator.log");
         let log = File::options().create(true).append(true).open(log).unwrap();

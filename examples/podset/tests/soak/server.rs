@@ -62,7 +62,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With the definition and a namespace of its own.
+    /// Connects to the server, and installs the CRD and a separate namespace.
     pub(crate) async fn prepare() -> Self {
         let client = Client::try_default().await.unwrap();
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());

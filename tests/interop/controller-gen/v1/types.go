@@ -334,7 +334,7 @@ type WebsiteSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// What the controller saw.
+// Observed state of a website.
 type WebsiteStatus struct {
 	// How many hosts there are.
 	Hosts int32 `json:"hosts"`
