@@ -1,7 +1,10 @@
 //! Reads of an object that cannot fail: what is missing, or of another type, reads as empty.
 //! The cells of every group are made from these, so a half-written object is a row and not a panic.
 
-use serde_json::{Map, Value};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::table::age::age;
 
 static ABSENT: Value = Value::Null;
 
@@ -87,6 +90,9 @@ pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
+/// Items that a cell shows of a list (`formatHosts`, `formatDiscoveryPorts`, `formatDiscoveryEndpoints`).
+pub(crate) const SHOWN_MAX: usize = 3;
+
 /// Joins the first `max` items and tells how many are left out, as the lists of the server do.
 pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) -> String {
     let shown = items.iter().take(max).map(String::as_str).collect::<Vec<_>>().join(separator);
@@ -99,4 +105,8 @@ pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) ->
 /// Makes an object of its fields without a copy of them.
 pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+pub(crate) fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(age(object, now))]
 }

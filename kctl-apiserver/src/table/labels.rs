@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::fields::{at, list, text, texts};
 
+/// A cell for a field that is not set, where kubectl does not print [`NONE`].
+pub(crate) const UNSET: &str = "<unset>";
 /// What stands for an empty selection.
 pub(crate) const NONE: &str = "<none>";
 

@@ -1,20 +1,15 @@
 //! Tables: the `Table` of `meta.k8s.io/v1` that kubectl asks for, with rows of cells instead of objects.
 //!
-//! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of each API
-//! group have a file here.
+//! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
+//! come from the file of the kind (`Kind::printer`).
 
 pub(crate) mod age;
-pub(crate) mod autoscaling;
-pub(crate) mod core;
 mod custom;
 pub(crate) mod fields;
 mod jsonpath;
 pub(crate) mod labels;
-pub(crate) mod network;
 mod partial;
-pub(crate) mod policy;
 mod scale;
-pub(crate) mod storage;
 pub(crate) mod workload;
 
 use std::{collections::HashMap, sync::LazyLock};

@@ -3,7 +3,6 @@
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -16,6 +15,6 @@ pub(crate) static KIND: Kind = Kind {
     is_exempt_from_policies: true,
     default: defaults::api::admission_policy,
     validate: super::policies::mutating_policy,
-    printer: Some(table::policy::mutating_policy),
+    printer: Some(super::table::mutating_policy),
     ..Kind::DEFAULT
 };

@@ -3,7 +3,6 @@
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind, NewStatus},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -20,6 +19,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::admission_policy,
     validate: super::policies::validating_policy,
     validate_status: |_, new, errors| super::policies::status(new, errors),
-    printer: Some(table::policy::validating_policy),
+    printer: Some(super::table::validating_policy),
     ..Kind::DEFAULT
 };

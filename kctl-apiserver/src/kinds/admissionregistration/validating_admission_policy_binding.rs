@@ -3,7 +3,6 @@
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -16,6 +15,6 @@ pub(crate) static KIND: Kind = Kind {
     is_exempt_from_policies: true,
     default: defaults::api::admission_policy_binding,
     validate: super::policies::validating_binding,
-    printer: Some(table::policy::policy_binding),
+    printer: Some(super::table::policy_binding),
     ..Kind::DEFAULT
 };

@@ -3,7 +3,6 @@
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,6 +14,6 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     default: defaults::api::validating_webhooks,
     validate: super::webhooks::webhooks,
-    printer: Some(table::policy::webhooks),
+    printer: Some(super::table::webhooks),
     ..Kind::DEFAULT
 };

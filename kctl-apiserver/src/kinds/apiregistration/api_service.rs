@@ -1,9 +1,15 @@
 //! `APIService` of `apiregistration.k8s.io`.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::{defaults, rules},
     registry::kind::Kind,
-    table,
+    table::{
+        age::age,
+        fields::{at, condition, name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -17,6 +23,23 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::api_service,
     validate: rules::served::version,
     validate_status: |_, new, errors| rules::served::status(new, errors),
-    printer: Some(table::policy::api_service),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let service = at(object, "/spec/service");
+    let service = if service.is_object() {
+        format!("{}/{}", text(service, "/namespace"), text(service, "/name"))
+    } else {
+        "Local".to_owned()
+    };
+    let available = condition(object, "Available").map_or_else(
+        || "Unknown".to_owned(),
+        |available| match text(available, "/status") {
+            "True" => "True".to_owned(),
+            status => format!("{status} ({})", text(available, "/reason")),
+        },
+    );
+    vec![json!(name(object)), json!(service), json!(available), json!(age(object, now))]
+}

@@ -1,9 +1,16 @@
 //! `ControllerRevision` of `apps`.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::rules::{self, change::keeps},
     registry::kind::Kind,
-    table,
+    table::{
+        age::age,
+        fields::{at, int, list, name, text},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -14,6 +21,20 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(|object, errors| rules::workload::revision(object, true, errors)),
     validate_update: |old, new, errors| keeps("data", &old["data"], &new["data"], errors),
     warns_once_per_generation: true,
-    printer: Some(table::workload::controller_revision),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let owners = list(object, "/metadata/ownerReferences");
+    let controller = owners.iter().find(|owner| at(owner, "/controller").as_bool() == Some(true));
+    let controller = controller.map_or_else(
+        || NONE.to_owned(),
+        |owner| {
+            let kind = text(owner, "/kind").to_lowercase();
+            let of_group = text(owner, "/apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
+            format!("{kind}{}/{}", of_group.unwrap_or_default(), text(owner, "/name"))
+        },
+    );
+    vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
+}

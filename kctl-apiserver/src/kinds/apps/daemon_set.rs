@@ -1,6 +1,7 @@
 //! `DaemonSet` of `apps`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{
@@ -10,7 +11,12 @@ use crate::{
     },
     go,
     registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
-    table,
+    table::{
+        age::age,
+        fields::{at, int, name},
+        labels::{labels, selector},
+        workload::containers,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -33,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
-    printer: Some(table::workload::daemon_set),
+    printer: Some(cells),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -52,8 +58,10 @@ const STATUS: Numbers = Numbers {
     ],
     orders: &[],
 };
+
 /// The annotation that counts the templates. Upstream has a deprecated field for it, which is written so.
 const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
+
 const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
 
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
@@ -82,4 +90,21 @@ fn say_no_template_count(sent: &Value, object: &mut Value) {
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     said.parse::<i64>().is_err().then(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go::quote(said)))
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let [names, images] = containers(at(object, "/spec/template"));
+    vec![
+        json!(name(object)),
+        json!(int(object, "/status/desiredNumberScheduled")),
+        json!(int(object, "/status/currentNumberScheduled")),
+        json!(int(object, "/status/numberReady")),
+        json!(int(object, "/status/updatedNumberScheduled")),
+        json!(int(object, "/status/numberAvailable")),
+        json!(labels(at(object, "/spec/template/spec/nodeSelector"))),
+        json!(age(object, now)),
+        names,
+        images,
+        json!(selector(at(object, "/spec/selector"))),
+    ]
 }

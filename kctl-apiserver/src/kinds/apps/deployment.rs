@@ -1,5 +1,8 @@
 //! `Deployment` of `apps`.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::{
         defaults,
@@ -7,7 +10,12 @@ use crate::{
         warnings,
     },
     registry::kind::{Generation, Kind, NewStatus},
-    table,
+    table::{
+        age::age,
+        fields::{at, int, name},
+        labels::query,
+        workload::{containers, ready_of_desired},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -26,7 +34,7 @@ pub(crate) static KIND: Kind = Kind {
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
-    printer: Some(table::workload::deployment),
+    printer: Some(cells),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -49,3 +57,17 @@ const STATUS: Numbers = Numbers {
         ("availableReplicas", "readyReplicas", "readyReplicas"),
     ],
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let [names, images] = containers(at(object, "/spec/template"));
+    vec![
+        json!(name(object)),
+        json!(ready_of_desired(object)),
+        json!(int(object, "/status/updatedReplicas")),
+        json!(int(object, "/status/availableReplicas")),
+        json!(age(object, now)),
+        names,
+        images,
+        json!(query(at(object, "/spec/selector"))),
+    ]
+}

@@ -1,9 +1,12 @@
 //! `ReplicaSet` of `apps`.
 
+use jiff::Timestamp;
+use serde_json::Value;
+
 use crate::{
     admit::{defaults, rules, warnings},
     registry::kind::{Generation, Kind, NewStatus},
-    table,
+    table::{fields::at, labels::selector, workload::replicas},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -19,7 +22,11 @@ pub(crate) static KIND: Kind = Kind {
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
-    printer: Some(table::workload::replica_set),
+    printer: Some(cells),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    replicas(object, now, &selector(at(object, "/spec/selector")))
+}

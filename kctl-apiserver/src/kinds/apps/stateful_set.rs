@@ -1,5 +1,8 @@
 //! `StatefulSet` of `apps`.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::{
         defaults,
@@ -8,7 +11,11 @@ use crate::{
     },
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
-    table,
+    table::{
+        age::age,
+        fields::{at, name},
+        workload::{containers, ready_of_desired},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -28,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     validates_spec_only: true,
     warn: |_, object, warnings| warnings::stateful_set(&object["spec"], warnings),
     warns_once_per_generation: true,
-    printer: Some(table::workload::stateful_set),
+    printer: Some(cells),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -51,3 +58,8 @@ const STATUS: Numbers = Numbers {
         ("availableReplicas", "readyReplicas", "status.readyReplicas"),
     ],
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let [names, images] = containers(at(object, "/spec/template"));
+    vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
+}

@@ -1,5 +1,6 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`.
 
+mod table;
 pub(crate) mod validation;
 
 use serde_json::Value;
@@ -11,7 +12,6 @@ use crate::{
     },
     autoscaling,
     registry::kind::Kind,
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     default,
     validate: validation::autoscaler,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
-    printer: Some(table::autoscaling::horizontal_pod_autoscaler),
+    printer: Some(table::cells),
     is_autoscaler: true,
     ..Kind::DEFAULT
 };

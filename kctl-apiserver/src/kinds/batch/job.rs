@@ -1,6 +1,7 @@
 //! `Job` of `batch`.
 
 pub(crate) mod status;
+mod table;
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,6 @@ use crate::{
     field_errors::Errors,
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -37,7 +37,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_status: status::status,
     warn: warnings::of_template,
     warns_once_per_generation: true,
-    printer: Some(table::workload::job),
+    printer: Some(table::cells),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

@@ -2,13 +2,19 @@
 
 pub(crate) mod validation;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{Kind, NewStatus},
-    selector, table,
+    selector,
+    table::{
+        age::{age, human},
+        fields::{at, condition, name, text, text_or},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -28,7 +34,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::request,
     validate_subresource: validation::fixed,
     validates_subresources: true,
-    printer: Some(table::policy::certificate_signing_request),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -38,4 +44,30 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     if subresource == "approval" {
         set(&mut new["status"], "certificate", old["status"].get("certificate").cloned());
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let has = |kind: &str| condition(object, kind).is_some();
+    let mut status = String::from(if has("Denied") {
+        "Denied"
+    } else if has("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    });
+    if has("Failed") {
+        status.push_str(",Failed");
+    }
+    if !text(object, "/status/certificate").is_empty() {
+        status.push_str(",Issued");
+    }
+    let requested = at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human);
+    vec![
+        json!(name(object)),
+        json!(age(object, now)),
+        json!(text_or(object, "/spec/signerName", NONE)),
+        json!(text(object, "/spec/username")),
+        json!(requested),
+        json!(status),
+    ]
 }

@@ -1,12 +1,16 @@
 //! `Lease` of `coordination.k8s.io`.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
     json_path::set,
     registry::kind::Kind,
-    table,
+    table::{
+        age::age,
+        fields::{name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -20,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaults::add(object, "spec", json!({})),
     filled_in: &["/spec/strategy", "/spec/preferredHolder"],
     validate: rules::config::lease,
-    printer: Some(table::policy::lease),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -29,4 +33,8 @@ fn drop_disabled(lease: &mut Value) {
     for field in ["strategy", "preferredHolder"] {
         set(&mut lease["spec"], field, None);
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(text(object, "/spec/holderIdentity")), json!(age(object, now))]
 }

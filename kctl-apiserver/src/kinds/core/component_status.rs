@@ -1,15 +1,29 @@
 //! `ComponentStatus` of the core group.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     registry::kind::{Kind, Quota},
-    table,
+    table::fields::{list, name, text},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "componentstatuses",
     kind: "ComponentStatus",
     deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
-    printer: Some(table::core::component_status),
+    printer: Some(cells),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
+    let healthy = list(object, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy");
+    let status = match healthy.map(|condition| text(condition, "/status")) {
+        None => "Unknown",
+        Some("True") => "Healthy",
+        Some(_) => "Unhealthy",
+    };
+    let told = |pointer: &str| json!(healthy.map_or("", |condition| text(condition, pointer)));
+    vec![json!(name(object)), json!(status), told("/message"), told("/error")]
+}

@@ -4,7 +4,6 @@ use crate::{
     admit::defaults,
     names::NameRule,
     registry::kind::{Kind, Quota},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -29,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::event,
     filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
     validate: crate::kinds::events::validation::core_event,
-    printer: Some(table::core::event),
+    printer: Some(crate::kinds::events::event::cells),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

@@ -1,5 +1,6 @@
 //! `Namespace` of the core group.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -7,7 +8,11 @@ use crate::{
     json_path::set,
     names::{NameRule, check_label_value},
     registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
-    selector, table,
+    selector,
+    table::{
+        age::age,
+        fields::{name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -27,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec"],
     validate: rules::node::namespace,
     validates_subresources: true,
-    printer: Some(table::core::namespace),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -63,4 +68,8 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(text(object, "/status/phase")), json!(age(object, now))]
 }

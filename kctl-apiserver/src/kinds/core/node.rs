@@ -1,5 +1,6 @@
 //! `Node` of the core group.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -7,7 +8,12 @@ use crate::{
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},
-    selector, table,
+    selector,
+    table::{
+        age::{UNKNOWN, age},
+        fields::{at, condition, flag, list, name, text, text_or},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -29,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_update,
     validate_status: |_, new, errors| rules::node::status(new, errors),
     warn,
-    printer: Some(table::core::node),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -78,4 +84,53 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["spec"]["externalID"].as_str().is_some_and(|id| !id.is_empty()) {
         warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
     }
+}
+
+const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let mut status = vec![match condition(object, "Ready").map(|ready| text(ready, "/status")) {
+        None => "Unknown",
+        Some("True") => "Ready",
+        Some(_) => "NotReady",
+    }];
+    if flag(object, "/spec/unschedulable") {
+        status.push("SchedulingDisabled");
+    }
+    let mut kernel = text_or(object, "/status/nodeInfo/kernelVersion", UNKNOWN).to_owned();
+    let architecture = text(object, "/status/nodeInfo/architecture");
+    if !architecture.is_empty() {
+        kernel = format!("{kernel} ({architecture})");
+    }
+    vec![
+        json!(name(object)),
+        json!(status.join(",")),
+        json!(roles(object)),
+        json!(age(object, now)),
+        json!(text(object, "/status/nodeInfo/kubeletVersion")),
+        json!(address(object, "InternalIP")),
+        json!(address(object, "ExternalIP")),
+        json!(text_or(object, "/status/nodeInfo/osImage", UNKNOWN)),
+        json!(kernel),
+        json!(text_or(object, "/status/nodeInfo/containerRuntimeVersion", UNKNOWN)),
+    ]
+}
+
+fn roles(object: &Value) -> String {
+    let labels = at(object, "/metadata/labels").as_object().into_iter().flatten();
+    let mut roles: Vec<_> = labels
+        .filter_map(|(key, value)| match key.as_str() {
+            "kubernetes.io/role" => value.as_str(),
+            key => key.strip_prefix(ROLE_PREFIX),
+        })
+        .filter(|role| !role.is_empty())
+        .collect();
+    roles.sort_unstable();
+    roles.dedup();
+    if roles.is_empty() { NONE.to_owned() } else { roles.join(",") }
+}
+
+pub(crate) fn address<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let address = list(object, "/status/addresses").iter().find(|address| text(address, "/type") == kind);
+    address.map_or(NONE, |address| text(address, "/address"))
 }

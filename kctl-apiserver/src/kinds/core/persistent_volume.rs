@@ -1,5 +1,7 @@
 //! `PersistentVolume` of the core group.
 
+pub(crate) mod table;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -7,7 +9,6 @@ use crate::{
     json_path::set,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Environment, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::storage::volume,
     validate_update: rules::change::volume::stays,
     warn: |_, object, warnings| warnings::volume(object, warnings),
-    printer: Some(table::storage::persistent_volume),
+    printer: Some(table::cells),
     ..Kind::DEFAULT
 };
 

@@ -2,6 +2,7 @@
 
 mod quota;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,9 +13,16 @@ use crate::{
     },
     field_errors::Errors,
     json_path::set,
-    kinds::storage::protect,
+    kinds::{
+        core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
+        storage::protect,
+    },
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota},
-    table,
+    table::{
+        age::age,
+        fields::{name, text, text_or},
+        labels::UNSET,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -31,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_update,
     validate_status: |_, new, errors| rules::storage::status_of_claim(new, errors),
     warn: |_, object, warnings| warnings::persistent_volume_claim(object, warnings),
-    printer: Some(table::storage::persistent_volume_claim),
+    printer: Some(cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -94,4 +102,25 @@ fn share_sources(spec: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// The capacity and the modes of a claim show once it names a volume.
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let volume = text(object, "/spec/volumeName");
+    let (capacity, modes) = if volume.is_empty() {
+        (String::new(), String::new())
+    } else {
+        (storage(object, "/status/capacity/storage"), access_modes(object, "/status/accessModes"))
+    };
+    vec![
+        json!(name(object)),
+        json!(phase(object)),
+        json!(volume),
+        json!(capacity),
+        json!(modes),
+        json!(storage_class_name(object)),
+        json!(text_or(object, "/spec/volumeAttributesClassName", UNSET)),
+        json!(age(object, now)),
+        json!(text_or(object, "/spec/volumeMode", UNSET)),
+    ]
 }

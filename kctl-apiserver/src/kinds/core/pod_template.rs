@@ -1,9 +1,16 @@
 //! `PodTemplate` of the core group.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::{defaults, rules, warnings},
     registry::kind::{DeleteAnswer, Generation, Kind},
-    table,
+    table::{
+        fields::{at, name},
+        labels::labels,
+        workload::containers,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,7 +22,12 @@ pub(crate) static KIND: Kind = Kind {
     validate: |object, errors| rules::pod::template(&object["template"], "template", errors),
     warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
     warns_once_per_generation: true,
-    printer: Some(table::core::pod_template),
+    printer: Some(cells),
     pod_template: Some("/template"),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
+    let [names, images] = containers(at(object, "/template"));
+    vec![json!(name(object)), names, images, json!(labels(at(object, "/template/metadata/labels")))]
+}

@@ -1,10 +1,13 @@
 //! `ReplicationController` of the core group.
 
+use jiff::Timestamp;
+use serde_json::Value;
+
 use crate::{
     admit::{defaults, rules, warnings},
     names::NameRule,
     registry::kind::{Generation, Kind},
-    table,
+    table::{fields::at, labels::labels, workload::replicas},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,8 +25,12 @@ pub(crate) static KIND: Kind = Kind {
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
-    printer: Some(table::workload::replication_controller),
+    printer: Some(cells),
     pod_template: Some("/spec/template"),
     quota: super::counted_by_name!("replicationcontrollers"),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    replicas(object, now, &labels(at(object, "/spec/selector")))
+}

@@ -2,12 +2,16 @@
 
 pub(crate) mod validation;
 
-use serde_json::json;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
     registry::kind::{DeleteAnswer, Kind, Quota},
-    table,
+    table::{
+        age::age,
+        fields::{at, name, scalar},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -20,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
         rules::change::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
     },
     validate_status: |_, new, errors| validation::status(new, errors),
-    printer: Some(table::core::resource_quota),
+    printer: Some(cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -29,3 +33,19 @@ const QUOTA: Quota = Quota {
     frees_usage: Some(|_, new, _| new["spec"]["hard"] != new["status"]["hard"]),
     ..super::counted_by_name!("resourcequotas")
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let mut hard: Vec<_> = at(object, "/status/hard").as_object().into_iter().flatten().collect();
+    hard.sort_by_key(|(resource, _)| *resource);
+    let (limits, requests): (Vec<_>, Vec<_>) =
+        hard.into_iter().partition(|(resource, _)| resource.starts_with("limits."));
+    let used = at(object, "/status/used");
+    let column = |hard: Vec<(&String, &Value)>| {
+        let part = |(resource, hard): (&String, &Value)| {
+            let used = used.get(resource).and_then(scalar).unwrap_or_else(|| "0".to_owned());
+            format!("{resource}: {used}/{}", scalar(hard).unwrap_or_default())
+        };
+        json!(hard.into_iter().map(part).collect::<Vec<_>>().join(", "))
+    };
+    vec![json!(name(object)), column(requests), column(limits), json!(age(object, now))]
+}

@@ -1,6 +1,7 @@
 //! `Secret` of the core group.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{
@@ -10,7 +11,10 @@ use crate::{
     },
     field_errors::Errors,
     registry::kind::Kind,
-    table,
+    table::{
+        age::age,
+        fields::{entries, name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -21,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::config::secret,
     validate_update,
     warn,
-    printer: Some(table::core::secret),
+    printer: Some(cells),
     quota: super::counted_by_name!("secrets"),
     ..Kind::DEFAULT
 };
@@ -35,4 +39,8 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["type"] == "kubernetes.io/tls" {
         warnings.extend(warnings::pair_of_keys(&object["data"]));
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(text(object, "/type")), json!(entries(object, "/data")), json!(age(object, now))]
 }

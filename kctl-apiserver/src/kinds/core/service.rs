@@ -1,5 +1,6 @@
 //! `Service` of the core group.
 
+pub(crate) mod table;
 pub(crate) mod validation;
 
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -39,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_update: validation::kept,
     validate_status: |_, new, errors| validation::status(new, errors),
     warn: |_, object, warnings| warnings::service(object, warnings),
-    printer: Some(table::network::service),
+    printer: Some(table::cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::{
     admit::defaults,
     registry::kind::{DeleteAnswer, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     answers_other_kinds: &["token"],
     default: defaults::api::service_account,
     warn,
-    printer: Some(table::core::name_and_age),
+    printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };
 

@@ -1,12 +1,17 @@
 //! `EndpointSlice` of `discovery.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
     json_path::set,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{SHOWN_MAX, at, joined_with_more, list, name, text, texts},
+        labels::UNSET,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -21,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(rules::endpoints::new_slice),
     validate_update: |old, new, errors| rules::endpoints::slice(new, old, errors),
     warn,
-    printer: Some(table::network::endpoint_slice),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -36,4 +41,28 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if old.is_none() && object["addressType"] == "FQDN" {
         warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let port = |port: &Value| {
+        at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
+    };
+    let ports: Vec<_> = list(object, "/ports").iter().map(port).collect();
+    let addresses: Vec<_> = list(object, "/endpoints")
+        .iter()
+        .flat_map(|endpoint| texts(endpoint, "/addresses"))
+        .map(str::to_owned)
+        .collect();
+    vec![
+        json!(name(object)),
+        json!(text(object, "/addressType")),
+        json!(cut_or_unset(&ports)),
+        json!(cut_or_unset(&addresses)),
+        json!(age(object, now)),
+    ]
+}
+
+fn cut_or_unset(items: &[String]) -> String {
+    let joined = joined_with_more(items, ",", SHOWN_MAX);
+    if joined.is_empty() { UNSET.to_owned() } else { joined }
 }

@@ -1,11 +1,17 @@
 //! `FlowSchema` of `flowcontrol.apiserver.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        self,
+        age::age,
+        fields::{condition, int, name, text, text_or},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -18,11 +24,22 @@ pub(crate) static KIND: Kind = Kind {
     default,
     validate: super::validation::schema,
     validate_status: |_, new, errors| super::validation::status(new, errors),
-    printer: Some(table::policy::flow_schema),
+    printer: Some(cells),
     row_order: Some(|object| (table::fields::int(object, "/spec/matchingPrecedence"), table::fields::name(object))),
     ..Kind::DEFAULT
 };
 
 fn default(object: &mut Value) {
     defaults::fill(defaults::part(object, "spec"), "matchingPrecedence", defaults::api::PRECEDENCE);
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(name(object)),
+        json!(text(object, "/spec/priorityLevelConfiguration/name")),
+        json!(int(object, "/spec/matchingPrecedence")),
+        json!(text_or(object, "/spec/distinguisherMethod/type", NONE)),
+        json!(age(object, now)),
+        json!(condition(object, "Dangling").map_or("?", |dangling| text(dangling, "/status"))),
+    ]
 }

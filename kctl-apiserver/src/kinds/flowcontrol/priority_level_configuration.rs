@@ -1,9 +1,16 @@
 //! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{at, name, text},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -16,6 +23,22 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::priority_level,
     validate: super::validation::level,
     validate_status: |_, new, errors| super::validation::status(new, errors),
-    printer: Some(table::policy::priority_level),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let limit = |field: &str| {
+        let number = at(object, &format!("/spec/limited/{field}")).as_i64();
+        number.map_or_else(|| json!(NONE), |number| json!(number))
+    };
+    vec![
+        json!(name(object)),
+        json!(text(object, "/spec/type")),
+        limit("nominalConcurrencyShares"),
+        limit("limitResponse/queuing/queues"),
+        limit("limitResponse/queuing/handSize"),
+        limit("limitResponse/queuing/queueLengthLimit"),
+        json!(age(object, now)),
+    ]
+}

@@ -2,13 +2,19 @@
 
 pub(crate) mod validation;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::defaults,
     field_errors::Errors,
+    kinds::core::service::table::balancer_addresses,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{SHOWN_MAX, list, name, text, text_or},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(validate_create),
     validate_status: validation::status,
     warn,
-    printer: Some(table::network::ingress),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -35,5 +41,36 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let annotation = "kubernetes.io/ingress.class";
     if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
         warnings.push(format!("annotation {annotation:?} is deprecated, please use 'spec.ingressClassName' instead"));
+    }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+    vec![
+        json!(name(object)),
+        json!(text_or(object, "/spec/ingressClassName", NONE)),
+        json!(hosts(object)),
+        json!(balancer_addresses(object).join(",")),
+        json!(ports),
+        json!(age(object, now)),
+    ]
+}
+
+/// What is left out is counted in rules, and rules without a host count too.
+fn hosts(object: &Value) -> String {
+    let rules = list(object, "/spec/rules");
+    let mut shown: Vec<&str> = Vec::new();
+    let mut is_cut = false;
+    for rule in rules {
+        is_cut |= shown.len() == SHOWN_MAX;
+        let host = text(rule, "/host");
+        if !is_cut && !host.is_empty() {
+            shown.push(host);
+        }
+    }
+    match (shown.is_empty(), is_cut) {
+        (true, _) => "*".to_owned(),
+        (false, false) => shown.join(","),
+        (false, true) => format!("{} + {} more...", shown.join(","), rules.len() - SHOWN_MAX),
     }
 }

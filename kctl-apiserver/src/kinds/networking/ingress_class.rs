@@ -1,12 +1,18 @@
 //! `IngressClass` of `networking.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules::change::keeps},
     field_errors::{Errors, text},
+    kinds::networking::with_group,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{self, annotation, at, name},
+        labels::NONE,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -17,11 +23,27 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::service::ingress_class,
     validate: super::ingress::validation::class,
     validate_update,
-    printer: Some(table::network::ingress_class),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
     keeps("spec.controller", &controller(old), &controller(new), errors);
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let is_default = annotation(object, "ingressclass.kubernetes.io/is-default-class") == "true";
+    let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
+    let parameters = at(object, "/spec/parameters");
+    let shown = if parameters.is_object() {
+        format!(
+            "{}/{}",
+            with_group(fields::text(parameters, "/kind"), fields::text(parameters, "/apiGroup")),
+            fields::text(parameters, "/name")
+        )
+    } else {
+        NONE.to_owned()
+    };
+    vec![json!(name), json!(fields::text(object, "/spec/controller")), json!(shown), json!(age(object, now))]
 }

@@ -2,10 +2,17 @@
 
 pub(crate) mod validation;
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::defaults,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{at, name},
+        labels::selector,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,6 +22,10 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     default: defaults::service::network_policy,
     validate: validation::policy,
-    printer: Some(table::network::network_policy),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(selector(at(object, "/spec/podSelector"))), json!(age(object, now))]
+}

@@ -1,11 +1,15 @@
 //! `RuntimeClass` of `node.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{rules, warnings},
     registry::kind::Kind,
-    table,
+    table::{
+        age::age,
+        fields::{name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -17,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     validate: rules::node::runtime_class,
     warn,
-    printer: Some(table::policy::runtime_class),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -25,4 +29,8 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
     let old = labels.filter_map(|(label, _)| warnings::old_label(label));
     warnings.extend(old.map(|why| format!("scheduling.nodeSelector: {why}")));
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(text(object, "/handler")), json!(age(object, now))]
 }

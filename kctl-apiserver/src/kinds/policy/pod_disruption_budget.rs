@@ -1,6 +1,7 @@
 //! `PodDisruptionBudget` of `policy`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{
@@ -10,7 +11,10 @@ use crate::{
     field_errors::Errors,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
-    table,
+    table::{
+        age::age,
+        fields::{at, int, name, scalar},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -24,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::workload::pod_disruption_budget,
     validate: rules::policy::disruption_budget,
     validate_status,
-    printer: Some(table::autoscaling::pod_disruption_budget),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -34,4 +38,15 @@ const STATUS: Numbers =
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     rules::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
     rules::status::numbers(&STATUS, old, new, errors);
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let bound = |pointer: &str| json!(scalar(at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
+    vec![
+        json!(name(object)),
+        bound("/spec/minAvailable"),
+        bound("/spec/maxUnavailable"),
+        json!(int(object, "/status/disruptionsAllowed")),
+        json!(age(object, now)),
+    ]
 }

@@ -4,7 +4,6 @@ use crate::{
     admit::{defaults, rules},
     names::NameRule,
     registry::kind::Kind,
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -16,6 +15,6 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::role_binding,
     validate: |object, errors| super::validation::binding(object, true, errors),
     validate_update: rules::change::role_stays,
-    printer: Some(table::policy::role_binding),
+    printer: Some(super::table::binding),
     ..Kind::DEFAULT
 };

@@ -4,7 +4,6 @@ use crate::{
     admit::rules,
     names::NameRule,
     registry::kind::{DeleteAnswer, Generation, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,6 +14,6 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     delete_answer: DeleteAnswer::Object,
     validate: rules::device::class,
-    printer: Some(table::core::name_and_age),
+    printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };

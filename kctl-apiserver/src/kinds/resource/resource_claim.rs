@@ -2,10 +2,16 @@
 
 pub(crate) mod status;
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     admit::rules,
     registry::kind::{DeleteAnswer, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{at, is_deleting, list, name},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -20,6 +26,17 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec/devices/requests"],
     validate_create: Some(rules::claim::claim),
     validate_status: status::status,
-    printer: Some(table::policy::resource_claim),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let states = [
+        ("deleted", is_deleting(object)),
+        ("allocated", at(object, "/status/allocation").is_object()),
+        ("reserved", !list(object, "/status/reservedFor").is_empty()),
+    ];
+    let states: Vec<_> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();
+    let state = if states.is_empty() { "pending".to_owned() } else { states.join(",") };
+    vec![json!(name(object)), json!(state), json!(age(object, now))]
+}

@@ -3,7 +3,6 @@
 use crate::{
     admit::rules::{self, change::keeps},
     registry::kind::{DeleteAnswer, Kind},
-    table,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,6 +14,6 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec/spec/devices/requests"],
     validate_create: Some(rules::claim::template),
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
-    printer: Some(table::core::name_and_age),
+    printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };

@@ -2,14 +2,19 @@
 
 pub(crate) mod validation;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::rules::change::keeps,
     field_errors::{Errors, text},
     go,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
-    selector, table,
+    selector,
+    table::{
+        age::age,
+        fields::{self, name},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -24,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::slice,
     validate_update,
     warn,
-    printer: Some(table::policy::resource_slice),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -55,4 +60,14 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
         let name = go::quote(driver);
         warnings.push(format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters"));
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(name(object)),
+        json!(fields::text(object, "/spec/nodeName")),
+        json!(fields::text(object, "/spec/driver")),
+        json!(fields::text(object, "/spec/pool/name")),
+        json!(age(object, now)),
+    ]
 }

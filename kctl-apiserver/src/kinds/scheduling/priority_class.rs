@@ -1,6 +1,7 @@
 //! `PriorityClass` of `scheduling.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{
@@ -9,7 +10,10 @@ use crate::{
     },
     field_errors::Errors,
     registry::kind::{Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{flag, int, name, text_or},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -21,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/value"],
     validate_create: Some(rules::policy::priority_class),
     validate_update,
-    printer: Some(table::policy::priority_class),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -35,4 +39,14 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         errors.forbidden("value", "may not be changed in an update.");
     }
     keeps("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(name(object)),
+        json!(int(object, "/value")),
+        json!(flag(object, "/globalDefault")),
+        json!(age(object, now)),
+        json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
+    ]
 }

@@ -1,6 +1,7 @@
 //! `CSIDriver` of `storage.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{
@@ -9,7 +10,11 @@ use crate::{
     },
     field_errors::Errors,
     registry::kind::{DeleteAnswer, Generation, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{at, flag, list, name, text, texts},
+        labels::UNSET,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -23,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: rules::storage::csi_driver,
     validate_update,
     warn,
-    printer: Some(table::storage::csi_driver),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -45,4 +50,20 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let audiences: Vec<_> =
+        list(object, "/spec/tokenRequests").iter().map(|request| text(request, "/audience")).collect();
+    let modes = texts(object, "/spec/volumeLifecycleModes").join(",");
+    vec![
+        json!(name(object)),
+        json!(at(object, "/spec/attachRequired").as_bool().unwrap_or(true)),
+        json!(flag(object, "/spec/podInfoOnMount")),
+        json!(flag(object, "/spec/storageCapacity")),
+        json!(if audiences.is_empty() { UNSET.to_owned() } else { audiences.join(",") }),
+        json!(flag(object, "/spec/requiresRepublish")),
+        json!(if modes.is_empty() { "Persistent".to_owned() } else { modes }),
+        json!(age(object, now)),
+    ]
 }

@@ -1,12 +1,16 @@
 //! `CSINode` of `storage.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::{defaults, rules},
     field_errors::Errors,
     registry::kind::{DeleteAnswer, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{list, name},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -19,10 +23,14 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::csi_node,
     validate: rules::attached::node,
     validate_update,
-    printer: Some(table::storage::csi_node),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     rules::attached::drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
 }

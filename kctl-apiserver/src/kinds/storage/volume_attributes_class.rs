@@ -1,13 +1,17 @@
 //! `VolumeAttributesClass` of `storage.k8s.io`.
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
     admit::rules,
     field_errors::Errors,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Kind},
-    table,
+    table::{
+        age::age,
+        fields::{name, text},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -19,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/metadata/finalizers"],
     validate: rules::attached::attributes,
     validate_update,
-    printer: Some(table::storage::volume_attributes_class),
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
 
@@ -27,4 +31,8 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
         errors.forbidden(field, &format!("updates to {field} are forbidden."));
     }
+}
+
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(text(object, "/driverName")), json!(age(object, now))]
 }

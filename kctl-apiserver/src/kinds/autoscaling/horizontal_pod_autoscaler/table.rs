@@ -1,17 +1,21 @@
-//! The rows of horizontal pod autoscalers and of disruption budgets.
+//! The row of an autoscaler.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age::{UNKNOWN, age};
-use super::fields::{at, int, joined_with_more, list, name, scalar, text};
-use super::labels::NONE;
-use crate::autoscaling;
+use crate::{
+    autoscaling,
+    table::{
+        age::{UNKNOWN, age},
+        fields::{at, int, joined_with_more, list, name, scalar, text},
+        labels::NONE,
+    },
+};
 
 /// Upstream: `formatHPAMetrics`.
 const METRICS_SHOWN_MAX: usize = 2;
 
-pub(crate) fn horizontal_pod_autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
+pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let object = &autoscaling::converted(autoscaling::SECOND, object);
     let target = at(object, "/spec/scaleTargetRef");
     let min = at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
@@ -76,15 +80,4 @@ fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
 
 fn percent(value: &Value) -> Option<String> {
     value.as_i64().map(|number| format!("{number}%"))
-}
-
-pub(crate) fn pod_disruption_budget(object: &Value, now: Timestamp) -> Vec<Value> {
-    let bound = |pointer: &str| json!(scalar(at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
-    vec![
-        json!(name(object)),
-        bound("/spec/minAvailable"),
-        bound("/spec/maxUnavailable"),
-        json!(int(object, "/status/disruptionsAllowed")),
-        json!(age(object, now)),
-    ]
 }

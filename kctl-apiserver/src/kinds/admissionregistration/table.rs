@@ -1,0 +1,44 @@
+//! The rows of webhook configurations, admission policies and their bindings.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::table::{
+    age::age,
+    fields::{at, list, name, text, text_or},
+    labels::{UNSET, go_notation},
+};
+
+pub(crate) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(list(object, "/webhooks").len()), json!(age(object, now))]
+}
+
+pub(crate) fn validating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+    admission_policy(object, now, list(object, "/spec/validations").len())
+}
+
+pub(crate) fn mutating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
+    admission_policy(object, now, list(object, "/spec/mutations").len())
+}
+
+fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value> {
+    let kind = at(object, "/spec/paramKind");
+    let kind = if kind.is_object() {
+        format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind"))
+    } else {
+        UNSET.to_owned()
+    };
+    vec![json!(name(object)), json!(n_rules), json!(kind), json!(age(object, now))]
+}
+
+pub(crate) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
+    let parameter = at(object, "/spec/paramRef");
+    let shown = if !parameter.is_object() {
+        UNSET.to_owned()
+    } else if text(parameter, "/name").is_empty() {
+        go_notation(at(parameter, "/selector"))
+    } else {
+        format!("{}/{}", text_or(parameter, "/namespace", "*"), text(parameter, "/name"))
+    };
+    vec![json!(name(object)), json!(text(object, "/spec/policyName")), json!(shown), json!(age(object, now))]
+}

@@ -1,0 +1,53 @@
+//! The row of a Job.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::table::{
+    age::{age, human, time_of},
+    fields::{at, int, is_deleting, is_true, name, text},
+    labels::selector,
+    workload::containers,
+};
+
+pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let [names, images] = containers(at(object, "/spec/template"));
+    vec![
+        json!(name(object)),
+        json!(status(object)),
+        json!(completions(object)),
+        json!(duration(object, now)),
+        json!(age(object, now)),
+        names,
+        images,
+        json!(selector(at(object, "/spec/selector"))),
+    ]
+}
+
+fn status(object: &Value) -> &'static str {
+    let first_true = |kinds: &[&'static str]| kinds.iter().copied().find(|kind| is_true(object, kind));
+    if let Some(end) = first_true(&["Complete", "Failed"]) {
+        return end;
+    }
+    if is_deleting(object) {
+        return "Terminating";
+    }
+    first_true(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]).unwrap_or("Running")
+}
+
+fn completions(object: &Value) -> String {
+    let succeeded = int(object, "/status/succeeded");
+    match (at(object, "/spec/completions").as_i64(), int(object, "/spec/parallelism")) {
+        (Some(completions), _) => format!("{succeeded}/{completions}"),
+        (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    }
+}
+
+fn duration(object: &Value, now: Timestamp) -> String {
+    let Some(start) = time_of(text(object, "/status/startTime")) else {
+        return String::new();
+    };
+    let end = time_of(text(object, "/status/completionTime")).unwrap_or(now);
+    human(end.as_second().saturating_sub(start.as_second()))
+}
