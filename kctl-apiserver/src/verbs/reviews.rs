@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    admission, admit, apply,
+    admission, apply,
     authorizer::{self, Attributes},
     controllers,
     registry::kind::Review,
@@ -70,7 +70,7 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
     match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
-            let errors = admit::rules::review::errors(info.resource.kind(), asked);
+            let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), asked);
             // Upstream returns the error without a kind.
             if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&info.resource.of.group, "", "", &errors)) }
         }

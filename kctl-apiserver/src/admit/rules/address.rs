@@ -4,8 +4,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{Errors, text};
-use crate::names::NameRule;
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+};
+
 pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
 
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";

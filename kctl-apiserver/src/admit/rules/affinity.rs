@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Errors, declared, entries, selector, text};
-use crate::names::{NameRule, check_label_value};
+use crate::{
+    admit::rules::{declared, entries, selector},
+    field_errors::{Errors, text},
+    names::{NameRule, check_label_value},
+};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
 pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {

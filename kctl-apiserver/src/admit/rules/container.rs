@@ -2,13 +2,20 @@
 
 use serde_json::Value;
 
-use super::{
-    Errors, entries, environment, mounts, ports, probe, resources, resources::Asker, security, text, volume::Known,
+use crate::{
+    admit::rules::{
+        entries, environment, mounts, ports, probe,
+        resources::{self, Asker},
+        security,
+        volume::Known,
+    },
+    field_errors::{Errors, text},
+    names::NameRule,
 };
-use crate::names::NameRule;
 
 /// How many rules the end of a container may be judged by.
 const RULES_MAX: usize = 20;
+
 /// Codes of an exit that a rule may name.
 const CODES_MAX: usize = 255;
 

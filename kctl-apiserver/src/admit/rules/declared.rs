@@ -12,8 +12,11 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Errors, entries, format::Format, pairs, text};
-use crate::schema::{Schema, name_of};
+use crate::{
+    admit::rules::{entries, format::Format},
+    field_errors::{Errors, pairs, text},
+    schema::{Schema, name_of},
+};
 
 const PACKAGE: &str = "io.k8s.api.";
 

@@ -2,13 +2,19 @@
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, text};
-use crate::names::{NameRule, check_search_domain};
+use crate::{
+    admit::rules::{address, entries},
+    field_errors::{Errors, text},
+    names::{NameRule, check_search_domain},
+};
 
 /// What a resolver takes.
 const SERVERS_MAX: usize = 3;
+
 const DOMAINS_MAX: usize = 32;
+
 const DOMAINS_LEN_MAX: usize = 2048;
+
 /// Bytes of a name that the kernel takes.
 const HOST_NAME_LEN_MAX: usize = 64;
 

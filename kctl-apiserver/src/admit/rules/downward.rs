@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, text};
+use crate::field_errors::{Errors, text};
 
 /// Paths that variables may have, besides single labels and annotations.
 pub(crate) const OF_VARIABLES: &[&str] = &[
@@ -16,9 +16,11 @@ pub(crate) const OF_VARIABLES: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
+
 /// Paths that files may have, besides single labels and annotations.
 pub(crate) const OF_FILES: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+
 /// Paths that the API knows (`ConvertDownwardAPIFieldLabel`).
 const KNOWN: &[&str] = &[
     "metadata.annotations",
@@ -37,6 +39,7 @@ const KNOWN: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
+
 const AMOUNTS: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -45,6 +48,7 @@ const AMOUNTS: &[&str] = &[
     "requests.ephemeral-storage",
     "requests.memory",
 ];
+
 /// Units in which amounts of bytes are told.
 const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Errors, config, downward, entries, paths, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{config, downward, entries, paths},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 

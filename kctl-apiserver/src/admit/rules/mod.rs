@@ -5,45 +5,36 @@
 
 pub(crate) mod address;
 pub(crate) mod affinity;
-pub(crate) mod attached;
 pub(crate) mod change;
-pub(crate) mod claim;
 pub(crate) mod config;
 pub(crate) mod container;
 pub(crate) mod declared;
-pub(crate) mod device;
 pub(crate) mod dns;
 pub(crate) mod downward;
-pub(crate) mod endpoints;
 pub(crate) mod environment;
-mod format;
-pub(crate) mod job;
+pub(crate) mod format;
 pub(crate) mod mounts;
-pub(crate) mod node;
 pub(crate) mod paths;
-pub(crate) mod placement;
 pub(crate) mod pod;
-pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod probe;
-pub(crate) mod requests;
 pub(crate) mod resources;
-pub(crate) mod review;
 pub(crate) mod schedule;
 pub(crate) mod security;
 pub(crate) mod selector;
-pub(crate) mod served;
 pub(crate) mod status;
 pub(crate) mod storage;
 pub(crate) mod volume;
 pub(crate) mod volume_source;
 pub(crate) mod windows;
-pub(crate) mod workload;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-pub(crate) use crate::field_errors::{Errors, pairs, text};
 use crate::status::FieldError;
+
+pub(crate) use crate::field_errors::{Errors, pairs, text};
 
 /// What is wrong with a path that begins with a domain.
 pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
@@ -55,4 +46,25 @@ pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
 /// The entries of a list with their indexes; none when there is no list.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
+}
+
+/// Validates each item of a list, unless the tags of the list have found it too long.
+pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
+    if errors.is_too_long(at) {
+        return;
+    }
+    for (index, item) in entries(list) {
+        validate(item, &format!("{at}[{index}]"), errors);
+    }
+}
+
+/// Reports items with the same name.
+pub(crate) fn unique<'a>(list: &'a Value, at: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
+    let mut known = BTreeSet::new();
+    for (index, item) in entries(list) {
+        let name = text(name(item));
+        if !known.insert(name) {
+            errors.duplicate(&format!("{at}[{index}]"), &Value::from(name).to_string());
+        }
+    }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Errors, declared, entries, paths, text, volume::Known};
+use crate::{
+    admit::rules::{declared, entries, paths, volume::Known},
+    field_errors::{Errors, text},
+};
 
 /// The mounts and the devices of a container.
 pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {

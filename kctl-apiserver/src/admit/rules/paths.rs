@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, text};
+use crate::field_errors::{Errors, text};
 
 /// The highest mode of a file: 0777.
 const MODE_MAX: i64 = 0o777;

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Errors, affinity, container, dns, entries, environment, ports, resources, security, text, volume, windows,
+use crate::{
+    admit::rules::{affinity, container, dns, entries, environment, ports, resources, security, volume, windows},
+    field_errors::{Errors, text},
+    names::NameRule,
 };
-use crate::names::NameRule;
 
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];

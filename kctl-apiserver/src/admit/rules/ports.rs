@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+};
 
 /// The longest name of a port.
 const NAME_LEN_MAX: usize = 15;

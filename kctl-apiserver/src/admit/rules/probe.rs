@@ -2,9 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, ports, text};
+use crate::{
+    admit::rules::{entries, ports},
+    field_errors::{Errors, text},
+};
 
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
+
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// All three probes of a container, and its lifecycle.

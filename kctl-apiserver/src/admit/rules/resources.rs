@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, pairs, text};
-use crate::admit::{
-    amounts::{self, Side},
-    names::{NameRule, check_qualified_name},
-    quantity,
+use crate::{
+    admit::{
+        amounts::{self, Side},
+        names::{NameRule, check_qualified_name},
+        quantity,
+        rules::entries,
+    },
+    field_errors::{Errors, pairs, text},
 };
 
 /// Resources that are counted, and so come whole.
@@ -21,6 +24,7 @@ const COUNTED: &[&str] = &[
     "services.nodeports",
     "services.loadbalancers",
 ];
+
 const MEASURED: &[&str] = &[
     "cpu",
     "memory",
@@ -34,6 +38,7 @@ const MEASURED: &[&str] = &[
     "limits.memory",
     "limits.ephemeral-storage",
 ];
+
 const PAGES: &str = "hugepages-";
 
 /// What asks for amounts, and so which resources there are.

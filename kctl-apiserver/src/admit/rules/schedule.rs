@@ -23,7 +23,9 @@ const MONTHS: &[(&str, i64)] = &[
     ("nov", 11),
     ("dec", 12),
 ];
+
 const DAYS: &[(&str, i64)] = &[("sun", 0), ("mon", 1), ("tue", 2), ("wed", 3), ("thu", 4), ("fri", 5), ("sat", 6)];
+
 const FIELDS: [Field; 5] = [
     Field { least: 0, most: 59, names: &[] },
     Field { least: 0, most: 23, names: &[] },
@@ -31,7 +33,9 @@ const FIELDS: [Field; 5] = [
     Field { least: 1, most: 12, names: MONTHS },
     Field { least: 0, most: 6, names: DAYS },
 ];
+
 const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+
 /// Units of Go's durations, longer ones before those that they end like.
 const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
 

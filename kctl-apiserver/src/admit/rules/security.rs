@@ -2,18 +2,25 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, paths, text, windows};
+use crate::{
+    admit::rules::{entries, paths, windows},
+    field_errors::{Errors, text},
+};
 
 /// Ids of users and groups: 31 bits.
 const ID_MAX: i64 = i32::MAX as i64;
+
 /// Bytes of the name of a kernel parameter.
 const PARAMETER_LEN_MAX: usize = 253;
+
 /// Bytes of the path of a profile.
 const PROFILE_LEN_MAX: usize = 4095;
+
 const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
 /// Kernel parameters that belong to a namespace of the network, or of the communication between processes.
 const OF_NETWORK: &[&str] = &["net."];
+
 const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
 pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {

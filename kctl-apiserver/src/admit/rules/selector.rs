@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
-use crate::{names::check_label_value, selector::selects};
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+    names::check_label_value,
+    selector::selects,
+};
 
 pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+};
 
 /// Rules for the numbers in a status.
 pub(crate) struct Numbers {
@@ -23,6 +26,7 @@ const SETS: &[&str] = &[
     "observedGeneration",
     "terminatingReplicas",
 ];
+
 const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
     ("fullyLabeledReplicas", "replicas", "status.replicas"),
     ("readyReplicas", "replicas", "status.replicas"),
@@ -54,6 +58,7 @@ pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut 
 
 /// Bytes of the reason and of the message of a condition.
 const REASON_LEN_MAX: usize = 1024;
+
 const MESSAGE_LEN_MAX: usize = 32 * 1024;
 
 /// What is wrong with conditions of the shared type (`ValidateConditions` in

@@ -2,13 +2,17 @@
 
 use serde_json::Value;
 
-use super::{
-    Errors,
-    claim::metadata_of_template,
-    downward, entries, paths, storage, text,
-    volume_source::{self, Of},
+use crate::{
+    admit::{
+        metadata,
+        rules::{
+            downward, entries, paths, storage,
+            volume_source::{self, Of},
+        },
+    },
+    field_errors::{Errors, text},
+    names::NameRule,
 };
-use crate::names::NameRule;
 
 /// The sources in the order in which the real server looks for them.
 const SOURCES: &[&str] = &[
@@ -238,6 +242,21 @@ fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
     if claim.is_null() {
         return errors.required(at, "");
     }
-    metadata_of_template(&claim["metadata"], &format!("{at}.metadata"), errors);
+    template_metadata(&claim["metadata"], &format!("{at}.metadata"), errors);
     storage::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
+}
+
+/// The metadata of what is made for a pod: it has labels and annotations alone.
+pub(crate) fn template_metadata(meta: &Value, at: &str, errors: &mut Errors) {
+    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
+    errors.labels(&format!("{at}.labels"), &meta["labels"]);
+    for field in metadata::FIELDS.into_iter().filter(|field| !matches!(*field, "labels" | "annotations")) {
+        let value = &meta[field];
+        let is_zero = *value == "" || (*value == 0 && field == "generation");
+        if !value.is_null() && !is_zero {
+            // Go makes the name of the field by writing its first letter small.
+            let field = if field == "uid" { "uID" } else { field };
+            errors.forbidden(&format!("{at}.{field}"), "cannot be set");
+        }
+    }
 }

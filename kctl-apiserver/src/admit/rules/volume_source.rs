@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Errors, pairs, paths, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::paths,
+    field_errors::{Errors, pairs, text},
+    names::NameRule,
+};
 
 /// Whose source it is: of a pod, or of the `PersistentVolume` of that name.
 #[derive(Clone, Copy)]
@@ -123,6 +126,7 @@ fn initiator(name: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
 
 /// Bytes of the name of a volume, a colon and a portal, where an initiator is named.
 const PORTAL_LEN_MAX: usize = 64;
+
 const PORTAL_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
                                iscsi.initiatorName is specified.";
 

@@ -5,15 +5,22 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Errors, container, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::container,
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 const KIB: usize = 1024;
+
 /// Bytes of the text that names an account of a group.
 const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
+
 /// Bytes of the parts of `DOMAIN\USER`.
 const DOMAIN_LEN_MAX: usize = 255;
+
 const USER_LEN_MAX: usize = 104;
+
 const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 
 /// A domain as `NetBIOS` or as DNS has it.

@@ -3,20 +3,27 @@
 use kctl_cel::{Environment, Type};
 use serde_json::{Value, json};
 
-use super::webhooks::{compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors};
-use crate::admit::rules::{Errors, entries, selector, text};
 use crate::{
+    admit::rules::{entries, selector},
     cel::{Problem, problem, type_of},
+    field_errors::{Errors, text},
+    kinds::admissionregistration::webhooks::{
+        compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors,
+    },
     names::{NameRule, check_qualified_name},
 };
 
 /// The type of `variables`, whose fields are those of the policy.
 const COMPOSED: &str = "kubernetes.variables";
+
 /// Variables with types that are deeper than this are `dyn`: each may name the one before, and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
+
 /// Longest expression of an annotation of the audit log, and most annotations of a policy.
 const VALUE_LEN_MAX: usize = 5_120;
+
 const ANNOTATIONS_LEN_MAX: usize = 20;
+
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {

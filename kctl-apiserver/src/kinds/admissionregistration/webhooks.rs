@@ -3,16 +3,19 @@
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, entries, selector, text};
 use crate::{
+    admit::rules::{entries, selector},
     cel::{Problem, problem},
+    field_errors::{Errors, text},
     names::{NameRule, check_qualified_name},
     webhook_client::client_config,
 };
 
 /// Versions of reviews that the server speaks.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
 const TIMEOUT_SECONDS_MAX: i64 = 30;
+
 const CONDITIONS_LEN_MAX: usize = 64;
 
 /// Validates a configuration of validating or mutating webhooks.

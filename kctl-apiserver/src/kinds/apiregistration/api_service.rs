@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::{defaults, rules::entries},
+    field_errors::{Errors, text},
+    names::NameRule,
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{at, condition, name, text},
+        fields::{self, at, condition, name},
     },
 };
 
@@ -21,8 +23,8 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: defaults::api::api_service,
-    validate: rules::served::version,
-    validate_status: |_, new, errors| rules::served::status(new, errors),
+    validate,
+    validate_status: |_, new, errors| validate_status(new, errors),
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -30,16 +32,83 @@ pub(crate) static KIND: Kind = Kind {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let service = at(object, "/spec/service");
     let service = if service.is_object() {
-        format!("{}/{}", text(service, "/namespace"), text(service, "/name"))
+        format!("{}/{}", fields::text(service, "/namespace"), fields::text(service, "/name"))
     } else {
         "Local".to_owned()
     };
     let available = condition(object, "Available").map_or_else(
         || "Unknown".to_owned(),
-        |available| match text(available, "/status") {
+        |available| match fields::text(available, "/status") {
             "True" => "True".to_owned(),
-            status => format!("{status} ({})", text(available, "/reason")),
+            status => format!("{status} ({})", fields::text(available, "/reason")),
         },
     );
     vec![json!(name(object)), json!(service), json!(available), json!(age(object, now))]
+}
+
+const GROUP_PRIORITY_MAX: i64 = 20_000;
+
+const VERSION_PRIORITY_MAX: i64 = 1_000;
+
+/// A version of a group, served by this server or by a service.
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let (group, version) = (text(&spec["group"]), text(&spec["version"]));
+    let wanted = format!("{version}.{group}");
+    let name = text(&object["metadata"]["name"]);
+    if !name.is_empty() && name != wanted {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+        errors.invalid("metadata.name", &name.into(), &detail);
+    }
+    if group.is_empty() && version != "v1" {
+        errors.required("spec.group", "only v1 may have an empty group and it better be legacy kube");
+    }
+    if !group.is_empty() {
+        errors.name("spec.group", &spec["group"], NameRule::Subdomain);
+    }
+    errors.name("spec.version", &version.into(), NameRule::Label1035);
+    for (field, most) in [("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)] {
+        if !spec[field].as_i64().is_some_and(|priority| (1..=most).contains(&priority)) {
+            let detail = format!("must be positive and less than {most}");
+            errors.invalid(&format!("spec.{field}"), &spec[field], &detail);
+        }
+    }
+    service(spec, errors);
+}
+
+/// Who serves a version; nobody but this server where there is none.
+fn service(spec: &Value, errors: &mut Errors) {
+    let (service, trusted) = (&spec["service"], text(&spec["caBundle"]));
+    let skips = (&spec["insecureSkipTLSVerify"], "spec.insecureSkipTLSVerify");
+    if service.is_null() {
+        if !trusted.is_empty() {
+            // Four letters are three bytes.
+            let len = trusted.len() / 4 * 3 - trusted.bytes().rev().take_while(|byte| *byte == b'=').count();
+            let shown = format!("{len} bytes").into();
+            errors.invalid("spec.caBundle", &shown, "local APIServices may not have a caBundle");
+        }
+        if *skips.0 == true {
+            errors.invalid(skips.1, skips.0, "local APIServices may not have insecureSkipTLSVerify");
+        }
+        return;
+    }
+    for field in ["namespace", "name"].iter().filter(|field| text(&service[**field]).is_empty()) {
+        errors.required(&format!("spec.service.{field}"), "");
+    }
+    let port = &service["port"];
+    if !port.as_i64().is_some_and(|port| (1..=65_535).contains(&port)) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid("spec.service.port", port, detail);
+    }
+    if *skips.0 == true && !trusted.is_empty() {
+        errors.invalid(skips.1, skips.0, "may not be true if caBundle is present");
+    }
+}
+
+/// Whether a group is served by somebody else.
+fn validate_status(object: &Value, errors: &mut Errors) {
+    for (index, condition) in entries(&object["status"]["conditions"]) {
+        let at = format!("status.conditions[{index}].status");
+        errors.always_one_of(&at, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
+    }
 }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{self, change::keeps},
+    admit::rules::change::keeps,
+    field_errors::Errors,
     registry::kind::Kind,
     table::{
         age::age,
@@ -17,8 +18,8 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "controllerrevisions",
     kind: "ControllerRevision",
-    validate: |object, errors| rules::workload::revision(object, false, errors),
-    validate_create: Some(|object, errors| rules::workload::revision(object, true, errors)),
+    validate: |object, errors| validate(object, false, errors),
+    validate_create: Some(|object, errors| validate(object, true, errors)),
     validate_update: |old, new, errors| keeps("data", &old["data"], &new["data"], errors),
     warns_once_per_generation: true,
     printer: Some(cells),
@@ -37,4 +38,17 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         },
     );
     vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
+}
+
+/// A revision; what it holds stays, so of a new one alone it is asked whether there is any.
+fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
+    errors.not_negative("revision", &object["revision"]);
+    if !is_new {
+        return;
+    }
+    if object["data"].is_null() {
+        errors.required("data", "data is mandatory");
+    } else if !object["data"].is_object() {
+        errors.required("data", "data must be a valid JSON object");
+    }
 }

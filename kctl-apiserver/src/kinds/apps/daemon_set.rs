@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use crate::{
     admit::{
         defaults,
-        rules::{self, status::Numbers},
+        rules::{self, pod, selector, status::Numbers},
         warnings,
     },
+    field_errors::{Errors, text},
     go,
+    kinds::apps::validation::{always_restarts, is_none, unknown_strategy},
     registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
     table::{
         age::age,
@@ -33,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     decode_error: wrong_template_count,
     owned_state: OwnedState::Sent,
     complete_owned: say_no_template_count,
-    validate: rules::workload::daemon_set,
+    validate,
     validate_update: rules::change::selector_stays,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
@@ -107,4 +109,45 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         images,
         json!(selector(at(object, "/spec/selector"))),
     ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let (spec, at) = (&object["spec"], "spec.template");
+    let (given, before) = (&spec["selector"], errors.len());
+    selector::selector(given, "spec.selector", errors);
+    if errors.len() == before {
+        selector::fits_template(given, &spec["template"], at, errors);
+    }
+    if !given.is_null() && selector::is_empty(given) {
+        errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
+    }
+    pod::template(&spec["template"], at, errors);
+    always_restarts(&spec["template"], at, "DaemonSet", errors);
+    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
+    update_strategy(&spec["updateStrategy"], errors);
+    errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
+}
+
+fn update_strategy(strategy: &Value, errors: &mut Errors) {
+    let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    match text(&strategy["type"]) {
+        "OnDelete" => {}
+        "RollingUpdate" if rolling.is_null() => errors.required(at, ""),
+        "RollingUpdate" => {
+            let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
+            let (surge_at, unavailable_at) = (format!("{at}.maxSurge"), format!("{at}.maxUnavailable"));
+            errors.count_or_percent(&unavailable_at, unavailable);
+            errors.count_or_percent(&surge_at, surge);
+            errors.at_most_all(&unavailable_at, unavailable);
+            errors.at_most_all(&surge_at, surge);
+            match (is_none(surge), is_none(unavailable)) {
+                (false, false) => {
+                    errors.invalid(&surge_at, surge, "may not be set when maxUnavailable is non-zero");
+                }
+                (true, true) => errors.required(&unavailable_at, "cannot be 0 when maxSurge is 0"),
+                _ => {}
+            }
+        }
+        _ => unknown_strategy("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"], errors),
+    }
 }

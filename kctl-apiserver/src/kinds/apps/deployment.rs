@@ -9,6 +9,8 @@ use crate::{
         rules::{self, status::Numbers},
         warnings,
     },
+    field_errors::{Errors, text},
+    kinds::apps::validation::{is_none, template_of_set, unknown_strategy},
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::age,
@@ -28,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: &["labels"],
     reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
     default: defaults::workload::deployment,
-    validate: rules::workload::deployment,
+    validate,
     validate_update: rules::change::selector_stays,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
@@ -70,4 +72,42 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         images,
         json!(query(at(object, "/spec/selector"))),
     ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    errors.not_negative("spec.replicas", &spec["replicas"]);
+    template_of_set(spec, errors);
+    strategy(&spec["strategy"], errors);
+    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
+    errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
+    let (deadline, ready) = (&spec["progressDeadlineSeconds"], spec["minReadySeconds"].as_i64().unwrap_or(0));
+    errors.not_negative("spec.progressDeadlineSeconds", deadline);
+    if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
+        errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds");
+    }
+}
+
+pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
+    let (at, rolling) = ("spec.strategy.rollingUpdate", &strategy["rollingUpdate"]);
+    match text(&strategy["type"]) {
+        "Recreate" if rolling.is_object() => {
+            errors.forbidden(at, "may not be specified when strategy `type` is 'Recreate'");
+        }
+        "Recreate" => {}
+        "RollingUpdate" if rolling.is_null() => {
+            errors.required(at, "this should be defaulted and never be nil");
+        }
+        "RollingUpdate" => {
+            let (surge_at, unavailable_at) = (format!("{at}.maxSurge"), format!("{at}.maxUnavailable"));
+            let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
+            errors.count_or_percent(&unavailable_at, unavailable);
+            errors.count_or_percent(&surge_at, surge);
+            if is_none(surge) && is_none(unavailable) {
+                errors.invalid(&unavailable_at, unavailable, "may not be 0 when `maxSurge` is 0");
+            }
+            errors.at_most_all(&unavailable_at, unavailable);
+        }
+        _ => unknown_strategy("spec.strategy", strategy, &["Recreate", "RollingUpdate"], errors),
+    }
 }

@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use crate::{
     admit::{defaults, rules, warnings},
+    field_errors::Errors,
+    kinds::apps::validation::template_of_set,
     registry::kind::{Generation, Kind, NewStatus},
     table::{fields::at, labels::selector, workload::replicas},
 };
@@ -16,7 +18,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
     default: defaults::workload::replica_set,
-    validate: rules::workload::replica_set,
+    validate,
     validate_update: rules::change::selector_stays,
     validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
     validates_spec_only: true,
@@ -29,4 +31,11 @@ pub(crate) static KIND: Kind = Kind {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &selector(at(object, "/spec/selector")))
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    errors.not_negative("spec.replicas", &spec["replicas"]);
+    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
+    template_of_set(spec, errors);
 }

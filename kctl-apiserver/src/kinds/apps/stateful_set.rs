@@ -1,5 +1,7 @@
 //! `StatefulSet` of `apps`.
 
+mod validation;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -28,9 +30,9 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::workload::stateful_set,
     filled_in: &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"],
     filled_in_by_update: &["/spec/updateStrategy/rollingUpdate/maxUnavailable"],
-    validate: |object, errors| rules::workload::stateful_set(object, false, errors),
-    validate_create: Some(|object, errors| rules::workload::stateful_set(object, true, errors)),
-    validate_update: rules::change::stateful_set,
+    validate: |object, errors| validation::validate(object, false, errors),
+    validate_create: Some(|object, errors| validation::validate(object, true, errors)),
+    validate_update: validation::validate_update,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: |_, object, warnings| warnings::stateful_set(&object["spec"], warnings),

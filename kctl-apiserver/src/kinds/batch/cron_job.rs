@@ -4,13 +4,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{defaults, rules::schedule, warnings},
+    field_errors::{Errors, text},
+    kinds::batch::job::validation::job_spec,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::{age, since_text},
-        fields::{at, list, name, text, text_or},
-        labels::{NONE, selector},
+        fields::{self, at, list, name, text_or},
+        labels::NONE,
+        labels::selector,
         workload::containers,
     },
 };
@@ -23,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
     default: defaults::workload::cron_job,
-    validate: rules::job::cron_job,
+    validate,
     validates_spec_only: true,
     warn,
     warns_once_per_generation: true,
@@ -39,7 +42,7 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/jobTemplate/spec/template"));
-    let last = match text(object, "/status/lastScheduleTime") {
+    let last = match fields::text(object, "/status/lastScheduleTime") {
         "" => NONE.to_owned(),
         last => since_text(last, now),
     };
@@ -50,7 +53,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     };
     vec![
         json!(name(object)),
-        json!(text(object, "/spec/schedule")),
+        json!(fields::text(object, "/spec/schedule")),
         json!(text_or(object, "/spec/timeZone", NONE)),
         json!(suspend),
         json!(list(object, "/status/active").len()),
@@ -60,4 +63,47 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         images,
         json!(selector(at(object, "/spec/jobTemplate/spec/selector"))),
     ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let schedule = text(&spec["schedule"]);
+    if !schedule.is_empty() {
+        if let Err(why) = schedule::check(schedule) {
+            errors.invalid("spec.schedule", &spec["schedule"], &why);
+        }
+        if schedule.contains("TZ") {
+            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.invalid("spec.schedule", &spec["schedule"], detail);
+        }
+    }
+    errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
+    time_zone(&spec["timeZone"], errors);
+    let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+    job_spec(job, at, errors);
+    if !job["selector"].is_null() {
+        errors.invalid(&format!("{at}.selector"), &job["selector"], "`selector` will be auto-generated");
+    }
+    if job["manualSelector"] == true {
+        errors.unsupported(&format!("{at}.manualSelector"), "true", &["nil", "false"]);
+    }
+    errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
+    errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
+}
+
+fn time_zone(zone: &Value, errors: &mut Errors) {
+    let (at, name) = ("spec.timeZone", text(zone));
+    if zone.is_null() {
+        return;
+    }
+    if name.is_empty() {
+        return errors.invalid(at, zone, "timeZone must be nil or non-empty string");
+    }
+    if name.eq_ignore_ascii_case("local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return errors.invalid(at, zone, detail);
+    }
+    if !schedule::is_zone(name) {
+        errors.invalid(at, zone, &format!("unknown time zone {name}"));
+    }
 }

@@ -2,11 +2,12 @@
 
 pub(crate) mod status;
 mod table;
+pub(crate) mod validation;
 
 use serde_json::{Map, Value};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{defaults, warnings},
     field_errors::Errors,
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
@@ -31,9 +32,9 @@ pub(crate) static KIND: Kind = Kind {
     filled_in: &["/spec/selector", "/spec/template/metadata", "/metadata/labels"],
     filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
     complete_sent: Some(label_as_pods),
-    validate: rules::job::job,
+    validate: validation::validate,
     validate_create: Some(validate_create),
-    validate_update: rules::change::job,
+    validate_update: validation::validate_update,
     validate_status: status::status,
     warn: warnings::of_template,
     warns_once_per_generation: true,
@@ -43,8 +44,8 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn validate_create(object: &Value, errors: &mut Errors) {
-    rules::job::job(object, errors);
-    rules::job::new_job(object, errors);
+    validation::validate(object, errors);
+    validation::validate_create(object, errors);
 }
 
 /// Sets the labels with the generated name. A Job whose name was sent shares its labels with its Pods, where the template is

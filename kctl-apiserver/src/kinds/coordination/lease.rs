@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
+    field_errors::Errors,
     json_path::set,
     registry::kind::Kind,
     table::{
@@ -23,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     drop_unstored: drop_disabled,
     default: |object| defaults::add(object, "spec", json!({})),
     filled_in: &["/spec/strategy", "/spec/preferredHolder"],
-    validate: rules::config::lease,
+    validate,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -37,4 +38,12 @@ fn drop_disabled(lease: &mut Value) {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/spec/holderIdentity")), json!(age(object, now))]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
+        errors.invalid("spec.leaseDurationSeconds", &spec["leaseDurationSeconds"], "must be greater than 0");
+    }
+    errors.not_negative("spec.leaseTransitions", &spec["leaseTransitions"]);
 }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
+    admit::rules::config::{VALUES_BYTES_MAX, config_key},
+    field_errors::{Errors, pairs, text},
     registry::kind::Kind,
     table::{
         age::age,
@@ -15,8 +16,8 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "configmaps",
     kind: "ConfigMap",
-    validate: rules::config::config_map,
-    validate_update: rules::change::config,
+    validate,
+    validate_update,
     printer: Some(cells),
     quota: super::counted_by_name!("configmaps"),
     ..Kind::DEFAULT
@@ -25,4 +26,37 @@ pub(crate) static KIND: Kind = Kind {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let n_keys = entries(object, "/data") + entries(object, "/binaryData");
     vec![json!(name(object)), json!(n_keys), json!(age(object, now))]
+}
+
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["immutable"] != true {
+        return;
+    }
+    let detail = "field is immutable when `immutable` is set";
+    if new["immutable"] != true {
+        errors.forbidden("immutable", detail);
+    }
+    for part in ["data", "binaryData"] {
+        if old[part] != new[part] {
+            errors.forbidden(part, detail);
+        }
+    }
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let mut n_bytes = 0;
+    for (key, value) in pairs(&object["data"]) {
+        config_key(key, &format!("data[{key}]"), errors);
+        if !object["binaryData"][key].is_null() {
+            errors.invalid(&format!("data[{key}]"), &key.into(), "duplicate of key present in binaryData");
+        }
+        n_bytes += text(value).len();
+    }
+    for (key, value) in pairs(&object["binaryData"]) {
+        config_key(key, &format!("binaryData[{key}]"), errors);
+        n_bytes += text(value).len() / 4 * 3;
+    }
+    if n_bytes > VALUES_BYTES_MAX {
+        errors.too_long("[]", VALUES_BYTES_MAX);
+    }
 }

@@ -4,11 +4,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::{
+        defaults,
+        rules::{address, entries},
+    },
+    field_errors::{Errors, text},
+    names::NameRule,
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{int, joined_with_more, list, name, text},
+        fields::{self, int, joined_with_more, list, name},
         labels::NONE,
     },
 };
@@ -20,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     storage_key: Some("services/endpoints"),
     default: defaults::service::endpoints,
-    validate: rules::endpoints::endpoints,
+    validate,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -41,7 +46,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Every port with every address that is ready, or the addresses alone if there is no port.
 fn places(subset: &Value) -> Vec<String> {
-    let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| text(address, "/ip")).collect();
+    let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");
     if ports.is_empty() {
         return addresses.into_iter().map(str::to_owned).collect();
@@ -50,4 +55,52 @@ fn places(subset: &Value) -> Vec<String> {
         if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
     };
     ports.iter().flat_map(|port| addresses.iter().map(move |address| place(int(port, "/port"), address))).collect()
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    for (index, subset) in entries(&object["subsets"]) {
+        let at = format!("subsets[{index}]");
+        let is_empty = |list: &str| entries(&subset[list]).next().is_none();
+        if is_empty("addresses") && is_empty("notReadyAddresses") {
+            errors.required(&at, "must specify `addresses` or `notReadyAddresses`");
+        }
+        for list in ["addresses", "notReadyAddresses"] {
+            for (nth, one) in entries(&subset[list]) {
+                let at = format!("{at}.{list}[{nth}]");
+                address::legacy(&one["ip"], &format!("{at}.ip"), errors);
+                names(one, &at, errors);
+                address::endpoint(&one["ip"], &format!("{at}.ip"), errors);
+            }
+        }
+        let n_ports = entries(&subset["ports"]).count();
+        for (nth, port) in entries(&subset["ports"]) {
+            let at = format!("{at}.ports[{nth}]");
+            if n_ports > 1 && text(&port["name"]).is_empty() {
+                errors.required(&format!("{at}.name"), "");
+            }
+            let number = port["port"].as_i64().unwrap_or(0);
+            validate_port(port, &at, Some(number), errors);
+        }
+    }
+}
+
+fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
+    if !text(&endpoint["hostname"]).is_empty() {
+        errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
+    }
+    if !endpoint["nodeName"].is_null() {
+        errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
+    }
+}
+
+pub(crate) fn validate_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
+    if !text(&port["name"]).is_empty() {
+        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
+    }
+    if let Some(number) = number {
+        errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
+    }
+    if port["appProtocol"].is_string() {
+        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+    }
 }

@@ -4,14 +4,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::{defaults, rules::entries},
+    field_errors::{Errors, text},
     json_path::set,
-    names::{NameRule, check_label_value},
+    names::{NameRule, check_label_value, check_qualified_name},
     registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
     selector,
     table::{
         age::age,
-        fields::{name, text},
+        fields::{self, name},
     },
 };
 
@@ -30,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults_metadata: true,
     later_defaults: &[("/spec/finalizers", Undecoded::Absent)],
     filled_in: &["/spec"],
-    validate: rules::node::namespace,
+    validate,
     validates_subresources: true,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -71,5 +72,30 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(text(object, "/status/phase")), json!(age(object, now))]
+    vec![json!(name(object)), json!(fields::text(object, "/status/phase")), json!(age(object, now))]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
+    for (_, name) in entries(&object["spec"]["finalizers"]) {
+        finalizer(name, "spec.finalizers", errors);
+    }
+    if !is_deleted && phase != "Active" {
+        let detail = "may only be 'Active' if `deletionTimestamp` is empty";
+        errors.invalid("status.Phase", &phase.into(), detail);
+    } else if is_deleted && phase != "Terminating" {
+        let detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+        errors.invalid("status.Phase", &phase.into(), detail);
+    }
+}
+
+fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
+    const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+    let given = text(name);
+    for message in check_qualified_name(given) {
+        errors.invalid(at, name, &message);
+    }
+    if !given.contains('/') && !STANDARD.contains(&given) {
+        errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");
+    }
 }

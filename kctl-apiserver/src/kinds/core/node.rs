@@ -1,10 +1,12 @@
 //! `Node` of the core group.
 
+mod validation;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},
@@ -30,10 +32,10 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::node,
     filled_in: &["/spec"],
     complete_sent: Some(complete_sent),
-    validate: |object, errors| rules::node::node(object, false, errors),
-    validate_create: Some(|object, errors| rules::node::node(object, true, errors)),
+    validate: |object, errors| validation::validate(object, false, errors),
+    validate_create: Some(|object, errors| validation::validate(object, true, errors)),
     validate_update,
-    validate_status: |_, new, errors| rules::node::status(new, errors),
+    validate_status: |_, new, errors| validation::validate_status(new, errors),
     warn,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -74,10 +76,10 @@ fn complete_sent(sent: &mut Value) {
 
 /// Validates a changed node as kube-apiserver does: as a new one, and then once more.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    rules::node::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
-    rules::node::ranges(&new["spec"]["podCIDRs"], errors);
-    rules::node::status(new, errors);
-    rules::node::kept(old, new, errors);
+    validation::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
+    validation::ranges(&new["spec"]["podCIDRs"], errors);
+    validation::validate_status(new, errors);
+    validation::immutable_fields(old, new, errors);
 }
 
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

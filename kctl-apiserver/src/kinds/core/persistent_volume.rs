@@ -1,11 +1,12 @@
 //! `PersistentVolume` of the core group.
 
 pub(crate) mod table;
+pub(crate) mod validation;
 
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{defaults, warnings},
     json_path::set,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Environment, Kind},
@@ -20,8 +21,8 @@ pub(crate) static KIND: Kind = Kind {
     set_status_times,
     default: defaults::api::persistent_volume,
     filled_in: &["/metadata/finalizers"],
-    validate: rules::storage::volume,
-    validate_update: rules::change::volume::stays,
+    validate: validation::validate,
+    validate_update: validation::validate_update,
     warn: |_, object, warnings| warnings::volume(object, warnings),
     printer: Some(table::cells),
     ..Kind::DEFAULT

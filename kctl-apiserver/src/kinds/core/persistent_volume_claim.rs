@@ -1,16 +1,13 @@
 //! `PersistentVolumeClaim` of the core group.
 
 mod quota;
+pub(crate) mod validation;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, change::keeps},
-        warnings,
-    },
+    admit::{defaults, rules::change::keeps, warnings},
     field_errors::Errors,
     json_path::set,
     kinds::{
@@ -35,9 +32,9 @@ pub(crate) static KIND: Kind = Kind {
     default: defaults::api::persistent_volume_claim,
     filled_in: &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"],
     owned_state: OwnedState::SentByClient,
-    validate: rules::storage::claim,
+    validate: validation::validate,
     validate_update,
-    validate_status: |_, new, errors| rules::storage::status_of_claim(new, errors),
+    validate_status: |_, new, errors| validation::validate_status(new, errors),
     warn: |_, object, warnings| warnings::persistent_volume_claim(object, warnings),
     printer: Some(cells),
     quota: QUOTA,
@@ -65,7 +62,7 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 }
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    rules::change::claim(old, new, errors);
+    validation::validate_update(old, new, errors);
     keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod quota;
 pub(crate) mod resize;
 pub(crate) mod status;
 mod table;
+mod validation;
 
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in_by_update: FILLED_IN,
     validate: rules::pod::pod,
     validate_create: Some(validate_create),
-    validate_update: rules::change::pod,
+    validate_update: validation::validate_update,
     validate_status: status::status,
     validate_part,
     validates_spec_only: true,
@@ -60,6 +61,7 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
+
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },

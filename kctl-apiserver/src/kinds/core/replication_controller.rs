@@ -1,10 +1,16 @@
 //! `ReplicationController` of the core group.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{
+        defaults,
+        rules::{self, pod, selector},
+        warnings,
+    },
+    field_errors::Errors,
+    kinds::apps::validation::always_restarts,
     names::NameRule,
     registry::kind::{Generation, Kind},
     table::{fields::at, labels::labels, workload::replicas},
@@ -20,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     orphans_dependents: true,
     default: defaults::workload::replication_controller,
     defaults_metadata: true,
-    validate: rules::workload::replication_controller,
+    validate,
     validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
     validates_spec_only: true,
     warn: warnings::of_template,
@@ -33,4 +39,19 @@ pub(crate) static KIND: Kind = Kind {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &labels(at(object, "/spec/selector")))
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let (spec, at) = (&object["spec"], "spec.template");
+    if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
+        errors.required("spec.selector", "");
+    }
+    if spec["template"].is_null() {
+        return errors.required(at, "");
+    }
+    if spec["selector"].is_object() {
+        selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], at, errors);
+    }
+    pod::template(&spec["template"], at, errors);
+    always_restarts(&spec["template"], at, "ReplicationController", errors);
 }

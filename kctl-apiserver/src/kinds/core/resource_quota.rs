@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     registry::kind::{DeleteAnswer, Kind, Quota},
     table::{
         age::age,
@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaults::add(object, "status", json!({})),
     validate: validation::quota,
     validate_update: |old, new, errors| {
-        rules::change::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
+        validation::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
     },
     validate_status: |_, new, errors| validation::status(new, errors),
     printer: Some(cells),

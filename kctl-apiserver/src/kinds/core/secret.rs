@@ -1,19 +1,25 @@
 //! `Secret` of the core group.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     admit::{
         defaults,
-        rules::{self, change::keeps},
+        rules::{
+            change::keeps,
+            config::{VALUES_BYTES_MAX, config_key},
+        },
         warnings,
     },
-    field_errors::Errors,
+    decode,
+    field_errors::{Errors, pairs, text},
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{entries, name, text},
+        fields::{self, entries, name},
     },
 };
 
@@ -22,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Secret",
     selectable_fields: &["type"],
     default: defaults::api::secret,
-    validate: rules::config::secret,
+    validate,
     validate_update,
     warn,
     printer: Some(cells),
@@ -32,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     keeps("type", &old["type"], &new["type"], errors);
-    rules::change::config(old, new, errors);
+    super::config_map::validate_update(old, new, errors);
 }
 
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
@@ -42,5 +48,59 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(text(object, "/type")), json!(entries(object, "/data")), json!(age(object, now))]
+    vec![
+        json!(name(object)),
+        json!(fields::text(object, "/type")),
+        json!(entries(object, "/data")),
+        json!(age(object, now)),
+    ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let mut n_bytes = 0;
+    for (key, value) in pairs(&object["data"]) {
+        config_key(key, &format!("data[{key}]"), errors);
+        n_bytes += text(value).len() / 4 * 3;
+    }
+    if n_bytes > VALUES_BYTES_MAX {
+        errors.too_long("data", VALUES_BYTES_MAX);
+    }
+    let has = |key: &str| !object["data"][key].is_null();
+    match text(&object["type"]) {
+        "kubernetes.io/service-account-token" => {
+            let account = "kubernetes.io/service-account.name";
+            if text(&object["metadata"]["annotations"][account]).is_empty() {
+                errors.required(&format!("metadata.annotations[{account}]"), "");
+            }
+        }
+        "kubernetes.io/tls" => {
+            for key in ["tls.crt", "tls.key"].into_iter().filter(|key| !has(key)) {
+                errors.required(&format!("data[{key}]"), "");
+            }
+        }
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            errors.required("data[username]", "");
+            errors.required("data[password]", "");
+        }
+        "kubernetes.io/ssh-auth" if text(&object["data"]["ssh-privatekey"]).is_empty() => {
+            errors.required("data[ssh-privatekey]", "");
+        }
+        "kubernetes.io/dockerconfigjson" => docker(&object["data"], ".dockerconfigjson", errors),
+        "kubernetes.io/dockercfg" => docker(&object["data"], ".dockercfg", errors),
+        _ => {}
+    }
+}
+
+/// Credentials for images are a map in JSON; what is wrong with them is told without a part of them.
+fn docker(data: &Value, key: &str, errors: &mut Errors) {
+    let at = format!("data[{key}]");
+    let Some(encoded) = data[key].as_str() else { return errors.required(&at, "") };
+    // What is no base64 was refused by the decoder.
+    let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
+    let wrong = match decode::json(&bytes) {
+        Err(why) => why,
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(_) => "must be a JSON object".to_owned(),
+    };
+    errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
 }

@@ -1,10 +1,12 @@
 //! `EndpointSlice` of `discovery.k8s.io`.
 
+mod validation;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
     json_path::set,
     registry::kind::{Generation, Kind},
     table::{
@@ -23,8 +25,8 @@ pub(crate) static KIND: Kind = Kind {
     drop_unstored: drop_old_topology,
     default: defaults::service::endpoint_slice,
     filled_in: &["/endpoints", "/ports"],
-    validate_create: Some(rules::endpoints::new_slice),
-    validate_update: |old, new, errors| rules::endpoints::slice(new, old, errors),
+    validate_create: Some(validation::validate_create),
+    validate_update: |old, new, errors| validation::validate(new, old, errors),
     warn,
     printer: Some(cells),
     ..Kind::DEFAULT

@@ -3,13 +3,17 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, text};
-use crate::names::check_qualified_name;
+use crate::{
+    field_errors::{Errors, text},
+    names::check_qualified_name,
+};
 
 /// Longest `note` or `message`.
 const NOTE_LEN_MAX: usize = 1_024;
+
 /// Longest reason, action or reporting instance.
 const WORD_LEN_MAX: usize = 128;
+
 const IMMUTABLE: &str = "field is immutable";
 
 /// What the two groups call the fields that both are judged by.
@@ -20,6 +24,7 @@ struct Names {
 }
 
 const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
+
 const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
 
 pub(crate) fn core_event(object: &Value, errors: &mut Errors) {

@@ -2,13 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::admit::rules::{Errors, entries, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 /// The highest number that a schema may have; the lowest belongs to the one that is exempt.
 const PRECEDENCE_MAX: i64 = 10_000;
+
 const EXEMPT: &str = "exempt";
+
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+
 /// Queues of a level at most (`maxQueues`, 10 million).
 const QUEUES_MAX: i64 = 10_000_000;
 

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
+    field_errors::{Errors, text},
     kinds::networking::with_group,
     names::NameRule,
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{at, name, text},
+        fields::{self, at, name},
         labels::NONE,
     },
 };
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "ipaddresses",
     kind: "IPAddress",
     names: NameRule::Address,
-    validate: rules::served::owned_address,
+    validate,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -31,8 +31,22 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     if parent.is_null() {
         return vec![json!(name(object)), json!(NONE), json!(age(object, now))];
     }
-    let resource = with_group(text(parent, "/resource"), text(parent, "/group"));
-    let (namespace, of) = (text(parent, "/namespace"), text(parent, "/name"));
+    let resource = with_group(fields::text(parent, "/resource"), fields::text(parent, "/group"));
+    let (namespace, of) = (fields::text(parent, "/namespace"), fields::text(parent, "/name"));
     let shown = if namespace.is_empty() { format!("{resource}/{of}") } else { format!("{resource}/{namespace}/{of}") };
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
+}
+
+/// An address, and what has it.
+fn validate(object: &Value, errors: &mut Errors) {
+    let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
+    if !text(&parent["group"]).is_empty() {
+        errors.name(&format!("{at}.group"), &parent["group"], NameRule::Subdomain);
+    }
+    for field in ["resource", "name"].into_iter().filter(|field| !text(&parent[*field]).is_empty()) {
+        errors.name(&format!("{at}.{field}"), &parent[field], NameRule::PathSegment);
+    }
+    if !text(&parent["namespace"]).is_empty() {
+        errors.name(&format!("{at}.namespace"), &parent["namespace"], NameRule::PathSegment);
+    }
 }

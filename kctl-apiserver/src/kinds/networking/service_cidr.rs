@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
+    admit::rules::{address, entries},
+    field_errors::{Errors, text},
     registry::kind::Kind,
     table::{
         age::age,
@@ -18,12 +19,49 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ServiceCIDR",
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    validate_create: Some(rules::served::ranges),
-    validate_update: rules::served::ranges_stay,
+    validate_create: Some(validate_create),
+    validate_update,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(texts(object, "/spec/cidrs").join(",")), json!(age(object, now))]
+}
+
+/// Addresses out of which services get theirs.
+fn validate_create(object: &Value, errors: &mut Errors) {
+    let (ranges, at) = (&object["spec"]["cidrs"], "spec.cidrs");
+    let families: Vec<Option<bool>> =
+        entries(ranges).map(|(_, range)| address::range(text(range)).map(|(ip, _)| ip.is_ipv4())).collect();
+    if families.is_empty() {
+        return errors.required(at, "at least one CIDR required");
+    }
+    if families.len() > 2 {
+        return errors.invalid(at, ranges, "may only hold up to 2 values");
+    }
+    for (index, range) in entries(ranges) {
+        address::legacy_range(range, &format!("{at}[{index}]"), errors);
+    }
+    if families.len() == 2 && families[0].is_some() && families[0] == families[1] {
+        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.invalid(at, ranges, detail);
+    }
+}
+
+/// Ranges stay; there may only come one of the other family (`ValidateServiceCIDRUpdate`).
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    const DETAIL: &str = "field is immutable";
+    let (was, is, at) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
+    let n_kept = match (entries(was).count(), entries(is).count()) {
+        (before, after) if before == after => before,
+        (1, 2) => 1,
+        _ => return errors.invalid(at, is, DETAIL),
+    };
+    for index in (0..n_kept).filter(|index| was[*index] != is[*index]) {
+        errors.invalid(&format!("{at}[{index}]"), &is[index], DETAIL);
+    }
+    if entries(is).count() > n_kept {
+        validate_create(new, errors);
+    }
 }

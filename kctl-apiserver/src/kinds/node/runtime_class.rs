@@ -4,11 +4,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{rules, warnings},
+    admit::{
+        rules::{affinity, entries, resources},
+        warnings,
+    },
+    field_errors::{Errors, text},
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{name, text},
+        fields::{self, name},
     },
 };
 
@@ -19,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     finalizers_without_domain: true,
     creates_on_update: true,
     allows_unconditional_update: false,
-    validate: rules::node::runtime_class,
+    validate,
     warn,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -32,5 +36,30 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(text(object, "/handler")), json!(age(object, now))]
+    vec![json!(name(object)), json!(fields::text(object, "/handler")), json!(age(object, now))]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let overhead = json!({ "limits": object["overhead"]["podFixed"] });
+    resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
+    let scheduling = &object["scheduling"];
+    errors.labels("scheduling.nodeSelector", &scheduling["nodeSelector"]);
+    let (list, at) = (&scheduling["tolerations"], "scheduling.tolerations");
+    affinity::tolerations(list, at, errors);
+    let keys = ["key", "operator", "value", "effect"];
+    for (index, toleration) in entries(list) {
+        let is_same = |other: &Value| keys.iter().all(|key| text(&other[*key]) == text(&toleration[*key]));
+        if entries(list).take(index).any(|(_, other)| is_same(other)) {
+            let field = |name: &str| Value::from(text(&toleration[name]));
+            let shown = format!(
+                "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
+                field("key"),
+                field("operator"),
+                field("value"),
+                field("effect"),
+                toleration["tolerationSeconds"]
+            );
+            errors.duplicate(&format!("{at}[{index}]"), &shown);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     admit::{
         defaults,
-        rules::{self, status::Numbers},
+        rules::{self, selector, status::Numbers},
     },
     field_errors::Errors,
     names::NameRule,
@@ -26,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     new_status: NewStatus::Empty,
     default: defaults::workload::pod_disruption_budget,
-    validate: rules::policy::disruption_budget,
+    validate,
     validate_status,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -49,4 +49,18 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(int(object, "/status/disruptionsAllowed")),
         json!(age(object, now)),
     ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
+    if !least.is_null() && !most.is_null() {
+        errors.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
+    }
+    for name in ["minAvailable", "maxUnavailable"] {
+        let at = format!("spec.{name}");
+        errors.count_or_percent(&at, &spec[name]);
+        errors.at_most_all(&at, &spec[name]);
+    }
+    selector::selector(&spec["selector"], "spec.selector", errors);
 }

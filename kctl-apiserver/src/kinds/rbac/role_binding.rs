@@ -1,10 +1,6 @@
 //! `RoleBinding` of `rbac.authorization.k8s.io`.
 
-use crate::{
-    admit::{defaults, rules},
-    names::NameRule,
-    registry::kind::Kind,
-};
+use crate::{admit::defaults, names::NameRule, registry::kind::Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
@@ -14,7 +10,7 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     default: defaults::api::role_binding,
     validate: |object, errors| super::validation::binding(object, true, errors),
-    validate_update: rules::change::role_stays,
+    validate_update: super::validation::role_stays,
     printer: Some(super::table::binding),
     ..Kind::DEFAULT
 };

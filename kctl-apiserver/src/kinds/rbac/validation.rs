@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, entries, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -90,5 +93,12 @@ fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors)
         kind => {
             errors.unsupported(&format!("{at}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
         }
+    }
+}
+
+/// The role of a binding stays.
+pub(crate) fn role_stays(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["roleRef"] != new["roleRef"] {
+        errors.invalid("roleRef", &new["roleRef"], "cannot change roleRef");
     }
 }

@@ -1,7 +1,11 @@
 //! `DeviceClass` of `resource.k8s.io`.
 
+use serde_json::Value;
+
 use crate::{
-    admit::rules,
+    admit::rules::each,
+    field_errors::Errors,
+    kinds::resource::validation::{opaque, selectors},
     names::NameRule,
     registry::kind::{DeleteAnswer, Generation, Kind},
 };
@@ -13,7 +17,13 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::SubdomainOnceWhole,
     generation: Generation::Counted,
     delete_answer: DeleteAnswer::Object,
-    validate: rules::device::class,
+    validate,
     printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    selectors(&spec["selectors"], "spec.selectors", errors);
+    each(&spec["config"], "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
+}

@@ -5,3 +5,4 @@ pub(crate) mod device_class;
 pub(crate) mod resource_claim;
 pub(crate) mod resource_claim_template;
 pub(crate) mod resource_slice;
+pub(crate) mod validation;

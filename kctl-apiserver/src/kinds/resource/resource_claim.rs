@@ -1,12 +1,12 @@
 //! `ResourceClaim` of `resource.k8s.io`.
 
 pub(crate) mod status;
+pub(crate) mod validation;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: super::defaults::claim,
     filled_in: &["/spec/devices/requests"],
-    validate_create: Some(rules::claim::claim),
+    validate_create: Some(validation::validate_create),
     validate_status: status::status,
     printer: Some(cells),
     ..Kind::DEFAULT

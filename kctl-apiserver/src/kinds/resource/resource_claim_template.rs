@@ -1,7 +1,11 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`.
 
+use serde_json::Value;
+
 use crate::{
-    admit::rules::{self, change::keeps},
+    admit::rules::{change::keeps, volume::template_metadata},
+    field_errors::Errors,
+    kinds::resource::resource_claim::validation::devices,
     registry::kind::{DeleteAnswer, Kind},
 };
 
@@ -12,8 +16,14 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     default: super::defaults::claim_template,
     filled_in: &["/spec/spec/devices/requests"],
-    validate_create: Some(rules::claim::template),
+    validate_create: Some(validate_create),
     validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
     printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };
+
+fn validate_create(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    template_metadata(&spec["metadata"], "spec.metadata", errors);
+    devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
+}

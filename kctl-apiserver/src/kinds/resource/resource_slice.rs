@@ -1,5 +1,6 @@
 //! `ResourceSlice` of `resource.k8s.io`.
 
+mod request_policy;
 pub(crate) mod validation;
 
 use jiff::Timestamp;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     admit::{
         defaults,
-        rules::{self, change::keeps},
+        rules::{change::keeps, declared},
     },
-    field_errors::Errors,
+    field_errors::{Errors, text},
     registry::kind::{Generation, Kind},
     table::{
         age::age,
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Fixed,
     default,
     filled_in: &["/value"],
-    validate_create: Some(rules::policy::priority_class),
+    validate_create: Some(validate_create),
     validate_update,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -49,4 +49,30 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(age(object, now)),
         json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
     ]
+}
+
+/// The highest priority that users may define: `HighestUserDefinablePriority`.
+const PRIORITY_MAX: i64 = 1_000_000_000;
+
+const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
+
+fn validate_create(object: &Value, errors: &mut Errors) {
+    let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
+    if is_of_system {
+        let name = text(&object["metadata"]["name"]);
+        if !OF_SYSTEM.contains(&name) {
+            let detail = "priority class names with 'system-' prefix are reserved for system use only. error: ";
+            errors.forbidden("metadata.name", &format!("{detail}{name} is not a known system priority class"));
+        }
+    }
+    if !is_of_system && object["value"].as_i64().is_some_and(|value| value > PRIORITY_MAX) {
+        let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
+        errors.forbidden("value", &detail);
+    }
+    if object["preemptionPolicy"] == "" {
+        errors.required("preemptionPolicy", "");
+    } else {
+        let supported = declared::values("scheduling.v1.PriorityClass", "preemptionPolicy");
+        errors.one_of("preemptionPolicy", &object["preemptionPolicy"], &supported);
+    }
 }

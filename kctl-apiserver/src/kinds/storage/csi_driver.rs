@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use crate::{
     admit::{
         defaults,
-        rules::{self, change::keeps},
+        rules::{change::keeps, entries},
     },
-    field_errors::Errors,
+    field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Generation, Kind},
     table::{
         age::age,
-        fields::{at, flag, list, name, text, texts},
+        fields::{self, at, flag, list, name, texts},
         labels::UNSET,
     },
 };
@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     delete_answer: DeleteAnswer::Object,
     default: defaults::api::csi_driver,
-    validate: rules::storage::csi_driver,
+    validate,
     validate_update,
     warn,
     printer: Some(cells),
@@ -54,7 +54,7 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let audiences: Vec<_> =
-        list(object, "/spec/tokenRequests").iter().map(|request| text(request, "/audience")).collect();
+        list(object, "/spec/tokenRequests").iter().map(|request| fields::text(request, "/audience")).collect();
     let modes = texts(object, "/spec/volumeLifecycleModes").join(",");
     vec![
         json!(name(object)),
@@ -66,4 +66,41 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(if modes.is_empty() { "Persistent".to_owned() } else { modes }),
         json!(age(object, now)),
     ]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    /// Seconds for which the token of a pod lives at least.
+    const TOKEN_SECONDS_MIN: i64 = 600;
+    /// Seconds between two looks at what a node can take.
+    const UPDATE_SECONDS_MIN: i64 = 10;
+    let spec = &object["spec"];
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
+    let mut audiences = Vec::new();
+    for (index, request) in entries(&spec["tokenRequests"]) {
+        let at = format!("spec.tokenRequests[{index}]");
+        let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
+        if audiences.contains(&audience) {
+            errors.duplicate(&format!("{at}.audience"), &format!("{audience:?}"));
+            continue;
+        }
+        audiences.push(audience);
+        if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
+            let detail = "may not specify a duration less than 10 minutes";
+            errors.invalid(&format!("{at}.expirationSeconds"), seconds, detail);
+        }
+    }
+    for (_, mode) in entries(&spec["volumeLifecycleModes"]) {
+        errors.one_of("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
+    }
+    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
+    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
+        let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
+        errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
+    }
+    let in_secrets = &spec["serviceAccountTokenInSecrets"];
+    if !in_secrets.is_null() && entries(&spec["tokenRequests"]).next().is_none() {
+        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.invalid("spec.serviceAccountTokenInSecrets", in_secrets, detail);
+    }
 }

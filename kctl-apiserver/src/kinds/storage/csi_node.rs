@@ -4,8 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
-    field_errors::Errors,
+    admit::{
+        defaults,
+        rules::{entries, volume_source},
+    },
+    field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
@@ -21,16 +24,63 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     null_when_empty: Some("/spec/drivers"),
     default: defaults::api::csi_node,
-    validate: rules::attached::node,
+    validate,
     validate_update,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    rules::attached::drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
+    drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
+}
+
+/// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
+const NODE_ID_LEN_MAX: usize = 256;
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let drivers = &object["spec"]["drivers"];
+    for (index, driver) in entries(drivers) {
+        let at = format!("spec.drivers[{index}]");
+        volume_source::driver(&driver["name"], &format!("{at}.name"), errors);
+        let id = text(&driver["nodeID"]);
+        if id.is_empty() {
+            errors.required(&format!("{at}.nodeID"), "");
+        } else if id.len() > NODE_ID_LEN_MAX {
+            let detail = format!("must be {NODE_ID_LEN_MAX} characters or less");
+            errors.invalid(&format!("{at}.nodeID"), &driver["nodeID"], &detail);
+        }
+        errors.not_negative(&format!("{at}.allocatable.count"), &driver["allocatable"]["count"]);
+        if entries(drivers).take(index).any(|(_, other)| other["name"] == driver["name"]) {
+            errors.duplicate(&format!("{at}.name"), &driver["name"].to_string());
+        }
+        topology(&driver["topologyKeys"], &at, errors);
+    }
+}
+
+/// Drivers come and go, but none becomes another one; how many volumes they attach may change (`ValidateCSINodeUpdate`).
+fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    const STAY: [&str; 2] = ["nodeID", "topologyKeys"];
+    for (_, was) in entries(old) {
+        let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
+        if let Some((_, is)) = same.filter(|(_, is)| STAY.iter().any(|field| was[*field] != is[*field])) {
+            errors.invalid("spec.drivers", is, "field is immutable");
+        }
+    }
+}
+
+/// The real server names the driver where a key is wrong.
+fn topology(keys: &Value, at: &str, errors: &mut Errors) {
+    for (index, key) in entries(keys) {
+        if text(key).is_empty() {
+            errors.required(at, "");
+        }
+        if entries(keys).take(index).any(|(_, other)| other == key) {
+            errors.duplicate(at, &key.to_string());
+        }
+        errors.qualified_name(at, text(key));
+    }
 }

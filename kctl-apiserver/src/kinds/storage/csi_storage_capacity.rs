@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{self, change::keeps},
-    field_errors::Errors,
+    admit::rules::{change::keeps, resources, selector},
+    field_errors::{Errors, text},
+    names::NameRule,
     registry::kind::Kind,
 };
 
@@ -13,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "csistoragecapacities",
     kind: "CSIStorageCapacity",
     allows_unconditional_update: false,
-    validate: rules::attached::capacity,
+    validate,
     validate_update,
     ..Kind::DEFAULT
 };
@@ -21,5 +22,13 @@ pub(crate) static KIND: Kind = Kind {
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["nodeTopology", "storageClassName"] {
         keeps(field, &old[field], &new[field], errors);
+    }
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    selector::selector(&object["nodeTopology"], "nodeTopology", errors);
+    errors.name("storageClassName", &text(&object["storageClassName"]).into(), NameRule::Subdomain);
+    if resources::size(&object["capacity"]).is_some_and(|size| size < 0) {
+        errors.invalid("capacity", &object["capacity"], "must be greater than or equal to 0");
     }
 }

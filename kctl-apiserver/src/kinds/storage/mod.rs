@@ -9,6 +9,8 @@ pub(crate) mod volume_attributes_class;
 
 use serde_json::{Value, json};
 
+use crate::field_errors::{Errors, pairs};
+
 /// Adds the finalizer of the admission plugin `StorageObjectInUseProtection`. `name` is the short name of the kind.
 pub(in crate::kinds) fn protect(name: &str, object: &mut Value) {
     let finalizer = Value::from(format!("kubernetes.io/{name}-protection"));
@@ -16,5 +18,12 @@ pub(in crate::kinds) fn protect(name: &str, object: &mut Value) {
         Value::Array(list) if list.contains(&finalizer) => {}
         Value::Array(list) => list.push(finalizer),
         none => *none = json!([finalizer]),
+    }
+}
+
+/// What a class tells the one who makes its volumes.
+pub(crate) fn parameters(parameters: &Value, errors: &mut Errors) {
+    for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
+        errors.invalid("parameters", &name.into(), "field can not be empty.");
     }
 }

@@ -1,14 +1,17 @@
 //! `StorageClass` of `storage.k8s.io`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{defaults, rules::entries, warnings},
+    field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
-        fields::{annotation, flag, name, text, text_or},
+        fields::{self, annotation, flag, name, text_or},
     },
 };
 
@@ -18,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "StorageClass",
     delete_answer: DeleteAnswer::Object,
     default: defaults::api::storage_class,
-    validate: rules::storage::class,
+    validate,
     warn: |_, object, warnings| warnings::storage_class(object, warnings),
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -32,10 +35,48 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
     vec![
         json!(name),
-        json!(text(object, "/provisioner")),
+        json!(fields::text(object, "/provisioner")),
         json!(text_or(object, "/reclaimPolicy", "Delete")),
         json!(text_or(object, "/volumeBindingMode", "Immediate")),
         json!(flag(object, "/allowVolumeExpansion")),
         json!(age(object, now)),
     ]
+}
+
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
+    errors.qualified_name_if_set("provisioner", &text(&object["provisioner"]).to_lowercase());
+    super::parameters(&object["parameters"], errors);
+    // `Recycle` is for PersistentVolumes alone.
+    if object["reclaimPolicy"] == "Recycle" {
+        errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
+    }
+    topologies(&object["allowedTopologies"], errors);
+}
+
+/// Where volumes of a class may be: terms of which no two allow the same.
+fn topologies(terms: &Value, errors: &mut Errors) {
+    // Upstream begins with as many terms that ask for nothing as there are terms.
+    let mut known = vec![BTreeMap::new(); entries(terms).count()];
+    for (index, term) in entries(terms) {
+        let at = format!("allowedTopologies[{index}].matchLabelExpressions");
+        let mut asked: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
+            let (at, key) = (format!("{at}[{nth}]"), text(&requirement["key"]));
+            let values: Vec<&str> = entries(&requirement["values"]).map(|(_, value)| text(value)).collect();
+            if values.is_empty() {
+                errors.required(&format!("{at}.values"), "");
+            }
+            for (nth, value) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
+                errors.duplicate(&format!("{at}.values[{nth}]"), &Value::from(*value).to_string());
+            }
+            errors.qualified_name(&format!("{at}.key"), key);
+            if asked.insert(key, values.into_iter().collect()).is_some() {
+                errors.duplicate(&format!("{at}.key"), &Value::from(key).to_string());
+            }
+        }
+        for _ in known.iter().filter(|other| **other == asked) {
+            errors.duplicate(&at, "\"\"");
+        }
+        known.push(asked);
+    }
 }

@@ -4,11 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules},
+    admit::defaults,
+    field_errors::{Errors, text},
+    kinds::core::persistent_volume::validation::inline_volume,
+    names::NameRule,
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
-        fields::{flag, name, text},
+        fields::{self, flag, name},
     },
 };
 
@@ -21,8 +24,8 @@ pub(crate) static KIND: Kind = Kind {
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: |object| defaults::add(defaults::part(object, "status"), "attached", false),
-    validate: rules::attached::attachment,
-    validate_status: |_, new, errors| rules::attached::status(new, errors),
+    validate,
+    validate_status: |_, new, errors| validate_status(new, errors),
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -30,10 +33,55 @@ pub(crate) static KIND: Kind = Kind {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
-        json!(text(object, "/spec/attacher")),
-        json!(text(object, "/spec/source/persistentVolumeName")),
-        json!(text(object, "/spec/nodeName")),
+        json!(fields::text(object, "/spec/attacher")),
+        json!(fields::text(object, "/spec/source/persistentVolumeName")),
+        json!(fields::text(object, "/spec/nodeName")),
         json!(flag(object, "/status/attached")),
         json!(age(object, now)),
     ]
+}
+
+/// In bytes: what a driver says of an error (`maxVolumeErrorMessageSize`).
+const ERROR_LEN_MAX: usize = 1024;
+
+/// In bytes: what the real server says of the same (`maxAttachedVolumeMetadataSize`).
+const METADATA_LEN_MAX: usize = 256 * 1024;
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    source(&spec["source"], errors);
+    errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
+    let volume = &spec["source"]["persistentVolumeName"];
+    if !volume.is_null() {
+        errors.name("spec.source.persistentVolumeName", volume, NameRule::Subdomain);
+    }
+}
+
+/// What is attached: a volume by its name, or one that is written out.
+fn source(source: &Value, errors: &mut Errors) {
+    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);
+    match (inline.is_null(), name.is_null()) {
+        (true, true) => errors.required("spec.source", ONE),
+        (false, false) => errors.forbidden("spec.source", ONE),
+        (true, false) => {
+            if text(name).is_empty() {
+                errors.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName");
+            }
+        }
+        (false, true) => inline_volume(inline, "spec.source.inlineVolumeSpec", errors),
+    }
+}
+
+/// What became of an attachment.
+fn validate_status(object: &Value, errors: &mut Errors) {
+    for part in ["attachError", "detachError"] {
+        let (error, at) = (&object["status"][part], format!("status.{part}"));
+        if text(&error["message"]).len() > ERROR_LEN_MAX {
+            errors.too_long(&format!("{at}.message"), METADATA_LEN_MAX);
+        }
+        if error["errorCode"].as_i64().is_some_and(|code| code < 0) {
+            errors.in_range(&format!("{at}.errorCode"), &error["errorCode"], 0, i32::MAX.into());
+        }
+    }
 }

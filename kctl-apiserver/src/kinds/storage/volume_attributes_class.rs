@@ -4,13 +4,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
-    field_errors::Errors,
-    kinds::storage::protect,
+    field_errors::{Errors, pairs, text},
+    kinds::storage::{parameters, protect},
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
-        fields::{name, text},
+        fields::{self, name},
     },
 };
 
@@ -21,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     complete_by_plugins: |object| protect("vac", object),
     filled_in: &["/metadata/finalizers"],
-    validate: rules::attached::attributes,
+    validate,
     validate_update,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -34,5 +33,18 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(text(object, "/driverName")), json!(age(object, now))]
+    vec![json!(name(object)), json!(fields::text(object, "/driverName")), json!(age(object, now))]
+}
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let driver = text(&object["driverName"]);
+    if driver.is_empty() {
+        errors.required("driverName", "");
+    } else {
+        errors.qualified_name("driverName", &driver.to_lowercase());
+    }
+    if pairs(&object["parameters"]).next().is_none() {
+        errors.required("parameters", "must contain at least one key/value pair");
+    }
+    parameters(&object["parameters"], errors);
 }

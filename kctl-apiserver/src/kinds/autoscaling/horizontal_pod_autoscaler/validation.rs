@@ -2,12 +2,17 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, entries, resources, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{entries, resources},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 /// Seconds for which a recommendation counts, and of a policy.
 const WINDOW_SECONDS_MAX: i64 = 3600;
+
 const PERIOD_SECONDS_MAX: i64 = 1800;
+
 /// The sources of metrics with the types that name them, in the order in which they are looked for.
 const SOURCES: &[(&str, &str)] = &[
     ("object", "Object"),
@@ -16,6 +21,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("resource", "Resource"),
     ("containerResource", "ContainerResource"),
 ];
+
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
 pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {

@@ -5,7 +5,10 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, entries, text};
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+};
 
 const CONDITIONS: &str = "status.conditions";
 

@@ -3,10 +3,14 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, entries, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;
+
 /// Conditions that stay once they are there, and are always true.
 const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 

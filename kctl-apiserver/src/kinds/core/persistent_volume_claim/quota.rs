@@ -10,6 +10,7 @@ use crate::{
 
 /// Between the name of a storage class and the name of what is counted of its claims.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
 /// Returns `true` if a name in a quota is about claims.

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use crate::admit::defaults;
-use crate::admit::rules::{Errors, entries, text};
+use crate::{
+    admit::{defaults, rules::entries},
+    field_errors::{Errors, text},
+};
 
 /// What containers and pods ask for that can change while they run.
 const SIZES: [&str; 2] = ["cpu", "memory"];
+
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {

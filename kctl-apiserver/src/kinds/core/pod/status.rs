@@ -4,13 +4,18 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, address, entries, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{address, entries},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 /// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).
 const HEALTH_MESSAGE_LEN_MAX: usize = 1024;
+
 /// The largest number of a user and of a group.
 const ID_MAX: i64 = 2_147_483_647;
+
 /// The lists of containers' statuses, and of the containers.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),

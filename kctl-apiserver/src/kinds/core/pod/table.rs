@@ -4,9 +4,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::table::age::{age, since, time_of};
-use crate::table::fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or};
-use crate::table::labels::NONE;
+use crate::table::{
+    age::{age, since, time_of},
+    fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or},
+    labels::NONE,
+};
 
 /// What the statuses of the containers add up to.
 #[derive(Default)]

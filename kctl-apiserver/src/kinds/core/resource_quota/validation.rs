@@ -1,9 +1,14 @@
 //! Rules of quotas and of ranges of limits.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use crate::admit::rules::{Errors, entries, pairs, resources, text};
-use crate::quantity;
+use crate::{
+    admit::rules::{entries, resources},
+    field_errors::{Errors, pairs, text},
+    quantity,
+};
 
 const SCOPES: &[&str] = &[
     "BestEffort",
@@ -14,8 +19,10 @@ const SCOPES: &[&str] = &[
     "Terminating",
     "VolumeAttributesClass",
 ];
+
 /// Scopes that a quota cannot have together.
 const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+
 /// What quotas count of pods, and what most scopes are about.
 pub(crate) const OF_PODS: &[&str] = &[
     "pods",
@@ -249,4 +256,12 @@ fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128
 #[expect(clippy::cast_precision_loss, reason = "ratios are told to six places")]
 fn as_float(amount: i128) -> f64 {
     amount as f64
+}
+
+/// Which scopes a quota has, in whatever order, and however often.
+pub(crate) fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
+    if all(old) != all(new) {
+        errors.invalid("spec.scopes", new, "field is immutable");
+    }
 }

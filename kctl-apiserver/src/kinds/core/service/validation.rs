@@ -4,13 +4,18 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::admit::rules::{Errors, address, declared, entries, ports, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{address, declared, entries, ports},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 /// Seconds for which a client stays with a pod: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
+
 /// Addresses of a service: one of each family.
 const ADDRESSES_MAX: usize = 2;
+
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 pub(crate) fn service(object: &Value, errors: &mut Errors) {

@@ -2,12 +2,17 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, address, declared, entries, ports, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{address, declared, entries, ports},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
 
 const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
 /// What would make a path mean different things to different proxies.
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
+
 const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 
 pub(crate) fn ingress(object: &Value, errors: &mut Errors) {

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{Errors, address, entries, ports, selector, text};
+use crate::{
+    admit::rules::{address, entries, ports, selector},
+    field_errors::{Errors, text},
+};
 
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 

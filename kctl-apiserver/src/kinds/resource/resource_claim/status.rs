@@ -7,16 +7,23 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::admit::rules::{
-    Errors, address, affinity,
-    claim::{names, of_request, of_requests},
-    device::{bindings, driver, each, of_driver, opaque, pool_name},
-    entries, status, text,
+use crate::{
+    admit::rules::{
+        address, affinity, each, entries,
+        format::{driver, pool_name},
+        status,
+    },
+    field_errors::{Errors, text},
+    kinds::resource::{
+        resource_claim::validation::{names, of_request, of_requests},
+        validation::{bindings, of_driver, opaque},
+    },
+    names::NameRule,
 };
-use crate::names::NameRule;
 
 /// Conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
 const CONDITIONS_MAX: usize = 8;
+
 const NO_SPLIT: &str = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
 
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {

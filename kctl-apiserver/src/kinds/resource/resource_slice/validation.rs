@@ -4,19 +4,26 @@
 
 use serde_json::Value;
 
-use crate::admit::rules::{
-    Errors, affinity,
-    device::{bindings, driver, each, pool_name, qualified, unique},
-    entries, pairs, requests, text,
+use crate::{
+    admit::rules::{
+        affinity, each, entries,
+        format::{driver, pool_name, qualified},
+        unique,
+    },
+    field_errors::{Errors, pairs, text},
+    kinds::resource::{resource_slice::request_policy, validation::bindings},
+    names::{NameRule, check_label_value},
 };
-use crate::names::{NameRule, check_label_value};
 
 /// Devices of a slice (`ResourceSliceMaxDevices`).
 const DEVICES_MAX: usize = 128;
+
 /// The same where a device has taints or consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
 const DEVICES_WITH_MORE_MAX: usize = 64;
+
 /// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
+
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
@@ -119,7 +126,7 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
         match device["allowMultipleAllocations"] == true {
             _ if policy.is_null() => {}
             false => errors.forbidden(&at, "allowMultipleAllocations must be true"),
-            true => requests::policy(policy, &capacity["value"], &at, errors),
+            true => request_policy::policy(policy, &capacity["value"], &at, errors),
         }
     }
     for (index, one) in entries(&device["taints"]) {

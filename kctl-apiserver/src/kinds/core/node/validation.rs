@@ -1,17 +1,21 @@
-//! Rules of nodes, of the classes of their runtimes, and of namespaces.
+//! Validation of Nodes and of their statuses (`ValidateNode`).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Errors, address, affinity, declared, entries, pairs, resources, text};
-use crate::names::{check_label_value, check_qualified_name};
+use crate::{
+    admit::rules::{address, declared, entries, resources},
+    field_errors::{Errors, pairs, text},
+    names::check_label_value,
+};
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;
+
 /// In bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
 /// A node; of a new one also what stays.
-pub(crate) fn node(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
         for (name, amount) in pairs(&object["status"][part]) {
@@ -34,9 +38,9 @@ pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is judged when a kubelet tells of its node, and when the node is changed.
-pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    node(object, false, errors);
+/// Validates a Node when it is changed, and when its kubelet writes the status.
+pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
+    validate(object, false, errors);
     let mut known: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
@@ -89,32 +93,7 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
     }
 }
 
-pub(crate) fn runtime_class(object: &Value, errors: &mut Errors) {
-    let overhead = json!({ "limits": object["overhead"]["podFixed"] });
-    resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
-    let scheduling = &object["scheduling"];
-    errors.labels("scheduling.nodeSelector", &scheduling["nodeSelector"]);
-    let (list, at) = (&scheduling["tolerations"], "scheduling.tolerations");
-    affinity::tolerations(list, at, errors);
-    let keys = ["key", "operator", "value", "effect"];
-    for (index, toleration) in entries(list) {
-        let is_same = |other: &Value| keys.iter().all(|key| text(&other[*key]) == text(&toleration[*key]));
-        if entries(list).take(index).any(|(_, other)| is_same(other)) {
-            let field = |name: &str| Value::from(text(&toleration[name]));
-            let shown = format!(
-                "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
-                field("key"),
-                field("operator"),
-                field("value"),
-                field("effect"),
-                toleration["tolerationSeconds"]
-            );
-            errors.duplicate(&format!("{at}[{index}]"), &shown);
-        }
-    }
-}
-
-pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
         errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
@@ -150,30 +129,5 @@ fn taints(list: &Value, at: &str, errors: &mut Errors) {
             errors.duplicate(&at, &shown);
         }
         known.push(key);
-    }
-}
-
-pub(crate) fn namespace(object: &Value, errors: &mut Errors) {
-    let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
-    for (_, name) in entries(&object["spec"]["finalizers"]) {
-        finalizer(name, "spec.finalizers", errors);
-    }
-    if !is_deleted && phase != "Active" {
-        let detail = "may only be 'Active' if `deletionTimestamp` is empty";
-        errors.invalid("status.Phase", &phase.into(), detail);
-    } else if is_deleted && phase != "Terminating" {
-        let detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
-        errors.invalid("status.Phase", &phase.into(), detail);
-    }
-}
-
-fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
-    const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
-    let given = text(name);
-    for message in check_qualified_name(given) {
-        errors.invalid(at, name, &message);
-    }
-    if !given.contains('/') && !STANDARD.contains(&given) {
-        errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");
     }
 }

@@ -1,11 +1,14 @@
-//! Rules of how much of a device that several may have one of them may ask for.
+//! Validation of request policies: how much of a shared device one request may consume.
 //!
 //! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`.
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
-use crate::quantity::Quantity;
+use crate::{
+    admit::rules::entries,
+    field_errors::{Errors, text},
+    quantity::Quantity,
+};
 
 /// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
 const OPTIONS_MAX: usize = 10;

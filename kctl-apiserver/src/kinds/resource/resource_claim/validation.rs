@@ -1,50 +1,26 @@
-//! Rules of claims for devices, and of their templates: what is asked for, and what of it belongs together.
-//!
-//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
+//! Validation of ResourceClaims, and of those in templates (`pkg/apis/resource/validation/validation.go`).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    Errors,
-    device::{each, fully_qualified, opaque, selectors},
-    entries, text,
-};
-use crate::admit::{
-    metadata,
-    names::{NameRule, check_label_value},
+use crate::{
+    admit::{
+        names::{NameRule, check_label_value},
+        rules::{each, entries, format::fully_qualified},
+    },
+    field_errors::{Errors, text},
+    kinds::resource::validation::{opaque, selectors},
 };
 
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
-pub(crate) fn claim(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     devices(&object["spec"]["devices"], "spec.devices", errors);
 }
 
-pub(crate) fn template(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    metadata_of_template(&spec["metadata"], "spec.metadata", errors);
-    devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
-}
-
-/// The metadata of what is made for a pod: it has labels and annotations alone.
-pub(crate) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) {
-    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
-    errors.labels(&format!("{at}.labels"), &meta["labels"]);
-    for field in metadata::FIELDS.into_iter().filter(|field| !matches!(*field, "labels" | "annotations")) {
-        let value = &meta[field];
-        let is_zero = *value == "" || (*value == 0 && field == "generation");
-        if !value.is_null() && !is_zero {
-            // Go makes the name of the field by writing its first letter small.
-            let field = if field == "uid" { "uID" } else { field };
-            errors.forbidden(&format!("{at}.{field}"), "cannot be set");
-        }
-    }
-}
-
-fn devices(devices: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn devices(devices: &Value, at: &str, errors: &mut Errors) {
     let requests = &devices["requests"];
     each(requests, &format!("{at}.requests"), errors, request);
     let known = names(requests);

@@ -1,25 +1,80 @@
-//! Rules of jobs, and of the cron jobs that make them.
+//! Validation of Jobs, and of the Jobs in CronJobs (`pkg/apis/batch/validation`).
 
 use serde_json::Value;
 
-use super::{Errors, entries, pod, schedule, selector, text};
-use crate::names::NameRule;
+use crate::{
+    admit::rules::{change::keeps, entries, pod, schedule, selector},
+    field_errors::{Errors, text},
+    names::NameRule,
+};
+
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    let at = "spec.completions";
+    if is["completionMode"] != "Indexed" {
+        keeps(at, &was["completions"], &is["completions"], errors);
+    } else if was["completions"] != is["completions"]
+        && !is["completions"].is_null()
+        && is["completions"] != is["parallelism"]
+    {
+        errors.invalid(at, &is["completions"], "can only be modified in tandem with spec.parallelism");
+    }
+    if was["selector"] != is["selector"] {
+        errors.invalid("spec.selector", &is["selector"], "field is immutable");
+    }
+    normalized_template(old, new, errors);
+    keeps("spec.completionMode", &was["completionMode"], &is["completionMode"], errors);
+    for name in ["podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        keeps(&format!("spec.{name}"), &was[name], &is[name], errors);
+    }
+}
+
+/// A job that has not started may still be placed, and given other resources.
+fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"]["template"], &new["spec"]["template"]);
+    let is_suspended = old["spec"]["suspend"] == true;
+    if !is_suspended || !old["status"]["startTime"].is_null() {
+        return keeps("spec.template", was, is, errors);
+    }
+    let fixed = |template: &Value| {
+        let mut spec = template["spec"].clone();
+        for name in ["nodeSelector", "tolerations", "schedulingGates"] {
+            spec[name] = Value::Null;
+        }
+        spec["affinity"]["nodeAffinity"] = Value::Null;
+        for list in ["containers", "initContainers"] {
+            spec[list].as_array_mut().into_iter().flatten().for_each(|container| container["resources"] = Value::Null);
+        }
+        spec
+    };
+    if fixed(was) != fixed(is) {
+        errors.invalid("spec.template.spec", &is["spec"], "field is immutable");
+    }
+}
 
 /// Pods of an indexed job at a time.
 const PARALLELISM_MAX: i64 = 100_000;
+
 const FAILED_INDEXES_MAX: i64 = 100_000;
+
 /// Above so many completions, a job with limits per index is to be smaller otherwise.
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
+
 const FEW_MAX: i64 = 10_000;
+
 /// Rules of one policy, and codes or conditions of one rule.
 const FAILURE_RULES_MAX: usize = 20;
+
 const SUCCESS_RULES_MAX: usize = 20;
+
 const CODES_MAX: usize = 255;
+
 const CONDITIONS_MAX: usize = 20;
+
 /// Characters of the name of who manages a job.
 const MANAGER_LEN_MAX: usize = 63;
 
-pub(crate) fn job(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
     // What is asked for of one without a selector is a selector alone.
     if spec["manualSelector"] != true && !spec["selector"].is_null() {
@@ -60,7 +115,7 @@ fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
 }
 
 /// The specification of a job, with its selector.
-pub(crate) fn whole_spec(spec: &Value, errors: &mut Errors) {
+fn whole_spec(spec: &Value, errors: &mut Errors) {
     job_spec(spec, "spec", errors);
     if spec["selector"].is_null() {
         errors.required("spec.selector", "");
@@ -73,7 +128,7 @@ pub(crate) fn whole_spec(spec: &Value, errors: &mut Errors) {
 }
 
 /// Whether the pods of a new indexed job can have names.
-pub(crate) fn new_job(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
     else {
@@ -86,7 +141,7 @@ pub(crate) fn new_job(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
     const NUMBERS: &[&str] = &[
         "parallelism",
         "completions",
@@ -280,48 +335,5 @@ fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
             "must be less than or equal to {n_indexes} (the number of indexes in the specified succeededIndexes field)"
         );
         errors.invalid(&count_at, count, &detail);
-    }
-}
-
-pub(crate) fn cron_job(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let schedule = text(&spec["schedule"]);
-    if !schedule.is_empty() {
-        if let Err(why) = schedule::check(schedule) {
-            errors.invalid("spec.schedule", &spec["schedule"], &why);
-        }
-        if schedule.contains("TZ") {
-            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.invalid("spec.schedule", &spec["schedule"], detail);
-        }
-    }
-    errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
-    time_zone(&spec["timeZone"], errors);
-    let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
-    job_spec(job, at, errors);
-    if !job["selector"].is_null() {
-        errors.invalid(&format!("{at}.selector"), &job["selector"], "`selector` will be auto-generated");
-    }
-    if job["manualSelector"] == true {
-        errors.unsupported(&format!("{at}.manualSelector"), "true", &["nil", "false"]);
-    }
-    errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
-    errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
-}
-
-fn time_zone(zone: &Value, errors: &mut Errors) {
-    let (at, name) = ("spec.timeZone", text(zone));
-    if zone.is_null() {
-        return;
-    }
-    if name.is_empty() {
-        return errors.invalid(at, zone, "timeZone must be nil or non-empty string");
-    }
-    if name.eq_ignore_ascii_case("local") {
-        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        return errors.invalid(at, zone, detail);
-    }
-    if !super::schedule::is_zone(name) {
-        errors.invalid(at, zone, &format!("unknown time zone {name}"));
     }
 }

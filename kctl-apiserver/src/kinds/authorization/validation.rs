@@ -1,11 +1,12 @@
-//! Rules of questions about access, which the real server judges all at once.
-//!
-//! Behaviour: `pkg/apis/authorization/validation/validation.go`.
+//! Validation of reviews (`pkg/apis/authorization/validation`).
 
 use serde_json::Value;
 
-use super::{Errors, entries, selector, text};
-use crate::field_error::FieldError;
+use crate::{
+    admit::rules::{entries, selector},
+    field_error::FieldError,
+    field_errors::{Errors, text},
+};
 
 /// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
 pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {

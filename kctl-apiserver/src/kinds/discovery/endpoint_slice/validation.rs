@@ -1,68 +1,24 @@
-//! Rules of endpoints and of slices of them.
+//! Validation of EndpointSlices (`pkg/apis/discovery/validation`).
 
 use serde_json::Value;
 
-use super::{Errors, address, entries, text};
-use crate::names::{NameRule, check_label_value};
+use crate::{
+    admit::rules::{address, entries},
+    field_errors::{Errors, text},
+    kinds::core::endpoints::validate_port,
+    names::{NameRule, check_label_value},
+};
 
 /// Zones, and nodes, for which one endpoint is.
 const HINTS_MAX: usize = 8;
 
-pub(crate) fn endpoints(object: &Value, errors: &mut Errors) {
-    for (index, subset) in entries(&object["subsets"]) {
-        let at = format!("subsets[{index}]");
-        let is_empty = |list: &str| entries(&subset[list]).next().is_none();
-        if is_empty("addresses") && is_empty("notReadyAddresses") {
-            errors.required(&at, "must specify `addresses` or `notReadyAddresses`");
-        }
-        for list in ["addresses", "notReadyAddresses"] {
-            for (nth, one) in entries(&subset[list]) {
-                let at = format!("{at}.{list}[{nth}]");
-                address::legacy(&one["ip"], &format!("{at}.ip"), errors);
-                names(one, &at, errors);
-                address::endpoint(&one["ip"], &format!("{at}.ip"), errors);
-            }
-        }
-        let n_ports = entries(&subset["ports"]).count();
-        for (nth, port) in entries(&subset["ports"]) {
-            let at = format!("{at}.ports[{nth}]");
-            if n_ports > 1 && text(&port["name"]).is_empty() {
-                errors.required(&format!("{at}.name"), "");
-            }
-            let number = port["port"].as_i64().unwrap_or(0);
-            one_port(port, &at, Some(number), errors);
-        }
-    }
-}
-
-fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
-    if !text(&endpoint["hostname"]).is_empty() {
-        errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
-    }
-    if !endpoint["nodeName"].is_null() {
-        errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
-    }
-}
-
-fn one_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
-    if !text(&port["name"]).is_empty() {
-        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
-    }
-    if let Some(number) = number {
-        errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
-    }
-    if port["appProtocol"].is_string() {
-        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
-    }
-}
-
-/// A new slice.
-pub(crate) fn new_slice(object: &Value, errors: &mut Errors) {
-    slice(object, &Value::Null, errors);
+/// Validates a new EndpointSlice.
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
+    validate(object, &Value::Null, errors);
 }
 
 /// A slice, with the addresses of its endpoints where these are not as they were.
-pub(crate) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
+pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
     let mut known = Vec::new();
     for (index, port) in entries(&object["ports"]) {
@@ -71,7 +27,7 @@ pub(crate) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
             errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
         }
         known.push(name);
-        one_port(port, &at, None, errors);
+        validate_port(port, &at, None, errors);
     }
     for (index, endpoint) in entries(&object["endpoints"]) {
         let at = format!("endpoints[{index}]");

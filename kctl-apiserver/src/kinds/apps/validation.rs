@@ -1,0 +1,50 @@
+//! Validation that several kinds of `apps` share.
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::rules::{pod, selector},
+    field_errors::{Errors, text},
+};
+
+pub(crate) fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {
+    let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
+    errors.unsupported(at, &shown, known);
+}
+
+/// How Go writes the numbers of a rolling update.
+pub(crate) fn rolling(rolling: &Value) -> String {
+    if rolling.is_null() {
+        return "null".into();
+    }
+    let number = |name: &str| if rolling[name].is_null() { json!(0) } else { rolling[name].clone() };
+    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", number("maxUnavailable"), number("maxSurge"))
+}
+
+pub(crate) fn is_none(amount: &Value) -> bool {
+    let digits = |text: &str| text.strip_suffix('%').unwrap_or_default().parse::<i64>().unwrap_or(0);
+    amount.is_null() || amount == 0 || amount.as_str().is_some_and(|text| digits(text) == 0)
+}
+
+/// Selector and template of a set whose pods run for ever. The template is judged when it is known what selects it.
+pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
+    let (given, at) = (&spec["selector"], "spec.template");
+    if !selector::of_workload(given, "deployment", errors) {
+        errors.leave_out("spec.template.spec.");
+        return errors.invalid("spec.selector", given, "invalid label selector");
+    }
+    selector::fits_template(given, &spec["template"], at, errors);
+    pod::template(&spec["template"], at, errors);
+    always_restarts(&spec["template"], at, "ReplicaSet", errors);
+}
+
+pub(crate) fn always_restarts(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
+    let policy = &template["spec"]["restartPolicy"];
+    if !text(policy).is_empty() && policy != "Always" {
+        errors.unsupported(&format!("{at}.spec.restartPolicy"), &policy.to_string(), &["Always"]);
+    }
+    if template["spec"]["activeDeadlineSeconds"].is_number() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden(&format!("{at}.spec.activeDeadlineSeconds"), &detail);
+    }
+}

@@ -1,0 +1,223 @@
+//! Validation of PersistentVolumes, and of those inside of VolumeAttachments.
+
+use serde_json::Value;
+
+use crate::{
+    admit::rules::{
+        affinity,
+        change::keeps,
+        entries, paths, resources,
+        storage::access_modes,
+        volume_source::{self, Of},
+    },
+    field_errors::{Errors, pairs, text},
+    kinds::core::persistent_volume_claim::validation::validate_amount,
+    names::NameRule,
+};
+
+/// Labels of nodes that have other names since they are no longer of a beta.
+const RENAMED: &[(&str, &str)] = &[
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+];
+
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    if SOURCES.iter().any(|source| was[*source] != is[*source]) {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        errors.forbidden("spec.persistentvolumesource", detail);
+    }
+    keeps("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
+    if !was["nodeAffinity"].is_null() && !is_renamed(&was["nodeAffinity"], &is["nodeAffinity"]) {
+        let detail = "field is immutable, except for updating from beta label to GA";
+        errors.invalid("nodeAffinity", &is["nodeAffinity"], detail);
+    }
+    let class = "volumeAttributesClassName";
+    if !was[class].is_null() && is[class].is_null() {
+        errors.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
+    }
+}
+
+/// Whether nothing but the names of labels is new, and these only where they were of a beta.
+fn is_renamed(was: &Value, is: &Value) -> bool {
+    let (mut was, mut is) = (was.clone(), is.clone());
+    let terms = |affinity: &Value| entries(&affinity["required"]["nodeSelectorTerms"]).count();
+    if terms(&was) != terms(&is) {
+        return false;
+    }
+    for index in 0..terms(&is) {
+        let term = format!("/required/nodeSelectorTerms/{index}/matchExpressions");
+        let (Some(before), Some(after)) = (was.pointer_mut(&term), is.pointer_mut(&term)) else { continue };
+        let both = before.as_array_mut().into_iter().flatten().zip(after.as_array_mut().into_iter().flatten());
+        for (before, after) in both {
+            if RENAMED.iter().any(|(beta, name)| before["key"] == *beta && after["key"] == *name) {
+                before["key"] = after["key"].clone();
+            }
+        }
+    }
+    was == is
+}
+
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if entries(&spec["accessModes"]).next().is_none() {
+        errors.required("spec.accessModes", "");
+    }
+    access_modes(&spec["accessModes"], "spec.accessModes", errors);
+    capacity(&spec["capacity"], errors);
+    affinity_of_volume(&spec["nodeAffinity"], errors);
+    sources(text(&object["metadata"]["name"]), spec, "spec", errors);
+    recycling(spec, "spec", errors);
+    if !text(&spec["storageClassName"]).is_empty() {
+        errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
+    }
+    attributes(spec, errors);
+}
+
+/// A volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of one that is inline).
+pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    let unsaid = "may not be specified in the context of inline volumes";
+    if !spec["claimRef"].is_null() {
+        errors.forbidden(&field("claimRef"), unsaid);
+    }
+    if pairs(&spec["capacity"]).next().is_some() {
+        errors.forbidden(&field("capacity"), unsaid);
+    }
+    if spec["csi"].is_null() {
+        errors.required(&field("csi"), "has to be specified in the context of inline volumes");
+    }
+    if entries(&spec["accessModes"]).next().is_none() {
+        errors.required(&field("accessModes"), "");
+    }
+    access_modes(&spec["accessModes"], &field("accessModes"), errors);
+    if !["", "Retain"].contains(&text(&spec["persistentVolumeReclaimPolicy"])) {
+        let detail = "may only be Retain in the context of inline volumes";
+        errors.forbidden(&field("persistentVolumeReclaimPolicy"), detail);
+    }
+    if !spec["nodeAffinity"].is_null() {
+        errors.forbidden(&field("nodeAffinity"), unsaid);
+    }
+    sources("", spec, at, errors);
+    recycling(spec, at, errors);
+    if !text(&spec["storageClassName"]).is_empty() {
+        errors.forbidden(&field("storageClassName"), unsaid);
+    }
+    if !spec["volumeMode"].is_null() && spec["volumeMode"] != "Filesystem" {
+        let detail = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+        errors.forbidden(&field("volumeMode"), detail);
+    }
+}
+
+/// Nobody empties the whole of a node.
+fn recycling(spec: &Value, at: &str, errors: &mut Errors) {
+    if spec["hostPath"]["path"] == "/" && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        let at = format!("{at}.persistentVolumeReclaimPolicy");
+        errors.forbidden(&at, "may not be 'recycle' for a hostPath mount of '/'");
+    }
+}
+
+/// Validates the VolumeAttributesClass of a volume, which only volumes of CSI drivers have.
+fn attributes(spec: &Value, errors: &mut Errors) {
+    let (class, at) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
+    if class.is_null() {
+        return;
+    }
+    if text(class).is_empty() {
+        errors.required(at, "an empty string is disallowed");
+    } else {
+        errors.name(at, class, NameRule::Subdomain);
+    }
+    if spec["csi"].is_null() {
+        errors.required("spec.csi", "has to be specified when using volumeAttributesClassName");
+    }
+}
+
+fn capacity(capacity: &Value, errors: &mut Errors) {
+    let at = "spec.capacity";
+    if pairs(capacity).next().is_none() {
+        errors.required(at, "");
+    }
+    if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
+        errors.unsupported(at, &capacity.to_string(), &["storage"]);
+    }
+    for (name, amount) in pairs(capacity) {
+        let at = format!("{at}[{name}]");
+        validate_amount(amount, &at, errors);
+        if resources::size(amount).is_some_and(|size| size <= 0) {
+            errors.invalid(&at, amount, "must be greater than zero");
+        }
+    }
+}
+
+fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
+    if affinity.is_null() {
+        return;
+    }
+    if affinity["required"].is_null() {
+        return errors.required("spec.nodeAffinity.required", "must specify required node constraints");
+    }
+    affinity::node_selector(&affinity["required"], "spec.nodeAffinity.required", errors);
+}
+
+/// The sources of volumes in the order in which the real server looks for them, which is not that of pods.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    FLEX,
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+/// The source that the real server takes beside another one.
+const FLEX: &str = "flexVolume";
+
+fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
+    let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
+    if given.peek().is_none() {
+        return errors.required(at, "must specify a volume type");
+    }
+    for (index, source) in given.enumerate() {
+        if index > 0 && source != FLEX {
+            errors.leave_out(&format!("{at}.{source}."));
+            let told = if source == "cephfs" { "cephFS" } else { source };
+            errors.forbidden(&format!("{at}.{told}"), "may not specify more than 1 volume type");
+        } else if source == "local" {
+            local(spec, at, errors);
+        } else {
+            volume_source::source(source, &spec[source], Of::Cluster(name), at, errors);
+        }
+    }
+}
+
+fn local(spec: &Value, at: &str, errors: &mut Errors) {
+    let (path, path_at) = (&spec["local"]["path"], format!("{at}.local.path"));
+    if text(path).is_empty() {
+        errors.required(&path_at, "");
+    } else {
+        paths::without_backsteps(path, &path_at, errors);
+    }
+    if spec["nodeAffinity"].is_null() {
+        errors.required(&format!("{at}.nodeAffinity"), "Local volume requires node affinity");
+    }
+}

@@ -1,0 +1,86 @@
+//! Validation of claims and of their statuses (`ValidatePersistentVolumeClaim…`).
+
+use serde_json::Value;
+
+use crate::{
+    admit::rules::{declared, resources, storage::claim_spec},
+    field_errors::{Errors, pairs, text},
+    quantity::Quantity,
+};
+
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let without_requests = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        let is_bound = claim["status"]["phase"] == "Bound";
+        let may_change: &[&str] = if is_bound { &["resources", "volumeAttributesClassName"] } else { &[] };
+        for name in may_change {
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove(*name);
+            }
+        }
+        spec
+    };
+    let (mut was, is) = (without_requests(old), without_requests(new));
+    // Whoever binds it names the volume, once.
+    if text(&was["volumeName"]).is_empty() && is["volumeName"].is_string() {
+        was["volumeName"] = is["volumeName"].clone();
+    }
+    if was["storageClassName"].is_null() && may_get_class(old, &is["storageClassName"]) {
+        was["storageClassName"] = is["storageClassName"].clone();
+    }
+    if was != is {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
+                      bound claims";
+        errors.forbidden("spec", detail);
+    }
+}
+
+/// A claim without a class may get one later, but none beside that of its annotation
+/// (`validateStorageClassUpgradeFromNil`).
+fn may_get_class(old: &Value, class: &Value) -> bool {
+    let named = old["metadata"]["annotations"].get(crate::admit::CLASS_OF_CLAIM);
+    class.is_string() && named.is_none_or(|named| named == class)
+}
+
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
+    claim_spec(&object["spec"], "spec", errors);
+}
+
+/// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
+pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
+    let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
+    let status = &object["status"];
+    for (name, amount) in pairs(&status["capacity"]) {
+        validate_amount(amount, &format!("status.capacity[{name}]"), errors);
+    }
+    let at = "status.allocatedResourceStatuses";
+    for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
+        resource_name(name, at, errors);
+        if !resizes.contains(&text(resize)) {
+            errors.unsupported(at, &Value::from(name).to_string(), &resizes);
+        }
+    }
+    let at = "status.allocatedResources";
+    for (name, amount) in pairs(&status["allocatedResources"]) {
+        if resource_name(name, at, errors) {
+            validate_amount(amount, &format!("{at}[{name}]"), errors);
+        }
+    }
+}
+
+/// Whether something may be what a claim has of a volume.
+fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+    let before = errors.len();
+    errors.qualified_name(at, name);
+    if errors.len() == before && resources::is_native(name) && name != "storage" {
+        errors.unsupported(at, &Value::from(name).to_string(), &["storage"]);
+    }
+    errors.len() == before
+}
+
+pub(crate) fn validate_amount(amount: &Value, at: &str, errors: &mut Errors) {
+    let units = Quantity::parse(text(amount)).map_or(0, Quantity::units);
+    if units < 0 {
+        errors.shown(at, &units.to_string(), "must be a valid resource quantity");
+    }
+}
