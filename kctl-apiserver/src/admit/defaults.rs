@@ -2,22 +2,22 @@
 //!
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
 
-pub(crate) mod api;
 mod image;
 pub(crate) mod pod;
-pub(crate) mod service;
-pub(crate) mod workload;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use self::{api::node_ranges, pod::quality_of_service};
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{quantity, zeros};
 use crate::{
+    admit::{quantity, zeros},
     registry::kind::{Kind, Undecoded},
     schema::{PerPlace, Schema},
 };
+
+pub(crate) use self::pod::quality_of_service;
 
 /// The type of an object that gets defaults.
 #[derive(Clone, Copy)]
@@ -219,5 +219,9 @@ pub(crate) fn is_text(object: &Value, key: &str, text: &str) -> bool {
     object.get(key).is_some_and(|field| field == text)
 }
 
-#[cfg(test)]
-mod tests;
+pub(crate) fn zero_counts(object: &mut Value, fields: &[&str]) {
+    let status = part(object, "status");
+    for field in fields {
+        add(status, field, 0);
+    }
+}

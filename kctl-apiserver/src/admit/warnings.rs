@@ -6,11 +6,13 @@ mod files;
 
 use std::collections::BTreeMap;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::quantity;
-use crate::registry::Resource;
+use crate::{
+    admit::{quantity, rules::entries},
+    field_errors::text,
+    registry::Resource,
+};
 
 /// Volumes that no longer work, with what is said of them.
 const DEPRECATED: &[(&str, &str, &str)] = &[
@@ -24,10 +26,12 @@ const DEPRECATED: &[(&str, &str, &str)] = &[
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
+
 const TERMS: &[(&str, &str)] = &[
     ("requiredDuringSchedulingIgnoredDuringExecution", ""),
     ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
 ];
+
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about an accepted object. `old` is its state before.
@@ -44,67 +48,6 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 /// Warns about the Pod template of a workload.
 pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
-}
-
-/// Warns about a `PersistentVolumeClaim`.
-pub(crate) fn persistent_volume_claim(object: &Value, texts: &mut Vec<String>) {
-    claim(&object["spec"], "spec", texts);
-    let annotation = super::CLASS_OF_CLAIM;
-    if object["metadata"]["annotations"].get(annotation).is_some() {
-        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-        texts.push(format!("metadata.annotations[{annotation}]: {why}"));
-    }
-}
-
-/// Warns about node labels that are no longer in use.
-pub(crate) fn storage_class(object: &Value, texts: &mut Vec<String>) {
-    for (index, term) in entries(&object["allowedTopologies"]) {
-        for (nth, one) in entries(&term["matchLabelExpressions"]) {
-            let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
-            texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
-        }
-    }
-}
-
-pub(crate) fn stateful_set(spec: &Value, texts: &mut Vec<String>) {
-    template(&spec["template"], "spec.template.", texts);
-    for (index, asked) in entries(&spec["volumeClaimTemplates"]) {
-        claim(&asked["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
-    }
-    if spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
-        let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
-        texts.push(format!("spec.revisionHistoryLimit: {why}"));
-    }
-}
-
-/// What is said of a volume (`pkg/api/persistentvolume/util.go`).
-pub(crate) fn volume(object: &Value, texts: &mut Vec<String>) {
-    const OLD_ANNOTATIONS: [(&str, &str); 2] = [
-        (super::CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
-        ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
-    ];
-    const OLD_SOURCES: [(&str, &str); 6] = [
-        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ];
-    let annotations = &object["metadata"]["annotations"];
-    let old = OLD_ANNOTATIONS.iter().filter(|(annotation, _)| annotations.get(annotation).is_some());
-    texts.extend(old.map(|(annotation, why)| format!("metadata.annotations[{annotation}]: {why}")));
-    let spec = &object["spec"];
-    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
-        let instead = "Instead, the recommended approach is to use dynamic provisioning.";
-        texts.push(format!("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {instead}"));
-    }
-    let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
-    old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
-    // Their names in JSON are others than those in the warnings.
-    let name_of = |source: &str| if source == "storageOS" { "storageos".to_owned() } else { source.to_owned() };
-    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[name_of(source)].is_object());
-    texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));
 }
 
 /// Annotations that name profiles of containers begin with it.
@@ -153,14 +96,6 @@ fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
-fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list.as_array().into_iter().flatten().enumerate()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
 pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
@@ -174,52 +109,6 @@ pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     }
     pod(&template["spec"], &format!("{at}spec"), texts);
 }
-
-/// What is said of a service, in the order of `GetWarningsForService` of `pkg/api/service/warnings.go`.
-pub(crate) fn service(object: &Value, texts: &mut Vec<String>) {
-    let spec = &object["spec"];
-    let kind = text(&spec["type"]);
-    let old_hints = "service.kubernetes.io/topology-aware-hints";
-    if object["metadata"]["annotations"].get(old_hints).is_some() {
-        let instead = "service.kubernetes.io/topology-mode";
-        texts.push(format!("annotation {old_hints} is deprecated, please use {instead} instead"));
-    }
-    let has_external = entries(&spec["externalIPs"]).next().is_some();
-    if kind == "ClusterIP" && spec["clusterIP"] == "None" {
-        let ignored = [
-            (!text(&spec["loadBalancerIP"]).is_empty(), "loadBalancerIP"),
-            (has_external, "externalIPs"),
-            (spec["sessionAffinity"] == "ClientIP", "SessionAffinity"),
-        ];
-        let ignored = ignored.into_iter().filter(|(is_set, _)| *is_set);
-        texts.extend(ignored.map(|(_, field)| format!("spec.{field} is ignored for headless services")));
-    } else if has_external && kind != "ExternalName" {
-        texts.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
-    }
-    if kind == "ExternalName" && has_external {
-        texts.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
-    }
-    if kind != "ExternalName" && !text(&spec["externalName"]).is_empty() {
-        texts.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
-    }
-    if spec["trafficDistribution"] == "PreferClose" {
-        texts.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());
-    }
-}
-
-/// What cannot be a certificate with its key at first sight; whether they belong together is not looked at.
-pub(crate) fn pair_of_keys(data: &Value) -> Option<String> {
-    let is_pem = |name: &str| {
-        let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
-        text.windows(PEM.len()).any(|window| window == PEM)
-    };
-    let of = [("tls.crt", "certificate"), ("tls.key", "key")];
-    let (_, what) = of.into_iter().find(|(name, _)| !is_pem(name))?;
-    Some(format!("tls: failed to find any PEM data in {what} input"))
-}
-
-/// How each part of a PEM file begins.
-const PEM: &[u8] = b"-----BEGIN ";
 
 /// Labels of nodes by which nobody should choose any more, with those that took their place.
 const OLD_LABELS: [(&str, &str, &str); 5] = [
@@ -236,7 +125,7 @@ pub(crate) fn old_label(label: &str) -> Option<String> {
     Some(format!("deprecated since v{since}; use {instead:?} instead"))
 }
 
-fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
+pub(crate) fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
     for (index, term) in entries(terms) {
         old_labels_of_term(term, &format!("{at}[{index}]"), texts);
     }
@@ -271,7 +160,7 @@ fn fraction(amount: &Value) -> Option<String> {
     is_part.then(|| format!("fractional byte value {amount:?} is invalid, must be an integer"))
 }
 
-fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
+pub(crate) fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
     for amounts in ["requests", "limits"] {
         let fraction = fraction(&spec["resources"][amounts]["storage"]);
         texts.extend(fraction.map(|why| format!("{at}.resources.{amounts}[storage]: {why}")));
@@ -288,11 +177,11 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
             texts.push(format!("{at}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
         }
     }
-    for (index, volume) in entries(&spec["volumes"]) {
-        for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| volume[*name].is_object()) {
+    for (index, warn) in entries(&spec["volumes"]) {
+        for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| warn[*name].is_object()) {
             texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
         }
-        let asked = &volume["ephemeral"]["volumeClaimTemplate"]["spec"];
+        let asked = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
         claim(asked, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     files::overlapping(spec, texts);

@@ -1,5 +1,6 @@
 //! Kinds of `admissionregistration.k8s.io`.
 
+mod defaults;
 pub(crate) mod mutating_admission_policy;
 pub(crate) mod mutating_admission_policy_binding;
 pub(crate) mod mutating_webhook_configuration;

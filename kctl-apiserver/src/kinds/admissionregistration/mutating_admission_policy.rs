@@ -1,9 +1,6 @@
 //! `MutatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 
-use crate::{
-    admit::defaults,
-    registry::kind::{Generation, Kind},
-};
+use crate::registry::kind::{Generation, Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -13,7 +10,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     allows_unconditional_update: false,
     is_exempt_from_policies: true,
-    default: defaults::api::admission_policy,
+    default: super::defaults::admission_policy,
     validate: super::policies::mutating_policy,
     printer: Some(super::table::mutating_policy),
     ..Kind::DEFAULT

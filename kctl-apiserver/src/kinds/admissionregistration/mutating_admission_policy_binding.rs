@@ -1,9 +1,6 @@
 //! `MutatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
 
-use crate::{
-    admit::defaults,
-    registry::kind::{Generation, Kind},
-};
+use crate::registry::kind::{Generation, Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -13,7 +10,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     allows_unconditional_update: false,
     is_exempt_from_policies: true,
-    default: defaults::api::admission_policy_binding,
+    default: super::defaults::admission_policy_binding,
     validate: super::policies::mutating_binding,
     printer: Some(super::table::policy_binding),
     ..Kind::DEFAULT

@@ -1,9 +1,6 @@
 //! `ValidatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 
-use crate::{
-    admit::defaults,
-    registry::kind::{Generation, Kind, NewStatus},
-};
+use crate::registry::kind::{Generation, Kind, NewStatus};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -16,7 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: defaults::api::admission_policy,
+    default: super::defaults::admission_policy,
     validate: super::policies::validating_policy,
     validate_status: |_, new, errors| super::policies::status(new, errors),
     printer: Some(super::table::validating_policy),

@@ -1,9 +1,6 @@
 //! `ValidatingWebhookConfiguration` of `admissionregistration.k8s.io`.
 
-use crate::{
-    admit::defaults,
-    registry::kind::{Generation, Kind},
-};
+use crate::registry::kind::{Generation, Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -12,7 +9,7 @@ pub(crate) static KIND: Kind = Kind {
     finalizers_without_domain: true,
     generation: Generation::Counted,
     allows_unconditional_update: false,
-    default: defaults::api::validating_webhooks,
+    default: super::defaults::validating_webhooks,
     validate: super::webhooks::webhooks,
     printer: Some(super::table::webhooks),
     ..Kind::DEFAULT

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::entries},
+    admit::{
+        defaults::{add, part},
+        rules::entries,
+    },
     field_errors::{Errors, text},
     names::NameRule,
     registry::kind::Kind,
@@ -22,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: defaults::api::api_service,
+    default,
     validate,
     validate_status: |_, new, errors| validate_status(new, errors),
     printer: Some(cells),
@@ -110,5 +113,12 @@ fn validate_status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let at = format!("status.conditions[{index}].status");
         errors.always_one_of(&at, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
+    }
+}
+
+fn default(object: &mut Value) {
+    let service = part(object, "spec").get_mut("service").filter(|service| service.is_object());
+    if let Some(service) = service {
+        add(service, "port", 443);
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
-        rules::{self, pod, selector, status::Numbers},
+        defaults::{add, fill, is_text, part, pod, zero_counts},
+        rules::{self, selector, status::Numbers},
         warnings,
     },
     field_errors::{Errors, text},
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     prepare_create,
     prepare_update: |_, old, new| count_template(old, new),
-    default: defaults::workload::daemon_set,
+    default,
     defaults_metadata: true,
     later_defaults: &[(TEMPLATE_COUNT_POINTER, Undecoded::Text("0"))],
     decode_error: wrong_template_count,
@@ -121,7 +121,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     if !given.is_null() && selector::is_empty(given) {
         errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
     }
-    pod::template(&spec["template"], at, errors);
+    rules::pod::template(&spec["template"], at, errors);
     always_restarts(&spec["template"], at, "DaemonSet", errors);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     update_strategy(&spec["updateStrategy"], errors);
@@ -150,4 +150,20 @@ fn update_strategy(strategy: &Value, errors: &mut Errors) {
         }
         _ => unknown_strategy("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"], errors),
     }
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "revisionHistoryLimit", 10);
+    let strategy = part(spec, "updateStrategy");
+    fill(strategy, "type", "RollingUpdate");
+    if is_text(strategy, "type", "RollingUpdate") {
+        let update = part(strategy, "rollingUpdate");
+        add(update, "maxUnavailable", 1);
+        add(update, "maxSurge", 0);
+    }
+    pod::template(spec, "template");
+    let annotations = part(part(object, "metadata"), "annotations");
+    add(annotations, "deprecated.daemonset.template.generation", "1");
+    zero_counts(object, &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"]);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{add, fill, is_text, part, pod, zero_counts},
         rules::{self, status::Numbers},
         warnings,
     },
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     kept_by_status: &["labels"],
     reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
-    default: defaults::workload::deployment,
+    default,
     validate,
     validate_update: rules::change::selector_stays,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
@@ -110,4 +110,20 @@ pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
         }
         _ => unknown_strategy("spec.strategy", strategy, &["Recreate", "RollingUpdate"], errors),
     }
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "replicas", 1);
+    add(spec, "revisionHistoryLimit", 10);
+    add(spec, "progressDeadlineSeconds", 600);
+    let strategy = part(spec, "strategy");
+    fill(strategy, "type", "RollingUpdate");
+    if is_text(strategy, "type", "RollingUpdate") {
+        let update = part(strategy, "rollingUpdate");
+        add(update, "maxUnavailable", "25%");
+        add(update, "maxSurge", "25%");
+    }
+    pod::template(spec, "template");
+    zero_counts(object, &[]);
 }

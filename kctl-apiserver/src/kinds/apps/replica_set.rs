@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    admit::{
+        defaults::{add, part, pod, zero_counts},
+        rules, warnings,
+    },
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
     registry::kind::{Generation, Kind, NewStatus},
@@ -17,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ReplicaSet",
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
-    default: defaults::workload::replica_set,
+    default,
     validate,
     validate_update: rules::change::selector_stays,
     validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
@@ -38,4 +41,11 @@ fn validate(object: &Value, errors: &mut Errors) {
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     template_of_set(spec, errors);
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "replicas", 1);
+    pod::template(spec, "template");
+    zero_counts(object, &["replicas"]);
 }

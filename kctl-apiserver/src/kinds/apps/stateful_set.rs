@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
-        rules::{self, status::Numbers},
-        warnings,
+        defaults::{add, fill, is_text, items, part, pod, zero_counts},
+        rules::{self, entries, status::Numbers},
+        warnings::{claim, template},
     },
+    kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
     table::{
@@ -27,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::Label,
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
-    default: defaults::workload::stateful_set,
+    default,
     filled_in: &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"],
     filled_in_by_update: &["/spec/updateStrategy/rollingUpdate/maxUnavailable"],
     validate: |object, errors| validation::validate(object, false, errors),
@@ -35,7 +36,7 @@ pub(crate) static KIND: Kind = Kind {
     validate_update: validation::validate_update,
     validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
-    warn: |_, object, warnings| warnings::stateful_set(&object["spec"], warnings),
+    warn: |_, object, warnings| warn(&object["spec"], warnings),
     warns_once_per_generation: true,
     printer: Some(cells),
     pod_template: Some("/spec/template"),
@@ -64,4 +65,48 @@ const STATUS: Numbers = Numbers {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "replicas", 1);
+    add(spec, "revisionHistoryLimit", 10);
+    add(spec, "serviceName", "");
+    fill(spec, "podManagementPolicy", "OrderedReady");
+    let strategy = part(spec, "updateStrategy");
+    // Whoever names the type gets no parameters of it.
+    if strategy.get("type").is_none_or(|kind| *kind == "") {
+        fill(strategy, "type", "RollingUpdate");
+        part(strategy, "rollingUpdate");
+    }
+    if is_text(strategy, "type", "RollingUpdate")
+        && let Some(update) = strategy.get_mut("rollingUpdate").filter(|update| update.is_object())
+    {
+        add(update, "partition", 0);
+        // The feature is off by default: `MaxUnavailableStatefulSet`.
+        update.as_object_mut().and_then(|update| update.remove("maxUnavailable"));
+    }
+    let retention = part(spec, "persistentVolumeClaimRetentionPolicy");
+    fill(retention, "whenDeleted", "Retain");
+    fill(retention, "whenScaled", "Retain");
+    for claim in items(spec, "volumeClaimTemplates") {
+        if let Some(fields) = claim.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), "v1".into());
+            fields.insert("kind".to_owned(), "PersistentVolumeClaim".into());
+        }
+        persistent_volume_claim::default(claim);
+    }
+    pod::template(spec, "template");
+    zero_counts(object, &["replicas", "availableReplicas"]);
+}
+
+fn warn(spec: &Value, texts: &mut Vec<String>) {
+    template(&spec["template"], "spec.template.", texts);
+    for (index, asked) in entries(&spec["volumeClaimTemplates"]) {
+        claim(&asked["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
+    }
+    if spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
+        let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        texts.push(format!("spec.revisionHistoryLimit: {why}"));
+    }
 }

@@ -1,15 +1,13 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`.
 
+mod defaults;
 mod table;
 pub(crate) mod validation;
 
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{self, status::Numbers},
-    },
+    admit::rules::{self, status::Numbers},
     autoscaling,
     registry::kind::Kind,
 };
@@ -31,8 +29,8 @@ const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"
 /// Sets the defaults of the object's version.
 fn default(object: &mut Value) {
     if object["apiVersion"] == autoscaling::FIRST {
-        defaults::workload::first_horizontal_pod_autoscaler(object);
+        defaults::v1(object);
     } else {
-        defaults::workload::horizontal_pod_autoscaler(object);
+        defaults::v2(object);
     }
 }

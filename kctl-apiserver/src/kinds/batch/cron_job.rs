@@ -4,16 +4,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::schedule, warnings},
+    admit::{
+        defaults::{add, fill, part, pod, zero_counts},
+        rules::schedule,
+        warnings,
+    },
     field_errors::{Errors, text},
-    kinds::batch::job::validation::job_spec,
+    kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::{age, since_text},
         fields::{self, at, list, name, text_or},
-        labels::NONE,
-        labels::selector,
+        labels::{NONE, selector},
         workload::containers,
     },
 };
@@ -25,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::CronJob,
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
-    default: defaults::workload::cron_job,
+    default,
     validate,
     validates_spec_only: true,
     warn,
@@ -106,4 +109,19 @@ fn time_zone(zone: &Value, errors: &mut Errors) {
     if !schedule::is_zone(name) {
         errors.invalid(at, zone, &format!("unknown time zone {name}"));
     }
+}
+
+/// In the Job of a `CronJob`, only the Pod template gets defaults.
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    fill(spec, "concurrencyPolicy", "Allow");
+    add(spec, "suspend", false);
+    add(spec, "successfulJobsHistoryLimit", 3);
+    add(spec, "failedJobsHistoryLimit", 1);
+    let job = part(spec, "jobTemplate");
+    part(job, "metadata");
+    let job = part(job, "spec");
+    default_failure_policy(job);
+    pod::template(job, "template");
+    zero_counts(object, &[]);
 }

@@ -7,7 +7,10 @@ pub(crate) mod validation;
 use serde_json::{Map, Value};
 
 use crate::{
-    admit::{defaults, warnings},
+    admit::{
+        defaults::{add, fill, items, part, pod, zero_counts},
+        warnings,
+    },
     field_errors::Errors,
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
@@ -27,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     prepare_create: |_, object| select_own_pods(object),
     set_generated_name,
-    default: defaults::workload::job,
+    default,
     default_metadata: label_as_pods,
     filled_in: &["/spec/selector", "/spec/template/metadata", "/metadata/labels"],
     filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
@@ -95,4 +98,28 @@ fn label_own_pods(job: &mut Value) {
         job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+pub(crate) fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    if spec.get("parallelism").is_none() {
+        add(spec, "completions", 1);
+    }
+    add(spec, "parallelism", 1);
+    let is_limited_by_index = spec.get("backoffLimitPerIndex").is_some();
+    add(spec, "backoffLimit", if is_limited_by_index { i32::MAX } else { 6 });
+    add(spec, "completionMode", "NonIndexed");
+    add(spec, "suspend", false);
+    add(spec, "manualSelector", false);
+    let has_policy = spec.get("podFailurePolicy").is_some();
+    add(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
+    default_failure_policy(spec);
+    pod::template(spec, "template");
+    zero_counts(object, &[]);
+}
+
+pub(crate) fn default_failure_policy(spec: &mut Value) {
+    for rule in spec.get_mut("podFailurePolicy").into_iter().flat_map(|policy| items(policy, "rules")) {
+        items(rule, "onPodConditions").for_each(|condition| fill(condition, "status", "True"));
+    }
 }

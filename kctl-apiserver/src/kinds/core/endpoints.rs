@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{fill, items},
         rules::{address, entries},
     },
     field_errors::{Errors, text},
@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     creates_on_update: true,
     storage_key: Some("services/endpoints"),
-    default: defaults::service::endpoints,
+    default,
     validate,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -102,5 +102,11 @@ pub(crate) fn validate_port(port: &Value, at: &str, number: Option<i64>, errors:
     }
     if port["appProtocol"].is_string() {
         errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+    }
+}
+
+fn default(object: &mut Value) {
+    for subset in items(object, "subsets") {
+        items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
     }
 }

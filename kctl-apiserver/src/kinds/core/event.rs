@@ -1,7 +1,9 @@
 //! `Event` of the core group.
 
+use serde_json::Value;
+
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, part},
     names::NameRule,
     registry::kind::{Kind, Quota},
 };
@@ -25,10 +27,20 @@ pub(crate) static KIND: Kind = Kind {
     ],
     creates_on_update: true,
     has_no_dependents: true,
-    default: defaults::api::event,
+    default,
     filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
     validate: crate::kinds::events::validation::core_event,
     printer: Some(crate::kinds::events::event::cells),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };
+
+fn default(object: &mut Value) {
+    part(object, "source");
+    for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+        add(object, field, Value::Null);
+    }
+    for field in ["reportingComponent", "reportingInstance"] {
+        add(object, field, "");
+    }
+}

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::entries},
+    admit::{
+        defaults::{add, fill, part},
+        rules::entries,
+    },
     field_errors::{Errors, text},
     json_path::set,
     names::{NameRule, check_label_value, check_qualified_name},
@@ -27,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
     set_generated_name,
     prepare_update,
     reset_fields: &[("finalize", &[&["status"]])],
-    default: defaults::api::namespace,
+    default,
     defaults_metadata: true,
     later_defaults: &[("/spec/finalizers", Undecoded::Absent)],
     filled_in: &["/spec"],
@@ -98,4 +101,19 @@ fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
     if !given.contains('/') && !STANDARD.contains(&given) {
         errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");
     }
+}
+
+fn default(object: &mut Value) {
+    let meta = part(object, "metadata");
+    let is_deleted = meta.get("deletionTimestamp").is_some();
+    if let Some(name) = meta.get("name").filter(|name| **name != "").cloned()
+        && let Some(labels) = part(meta, "labels").as_object_mut()
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+    }
+    let spec = part(object, "spec");
+    if !is_deleted {
+        add(spec, "finalizers", json!(["kubernetes"]));
+    }
+    fill(part(object, "status"), "phase", "Active");
 }

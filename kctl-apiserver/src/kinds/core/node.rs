@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, part},
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     complete_by_plugins: taint,
     prepare_update,
     prepare_status,
-    default: defaults::api::node,
+    default,
     filled_in: &["/spec"],
     complete_sent: Some(complete_sent),
     validate: |object, errors| validation::validate(object, false, errors),
@@ -71,7 +71,7 @@ fn prepare_status(old: &Value, new: &mut Value) {
 
 /// The two fields with the ranges of a node's pods say the same.
 fn complete_sent(sent: &mut Value) {
-    defaults::node_ranges(&mut sent["spec"]);
+    node_ranges(&mut sent["spec"]);
 }
 
 /// Validates a changed node as kube-apiserver does: as a new one, and then once more.
@@ -135,4 +135,41 @@ fn roles(object: &Value) -> String {
 pub(crate) fn address<'a>(object: &'a Value, kind: &str) -> &'a str {
     let address = list(object, "/status/addresses").iter().find(|address| text(address, "/type") == kind);
     address.map_or(NONE, |address| text(address, "/address"))
+}
+
+/// The first of the ranges for the pods of a node is the range; where they differ, that one counts.
+fn node_ranges(spec: &mut Value) {
+    let range = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|range| !range.is_empty())).cloned();
+    match (range, spec.pointer("/podCIDRs/0").cloned()) {
+        (Some(range), first) if first.as_ref() != Some(&range) => spec["podCIDRs"] = json!([range]),
+        (None, Some(first)) => spec["podCIDR"] = first,
+        _ => {}
+    }
+}
+
+fn default(object: &mut Value) {
+    const INFO: [&str; 10] = [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    let spec = part(object, "spec");
+    node_ranges(spec);
+    let status = part(object, "status");
+    if let Some(capacity) = status.get("capacity").cloned() {
+        add(status, "allocatable", capacity);
+    }
+    let port = part(part(status, "daemonEndpoints"), "kubeletEndpoint");
+    add(port, "Port", 0);
+    let info = part(status, "nodeInfo");
+    for name in INFO {
+        add(info, name, "");
+    }
 }

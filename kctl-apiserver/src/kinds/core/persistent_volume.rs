@@ -6,7 +6,11 @@ pub(crate) mod validation;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, warnings},
+    admit::{
+        CLASS_OF_CLAIM,
+        defaults::{add, fill, part, pod},
+        warnings::old_labels_of_terms,
+    },
     json_path::set,
     kinds::storage::protect,
     registry::kind::{DeleteAnswer, Environment, Kind},
@@ -19,11 +23,11 @@ pub(crate) static KIND: Kind = Kind {
     prepare_create,
     complete_by_plugins: |object| protect("pv", object),
     set_status_times,
-    default: defaults::api::persistent_volume,
+    default,
     filled_in: &["/metadata/finalizers"],
     validate: validation::validate,
     validate_update: validation::validate_update,
-    warn: |_, object, warnings| warnings::volume(object, warnings),
+    warn: |_, object, warnings| warn(object, warnings),
     printer: Some(table::cells),
     ..Kind::DEFAULT
 };
@@ -45,4 +49,42 @@ fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value)
     } else if is[PHASE_TIME].is_null() || is[PHASE_TIME] == was[PHASE_TIME] {
         is[PHASE_TIME] = environment.now().into();
     }
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    fill(spec, "persistentVolumeReclaimPolicy", "Retain");
+    add(spec, "volumeMode", "Filesystem");
+    pod::volume_source(spec);
+    fill(part(object, "status"), "phase", "Pending");
+}
+
+/// What is said of a volume (`pkg/api/persistentvolume/util.go`).
+pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
+    const OLD_ANNOTATIONS: [(&str, &str); 2] = [
+        (CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
+        ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
+    ];
+    const OLD_SOURCES: [(&str, &str); 6] = [
+        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+        ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ];
+    let annotations = &object["metadata"]["annotations"];
+    let old = OLD_ANNOTATIONS.iter().filter(|(annotation, _)| annotations.get(annotation).is_some());
+    texts.extend(old.map(|(annotation, why)| format!("metadata.annotations[{annotation}]: {why}")));
+    let spec = &object["spec"];
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        let instead = "Instead, the recommended approach is to use dynamic provisioning.";
+        texts.push(format!("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {instead}"));
+    }
+    let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
+    old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
+    // Their names in JSON are others than those in the warnings.
+    let name_of = |source: &str| if source == "storageOS" { "storageos".to_owned() } else { source.to_owned() };
+    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[name_of(source)].is_object());
+    texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));
 }

@@ -7,7 +7,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::change::keeps, warnings},
+    admit::{
+        CLASS_OF_CLAIM,
+        defaults::{add, fill, part},
+        rules::change::keeps,
+        warnings::claim,
+    },
     field_errors::Errors,
     json_path::set,
     kinds::{
@@ -29,13 +34,13 @@ pub(crate) static KIND: Kind = Kind {
     prepare_create,
     complete_by_plugins: |object| protect("pvc", object),
     prepare_update,
-    default: defaults::api::persistent_volume_claim,
+    default,
     filled_in: &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"],
     owned_state: OwnedState::SentByClient,
     validate: validation::validate,
     validate_update,
     validate_status: |_, new, errors| validation::validate_status(new, errors),
-    warn: |_, object, warnings| warnings::persistent_volume_claim(object, warnings),
+    warn: |_, object, warnings| warn(object, warnings),
     printer: Some(cells),
     quota: QUOTA,
     ..Kind::DEFAULT
@@ -120,4 +125,23 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(age(object, now)),
         json!(text_or(object, "/spec/volumeMode", UNSET)),
     ]
+}
+
+pub(crate) fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "volumeMode", "Filesystem");
+    for source in ["dataSource", "dataSourceRef"] {
+        spec.get_mut(source).into_iter().for_each(|source| add(source, "apiGroup", Value::Null));
+    }
+    fill(part(object, "status"), "phase", "Pending");
+}
+
+/// Warns about a `PersistentVolumeClaim`.
+fn warn(object: &Value, texts: &mut Vec<String>) {
+    claim(&object["spec"], "spec", texts);
+    let annotation = CLASS_OF_CLAIM;
+    if object["metadata"]["annotations"].get(annotation).is_some() {
+        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+        texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+    }
 }

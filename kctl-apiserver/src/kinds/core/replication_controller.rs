@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
-        rules::{self, pod, selector},
+        defaults::{add, part, pod, zero_counts},
+        rules::{self, selector},
         warnings,
     },
     field_errors::Errors,
@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: &["status.replicas"],
     storage_key: Some("controllers"),
     orphans_dependents: true,
-    default: defaults::workload::replication_controller,
+    default,
     defaults_metadata: true,
     validate,
     validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
@@ -52,6 +52,21 @@ fn validate(object: &Value, errors: &mut Errors) {
     if spec["selector"].is_object() {
         selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], at, errors);
     }
-    pod::template(&spec["template"], at, errors);
+    rules::pod::template(&spec["template"], at, errors);
     always_restarts(&spec["template"], at, "ReplicationController", errors);
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
+    if labels.is_object() {
+        add(spec, "selector", labels.clone());
+        add(part(object, "metadata"), "labels", labels);
+    }
+    let spec = part(object, "spec");
+    add(spec, "replicas", 1);
+    if spec.get("template").is_some() {
+        pod::template(spec, "template");
+    }
+    zero_counts(object, &["replicas"]);
 }

@@ -1,18 +1,16 @@
 //! `Secret` of the core group.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{fill, part},
         rules::{
             change::keeps,
             config::{VALUES_BYTES_MAX, config_key},
         },
-        warnings,
     },
     decode,
     field_errors::{Errors, pairs, text},
@@ -27,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "secrets",
     kind: "Secret",
     selectable_fields: &["type"],
-    default: defaults::api::secret,
+    default,
     validate,
     validate_update,
     warn,
@@ -43,7 +41,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["type"] == "kubernetes.io/tls" {
-        warnings.extend(warnings::pair_of_keys(&object["data"]));
+        warnings.extend(pair_of_keys(&object["data"]));
     }
 }
 
@@ -103,4 +101,29 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
         Ok(_) => "must be a JSON object".to_owned(),
     };
     errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
+}
+
+pub(crate) fn default(object: &mut Value) {
+    fill(object, "type", "Opaque");
+    let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
+    for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        let text = text.as_str().unwrap_or_default();
+        if let Some(data) = part(object, "data").as_object_mut() {
+            data.insert(key.clone(), BASE64_STANDARD.encode(text).into());
+        }
+    }
+}
+
+/// How each part of a PEM file begins.
+const PEM: &[u8] = b"-----BEGIN ";
+
+/// What cannot be a certificate with its key at first sight; whether they belong together is not looked at.
+fn pair_of_keys(data: &Value) -> Option<String> {
+    let is_pem = |name: &str| {
+        let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
+        text.windows(PEM.len()).any(|window| window == PEM)
+    };
+    let of = [("tls.crt", "certificate"), ("tls.key", "key")];
+    let (_, what) = of.into_iter().find(|(name, _)| !is_pem(name))?;
+    Some(format!("tls: failed to find any PEM data in {what} input"))
 }

@@ -1,12 +1,13 @@
 //! `Service` of the core group.
 
+mod defaults;
 pub(crate) mod table;
 pub(crate) mod validation;
+mod warnings;
 
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, warnings},
     amounts::{Amounts, Quantity},
     json_path::set,
     names::NameRule,
@@ -25,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     prepare_create: |_, object| forget_traffic(object),
     allocate: allocate_address,
     prepare_update,
-    default: defaults::service::service,
+    default: defaults::service,
     keep_before_default: keep_families,
     defaults_after_update: true,
     later_defaults: &[
@@ -38,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::service,
     validate_update: validation::kept,
     validate_status: |_, new, errors| validation::status(new, errors),
-    warn: |_, object, warnings| warnings::service(object, warnings),
+    warn: |_, object, warnings| warnings::warn(object, warnings),
     printer: Some(table::cells),
     quota: QUOTA,
     ..Kind::DEFAULT

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::defaults,
+    admit::defaults::items,
     registry::kind::{DeleteAnswer, Kind},
 };
 
@@ -12,7 +12,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ServiceAccount",
     delete_answer: DeleteAnswer::Object,
     answers_other_kinds: &["token"],
-    default: defaults::api::service_account,
+    default,
     warn,
     printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
@@ -24,5 +24,12 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if has(object) && !old.is_some_and(has) {
         let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
         warnings.push(format!("metadata.annotations[{annotation}]: {why}"));
+    }
+}
+
+/// Secrets are named, and nothing else is kept of them.
+fn default(object: &mut Value) {
+    for secret in items(object, "secrets").filter_map(Value::as_object_mut) {
+        secret.retain(|field, _| field == "name");
     }
 }

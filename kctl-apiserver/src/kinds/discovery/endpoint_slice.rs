@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, items},
     json_path::set,
     registry::kind::{Generation, Kind},
     table::{
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     counted_metadata: &["labels"],
     drop_unstored: drop_old_topology,
-    default: defaults::service::endpoint_slice,
+    default,
     filled_in: &["/endpoints", "/ports"],
     validate_create: Some(validation::validate_create),
     validate_update: |old, new, errors| validation::validate(new, old, errors),
@@ -67,4 +67,15 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 fn cut_or_unset(items: &[String]) -> String {
     let joined = joined_with_more(items, ",", SHOWN_MAX);
     if joined.is_empty() { UNSET.to_owned() } else { joined }
+}
+
+fn default(object: &mut Value) {
+    for port in items(object, "ports") {
+        add(port, "name", "");
+        add(port, "protocol", "TCP");
+    }
+    items(object, "endpoints").for_each(|endpoint| add(endpoint, "conditions", json!({})));
+    for list in ["endpoints", "ports"] {
+        add(object, list, Value::Null);
+    }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, part},
     registry::kind::{Kind, Quota},
     table::{
         age::since_text,
@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     error_group: Some(""),
     has_no_dependents: true,
-    default: defaults::api::new_event,
+    default,
     filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
     validate: super::validation::new_event,
     validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
@@ -74,4 +74,11 @@ fn source(object: &Value) -> String {
         "" => component.to_owned(),
         host => format!("{component}, {host}"),
     }
+}
+
+fn default(object: &mut Value) {
+    for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+        add(object, time, Value::Null);
+    }
+    part(object, "deprecatedSource");
 }

@@ -30,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn default(object: &mut Value) {
-    defaults::fill(defaults::part(object, "spec"), "matchingPrecedence", defaults::api::PRECEDENCE);
+    defaults::fill(defaults::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -43,3 +43,6 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(condition(object, "Dangling").map_or("?", |dangling| text(dangling, "/status"))),
     ]
 }
+
+/// What a schema of flow control has that says nothing.
+const PRECEDENCE: i64 = 1000;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, fill, part},
     registry::kind::{Generation, Kind},
     table::{
         age::age,
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: defaults::api::priority_level,
+    default,
     validate: super::validation::level,
     validate_status: |_, new, errors| super::validation::status(new, errors),
     printer: Some(cells),
@@ -41,4 +41,21 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         limit("limitResponse/queuing/queueLengthLimit"),
         json!(age(object, now)),
     ]
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    if let Some(exempt) = spec.get_mut("exempt").filter(|exempt| exempt.is_object()) {
+        add(exempt, "nominalConcurrencyShares", 0);
+        add(exempt, "lendablePercent", 0);
+    }
+    let Some(limited) = spec.get_mut("limited").filter(|limited| limited.is_object()) else { return };
+    add(limited, "nominalConcurrencyShares", 30);
+    add(limited, "lendablePercent", 0);
+    let queuing = limited.get_mut("limitResponse").and_then(|response| response.get_mut("queuing"));
+    if let Some(queuing) = queuing.filter(|queuing| queuing.is_object()) {
+        for (field, default) in [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)] {
+            fill(queuing, field, default);
+        }
+    }
 }

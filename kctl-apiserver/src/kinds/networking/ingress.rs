@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::part,
     field_errors::Errors,
     kinds::core::service::table::balancer_addresses,
     registry::kind::{Generation, Kind},
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Ingress",
     generation: Generation::Counted,
     storage_key: Some("ingress"),
-    default: defaults::service::ingress,
+    default,
     validate: validation::ingress,
     validate_create: Some(validate_create),
     validate_status: validation::status,
@@ -73,4 +73,9 @@ fn hosts(object: &Value) -> String {
         (false, false) => shown.join(","),
         (false, true) => format!("{} + {} more...", shown.join(","), rules.len() - SHOWN_MAX),
     }
+}
+
+pub(crate) fn default(object: &mut Value) {
+    part(object, "spec");
+    part(part(object, "status"), "loadBalancer");
 }

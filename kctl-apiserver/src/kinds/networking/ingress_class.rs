@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::change::keeps},
+    admit::{defaults::add, rules::change::keeps},
     field_errors::{Errors, text},
     kinds::networking::with_group,
     registry::kind::{Generation, Kind},
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "ingressclasses",
     kind: "IngressClass",
     generation: Generation::Counted,
-    default: defaults::service::ingress_class,
+    default,
     validate: super::ingress::validation::class,
     validate_update,
     printer: Some(cells),
@@ -46,4 +46,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         NONE.to_owned()
     };
     vec![json!(name), json!(fields::text(object, "/spec/controller")), json!(shown), json!(age(object, now))]
+}
+
+fn default(object: &mut Value) {
+    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
+        add(parameters, "scope", "Cluster");
+    }
 }

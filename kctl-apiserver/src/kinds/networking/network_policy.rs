@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    admit::defaults::{add, items, part},
     registry::kind::{Generation, Kind},
     table::{
         age::age,
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "networkpolicies",
     kind: "NetworkPolicy",
     generation: Generation::Counted,
-    default: defaults::service::network_policy,
+    default,
     validate: validation::policy,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -28,4 +28,16 @@ pub(crate) static KIND: Kind = Kind {
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(selector(at(object, "/spec/podSelector"))), json!(age(object, now))]
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    part(spec, "podSelector");
+    for direction in ["ingress", "egress"] {
+        for rule in items(spec, direction) {
+            items(rule, "ports").for_each(|port| add(port, "protocol", "TCP"));
+        }
+    }
+    let has_egress = items(spec, "egress").next().is_some();
+    add(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
 }

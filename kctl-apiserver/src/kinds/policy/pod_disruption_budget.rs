@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{part, zero_counts},
         rules::{self, selector, status::Numbers},
     },
     field_errors::Errors,
@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     allows_unconditional_update: false,
     new_status: NewStatus::Empty,
-    default: defaults::workload::pod_disruption_budget,
+    default,
     validate,
     validate_status,
     printer: Some(cells),
@@ -63,4 +63,9 @@ fn validate(object: &Value, errors: &mut Errors) {
         errors.at_most_all(&at, &spec[name]);
     }
     selector::selector(&spec["selector"], "spec.selector", errors);
+}
+
+fn default(object: &mut Value) {
+    part(object, "spec");
+    zero_counts(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
 }

@@ -1,6 +1,6 @@
 //! `ClusterRoleBinding` of `rbac.authorization.k8s.io`.
 
-use crate::{admit::defaults, names::NameRule, registry::kind::Kind};
+use crate::{names::NameRule, registry::kind::Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
@@ -8,7 +8,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ClusterRoleBinding",
     names: NameRule::WholePathSegment,
     creates_on_update: true,
-    default: defaults::api::role_binding,
+    default: super::defaults::binding,
     validate: |object, errors| super::validation::binding(object, false, errors),
     validate_update: super::validation::role_stays,
     printer: Some(super::table::binding),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{add, part},
         rules::{change::keeps, entries},
     },
     field_errors::{Errors, text},
@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::CountedFromNone,
     allows_unconditional_update: false,
     delete_answer: DeleteAnswer::Object,
-    default: defaults::api::csi_driver,
+    default,
     validate,
     validate_update,
     warn,
@@ -102,5 +102,19 @@ fn validate(object: &Value, errors: &mut Errors) {
     if !in_secrets.is_null() && entries(&spec["tokenRequests"]).next().is_none() {
         let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
         errors.invalid("spec.serviceAccountTokenInSecrets", in_secrets, detail);
+    }
+}
+
+fn default(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "attachRequired", true);
+    add(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    add(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    for flag in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        add(spec, flag, false);
+    }
+    // `VolumeLimitScaling` is off in 1.36.
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("preventPodSchedulingIfMissing");
     }
 }

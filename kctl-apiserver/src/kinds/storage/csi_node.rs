@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::{
-        defaults,
+        defaults::{add, items, part},
         rules::{entries, volume_source},
     },
     field_errors::{Errors, text},
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     delete_answer: DeleteAnswer::Object,
     null_when_empty: Some("/spec/drivers"),
-    default: defaults::api::csi_node,
+    default,
     validate,
     validate_update,
     printer: Some(cells),
@@ -83,4 +83,8 @@ fn topology(keys: &Value, at: &str, errors: &mut Errors) {
         }
         errors.qualified_name(at, text(key));
     }
+}
+
+fn default(object: &mut Value) {
+    items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules::entries, warnings},
+    admit::{defaults::add, rules::entries, warnings::old_label},
     field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Kind},
     table::{
@@ -20,9 +20,9 @@ pub(crate) static KIND: Kind = Kind {
     resource: "storageclasses",
     kind: "StorageClass",
     delete_answer: DeleteAnswer::Object,
-    default: defaults::api::storage_class,
+    default,
     validate,
-    warn: |_, object, warnings| warnings::storage_class(object, warnings),
+    warn: |_, object, warnings| warn(object, warnings),
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -78,5 +78,20 @@ fn topologies(terms: &Value, errors: &mut Errors) {
             errors.duplicate(&at, "\"\"");
         }
         known.push(asked);
+    }
+}
+
+fn default(object: &mut Value) {
+    add(object, "reclaimPolicy", "Delete");
+    add(object, "volumeBindingMode", "Immediate");
+}
+
+/// Warns about node labels that are no longer in use.
+fn warn(object: &Value, texts: &mut Vec<String>) {
+    for (index, term) in entries(&object["allowedTopologies"]) {
+        for (nth, one) in entries(&term["matchLabelExpressions"]) {
+            let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
+            texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Defaults of services, endpoints and the kinds of networking: reads what a client sent, leaves what is stored.
+//! Defaults of Services (`SetDefaults_Service` of `pkg/apis/core/v1/defaults.go`).
 
 use serde_json::{Value, json};
 
-use super::{add, fill, is_text, items, part};
+use crate::admit::defaults::{add, fill, is_text, items, part};
 
 pub(crate) fn service(object: &mut Value) {
     let spec = part(object, "spec");
@@ -58,44 +58,4 @@ fn address_families(spec: &mut Value) {
     add(spec, "ipFamilyPolicy", if is_of_both { "RequireDualStack" } else { "SingleStack" });
     let is_single = is_text(spec, "ipFamilyPolicy", "SingleStack");
     add(spec, "ipFamilies", if is_of_both && !is_single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
-}
-
-pub(crate) fn endpoints(object: &mut Value) {
-    for subset in items(object, "subsets") {
-        items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
-    }
-}
-
-pub(crate) fn endpoint_slice(object: &mut Value) {
-    for port in items(object, "ports") {
-        add(port, "name", "");
-        add(port, "protocol", "TCP");
-    }
-    items(object, "endpoints").for_each(|endpoint| add(endpoint, "conditions", json!({})));
-    for list in ["endpoints", "ports"] {
-        add(object, list, Value::Null);
-    }
-}
-
-pub(crate) fn network_policy(object: &mut Value) {
-    let spec = part(object, "spec");
-    part(spec, "podSelector");
-    for direction in ["ingress", "egress"] {
-        for rule in items(spec, direction) {
-            items(rule, "ports").for_each(|port| add(port, "protocol", "TCP"));
-        }
-    }
-    let has_egress = items(spec, "egress").next().is_some();
-    add(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
-}
-
-pub(crate) fn ingress_class(object: &mut Value) {
-    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
-        add(parameters, "scope", "Cluster");
-    }
-}
-
-pub(crate) fn ingress(object: &mut Value) {
-    part(object, "spec");
-    part(part(object, "status"), "loadBalancer");
 }

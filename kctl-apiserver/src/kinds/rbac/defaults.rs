@@ -1,0 +1,15 @@
+//! Defaults of `RoleBinding` and `ClusterRoleBinding` (`pkg/apis/rbac/v1/defaults.go`).
+
+use serde_json::Value;
+
+use crate::admit::defaults::{fill, is_text, items, part};
+
+pub(crate) fn binding(object: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    fill(part(object, "roleRef"), "apiGroup", GROUP);
+    for subject in items(object, "subjects") {
+        if is_text(subject, "kind", "User") || is_text(subject, "kind", "Group") {
+            fill(subject, "apiGroup", GROUP);
+        }
+    }
+}
