@@ -93,7 +93,6 @@ pub(crate) fn typed(
     schema: Schema<'_>,
     object: &mut Value,
     stored: Option<&Value>,
-    /// The treatment of integers that are too large.
     integers: Integers,
 ) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new(), integers };

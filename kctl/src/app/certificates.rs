@@ -12,9 +12,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
 use kctl_runtime::{
-    effect::WritePermit,
     manager::{Clock, View, lease::Leadership, shards::ShardView},
     reconcile::{Error, Result, ResultExt},
+    writer::WritePermit,
 };
 use kctl_webhook::{
     rotation::{Stored, Who, due},

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::{ShardConfig, sightings::Sightings};
 use crate::{
-    effect::{ShardPermits, WritePermit},
     manager::lease::Leadership,
     shard::{Gate, Phase, Tenure, Tenures, slot_name},
     source::Source,
+    writer::{ShardPermits, WritePermit},
 };
 
 /// The slots of a sharded program, as one replica sees them.

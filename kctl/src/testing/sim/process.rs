@@ -101,8 +101,9 @@ fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Ru
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads =
         move |asked: &RequestSummary| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
-    let here =
-        move |asked: &RequestSummary| asked.client == own && *asked.server == *cluster && !is_bookkeeping(&asked.resource);
+    let here = move |asked: &RequestSummary| {
+        asked.client == own && *asked.server == *cluster && !is_bookkeeping(&asked.resource)
+    };
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
     let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
