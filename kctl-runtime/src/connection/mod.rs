@@ -49,7 +49,7 @@
 //!
 //! | Request | Connection | Bound |
 //! |---|---|---|
-//! | watch or followed log ([`is_streaming`]) | stream of a shared HTTP/2 connection | 80 streams per connection at most |
+//! | watch or followed log ([`is_streaming()`]) | stream of a shared HTTP/2 connection | 80 streams per connection at most |
 //! | list that fills a cache | HTTP/1.1, or an HTTP/2 stream beyond the bound | 8 at once over HTTP/1.1 |
 //! | `Upgrade` header, such as `exec` and `port-forward` | HTTP/1.1 connection for it alone | not kept afterwards |
 //! | any other request | HTTP/1.1, reused within 5 idle seconds | 32 idle connections |

@@ -117,7 +117,7 @@ impl Elector {
     /// let elector = Elector::new(client, config, Arc::new(Timestamp::now))?;
     /// let leadership = elector.leadership();
     /// assert_eq!(leadership.standing(), Standing::Standby);
-    /// assert!(leadership.permit().ask("patch ConfigMap shop/settings").await.is_err());
+    /// assert!(leadership.permit().acquire("patch ConfigMap shop/settings").await.is_err());
     /// # Ok::<_, kctl_runtime::manager::lease::ElectionError>(()) })?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
