@@ -560,7 +560,7 @@ impl Writer {
 /// Returns `true` if a deleted object still waits for a finalizer or its grace period.
 fn is_terminating(object: &Stored) -> bool {
     #[derive(serde::Deserialize)]
-    struct Head {
+    struct DeletedObject {
         metadata: Grace,
     }
     #[derive(serde::Deserialize)]
@@ -569,8 +569,9 @@ fn is_terminating(object: &Stored) -> bool {
         deletion_grace_period_seconds: Option<i64>,
     }
     let meta = object.meta();
-    let grace =
-        serde_json::from_str::<Head>(&object.json()).ok().and_then(|head| head.metadata.deletion_grace_period_seconds);
+    let grace = serde_json::from_str::<DeletedObject>(&object.json())
+        .ok()
+        .and_then(|head| head.metadata.deletion_grace_period_seconds);
     meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
 }
 

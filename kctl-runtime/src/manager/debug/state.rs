@@ -44,7 +44,7 @@ pub(super) struct DebugState {
     /// `null` unless the program is sharded.
     shards: Option<Shards>,
     checks: Vec<CheckResult>,
-    controllers: Vec<Controller>,
+    controllers: Vec<ControllerState>,
     caches: Vec<Cache>,
     /// The edges of `/debug/graph.svg`.
     wiring: Vec<Wire>,
@@ -92,7 +92,7 @@ struct CheckResult {
 
 /// One controller: its declaration, and the numbers of its queue.
 #[derive(Serialize)]
-struct Controller {
+struct ControllerState {
     name: String,
     kind: String,
     /// File and line of the declaration.
@@ -262,7 +262,7 @@ impl Seen<'_> {
         sources.iter().map(|source| cache(source)).collect()
     }
 
-    fn controller(&self, spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>) -> Controller {
+    fn controller(&self, spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>) -> ControllerState {
         let (stats, keys) = (queue.stats(), queue.keys(KEYS_MAX));
         let given_up = self.history.given_up(&spec.name);
         let n_failing = keys.n_failing + given_up.len();
@@ -279,7 +279,7 @@ impl Seen<'_> {
             text,
         });
         let running = keys.running.into_iter();
-        Controller {
+        ControllerState {
             name: spec.name.clone(),
             kind: spec.primary.kind.to_string(),
             location: spec.location.rsplit_once(" at ").map_or(&*spec.location, |(_, place)| place).to_owned(),
