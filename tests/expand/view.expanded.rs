@@ -41,7 +41,10 @@ const _: () = {
             __from: D,
         ) -> ::core::result::Result<Self, D::Error> {
             #[allow(unused_mut, reason = "a view may have no field")]
-            let mut __parts = __p::ViewReader::read(<Self as __p::View>::paths(), __from)?;
+            let mut __parts = __p::ViewReader::read(
+                <Self as __p::View>::paths(),
+                __from,
+            )?;
             ::core::result::Result::Ok(Self {
                 metadata: __parts.metadata()?,
                 node: __parts.field()?,
