@@ -26,11 +26,11 @@ pub(super) struct ViewStruct {
     /// The kind of which this is a view.
     pub(super) of: Type,
     /// The paths of all fields, in their order.
-    pub(super) places: Vec<Place>,
+    pub(super) fields: Vec<ViewField>,
 }
 
 /// A field of the view with its path in the kind: `#[view(spec.node_name)] node: Option<String>`.
-pub(super) struct Place {
+pub(super) struct ViewField {
     /// The name of the field in the view.
     pub(super) field: Ident,
     /// The type of the field. The end of the path has to be the same type, or `Option` of it behind an optional step.
@@ -55,10 +55,10 @@ pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Vie
     let mut errors = Errors::default();
     let (of, krate) = read_options(options, &mut errors);
     let item = read_struct(item, &mut errors).map(|mut item| {
-        let places = places(&mut item, &mut errors);
-        (item, places)
+        let fields = read_fields(&mut item, &mut errors);
+        (item, fields)
     });
-    let whole = of.zip(item).map(|(of, (item, places))| ViewStruct { item, krate, of, places });
+    let whole = of.zip(item).map(|(of, (item, fields))| ViewStruct { item, krate, of, fields });
     // Without a kind or a struct there is at least one mistake.
     errors.into_result(whole).and_then(|whole| whole.ok_or_else(|| syn::Error::new(Span::call_site(), FORM)))
 }
@@ -134,8 +134,8 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
 }
 
 /// Takes the paths off the fields and reads them. `metadata` is rejected as a field, because every view has it.
-fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
-    let mut places = Vec::new();
+fn read_fields(item: &mut ItemStruct, errors: &mut Errors) -> Vec<ViewField> {
+    let mut fields = Vec::new();
     for field in &mut item.fields {
         let (paths, others) =
             std::mem::take(&mut field.attrs).into_iter().partition(|attr| attr.path().is_ident("view"));
@@ -149,10 +149,10 @@ fn places(item: &mut ItemStruct, errors: &mut Errors) -> Vec<Place> {
         }
         let paths: Vec<syn::Attribute> = paths;
         if let Some(steps) = path(&name, field, &paths, errors) {
-            places.push(Place { field: name, ty: field.ty.clone(), steps });
+            fields.push(ViewField { field: name, ty: field.ty.clone(), steps });
         }
     }
-    places
+    fields
 }
 
 /// Reads the path of one field. K0074 for none, for two, and for anything but fields and map keys.

@@ -11,7 +11,7 @@
 //! ```text
 //! struct Placed { pub metadata: ObjectMeta, node: Option<String> }
 //! impl View for Placed {
-//!     fn places() -> … { [Place::<Pod, _>::root().field("spec", |it| &it.spec).open().field("node_name", …).end::<Option<String>>()] }
+//!     fn paths() -> … { [TypedPath::<Pod, _>::root().field("spec", |it| &it.spec).open().field("node_name", …).end::<Option<String>>()] }
 //! }
 //! impl<'de> Deserialize<'de> for Placed { … }
 //! ```
@@ -24,16 +24,16 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Fields, spanned::Spanned};
 
-use super::check::{Place, Step, ViewStruct};
+use super::check::{Step, ViewField, ViewStruct};
 
 /// Emits the struct, `impl View` and `impl Deserialize`.
 pub(super) fn emit(model: &ViewStruct) -> TokenStream {
     let (krate, name, of) = (&model.krate, &model.item.ident, &model.of);
     let item = with_metadata(model);
     let kind = quote_spanned!(of.span()=> type __Of = #of;);
-    let paths = model.places.iter().map(path);
+    let paths = model.fields.iter().map(path);
     let fields =
-        model.places.iter().map(|Place { field, ty, .. }| quote_spanned!(ty.span()=> #field: __parts.field()?));
+        model.fields.iter().map(|ViewField { field, ty, .. }| quote_spanned!(ty.span()=> #field: __parts.field()?));
     quote! {
         #item
         const _: () = {
@@ -84,10 +84,10 @@ fn with_metadata(model: &ViewStruct) -> TokenStream {
 
 /// Emits the path of a field. Each step has the span of the user's word, so that rustc points at a field that does
 /// not exist; the end has the span of the type.
-fn path(place: &Place) -> TokenStream {
-    debug_assert!(!place.steps.is_empty(), "`check` rejects a field without a path");
+fn path(field: &ViewField) -> TokenStream {
+    debug_assert!(!field.steps.is_empty(), "`check` rejects a field without a path");
     let mut path = quote!(__p::TypedPath::<__Of, _>::root());
-    for (index, step) in place.steps.iter().enumerate() {
+    for (index, step) in field.steps.iter().enumerate() {
         if index > 0 {
             path.extend(quote!(.open()));
         }
@@ -99,7 +99,7 @@ fn path(place: &Place) -> TokenStream {
             Step::Key(key) => quote_spanned!(key.span()=> .key(#key)),
         });
     }
-    let ty = &place.ty;
+    let ty = &field.ty;
     path.extend(quote_spanned!(ty.span()=> .end::<#ty>()));
     path
 }
