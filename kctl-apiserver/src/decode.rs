@@ -158,6 +158,7 @@ pub(crate) enum Integers {
 struct Decoder {
     /// The paths of unknown fields.
     unknown: Vec<String>,
+    /// The treatment of integers that are too large.
     integers: Integers,
 }
 

@@ -56,7 +56,7 @@ impl FieldError {
     }
 }
 
-/// Appends a detail to the text of an error type, unless the detail is empty.
+/// Appends a detail to the name of an error type, unless the detail is empty.
 pub(crate) fn with_detail(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }

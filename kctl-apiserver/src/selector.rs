@@ -102,7 +102,7 @@ pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
 pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
 /// Fields of Nodes.
 pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];
-/// Fields of CertificateSigningRequests.
+/// Fields of `CertificateSigningRequests`.
 pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
 /// Field sets of cluster-scoped kinds whose selectors don't support `metadata.namespace`. Kinds without their own
 /// fields support it, even if they are cluster-scoped.

@@ -59,7 +59,7 @@ pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
     }
 }
 
-/// Returns the OpenAPI v3 document of a path: the operations and types of one group and version.
+/// Returns the `OpenAPI` v3 document of a path: the operations and types of one group and version.
 ///
 /// A group and version of custom resources gets a document in the form of apiextensions-apiserver, without security
 /// schemes.

@@ -36,7 +36,7 @@ pub(super) struct Claims {
     secret: String,
     #[serde(rename = "kubernetes.io/serviceaccount/service-account.name")]
     account: String,
-    /// The uid of the ServiceAccount, which must still have it.
+    /// The uid of the `ServiceAccount`, which must still have it.
     #[serde(rename = "kubernetes.io/serviceaccount/service-account.uid")]
     uid: String,
     sub: String,

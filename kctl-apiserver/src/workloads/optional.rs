@@ -28,7 +28,7 @@ impl<T> MaybeField<T> for Option<T> {
 
 /// The spec of a Deployment without one.
 static NO_DEPLOYMENT: LazyLock<DeploymentSpec> = LazyLock::new(DeploymentSpec::default);
-/// The spec of a ReplicaSet without one.
+/// The spec of a `ReplicaSet` without one.
 static NO_REPLICA_SET: LazyLock<ReplicaSetSpec> = LazyLock::new(ReplicaSetSpec::default);
 
 /// Returns the spec of a Deployment; the default one if it has none.
