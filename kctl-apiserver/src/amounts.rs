@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_needs_its_containers_or_its_greatest_moment_before() {
+    fn pod_requests_are_containers_or_init_maximum() {
         let two = [container("1"), container("500m")];
         check(&json!({ "containers": two }), "1500m");
         check(&json!({ "containers": two, "initContainers": [container("1"), container("2")] }), "2");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_says_as_a_whole_counts_instead() {
+    fn pod_level_resources_replace_container_sums() {
         let spec = json!({ "containers": [container("1")], "resources": { "requests": { "cpu": "3", "other": "1" } } });
         let whole = of_whole_pod(&spec, Side::Requests);
         assert_eq!(whole["cpu"].to_string(), "3");

@@ -143,7 +143,7 @@ mod tests {
     use crate::ApiServer;
 
     #[tokio::test]
-    async fn roles_that_users_bind_have_the_rules_that_they_aggregate() {
+    async fn default_roles_have_their_aggregated_rules() {
         let server = ApiServer::new();
         let of = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
         // As the controller of kube-controller-manager 1.36 puts them together.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_service_of_the_api_server_has_the_first_address() {
+    async fn kubernetes_service_has_the_first_address() {
         let service = ApiServer::new().object("", "services", "default", "kubernetes").unwrap();
         assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
         assert_eq!(service["metadata"]["managedFields"][0]["time"], "2026-01-01T00:00:00Z");

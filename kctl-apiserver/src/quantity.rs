@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_of_a_resource_is_kept_to_a_billionth() {
+    fn other_quantities_keep_billionths() {
         for (sent, stored) in [
             ("0.0001", "100u"),
             ("1e-6", "1e-6"),

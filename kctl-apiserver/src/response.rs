@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_are_too_long_together_are_cut_and_the_last_left_out() {
+    fn long_warnings_are_truncated_then_dropped() {
         check(&[4000, 96], &[4000, 96]);
         check(&[4000, 97], &[256, 97]);
         check(&[4097], &[256]);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_asks_for_no_order_of_items_with_keys() {
+    fn keyed_items_compare_in_any_order() {
         let place = Position::root(Schema::built_in("v1", "Pod"));
         let mut chance = Chance::new(11);
         for _ in 0..20_000 {

@@ -70,7 +70,7 @@ fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
 }
 
 #[test]
-fn an_object_created_by_apply_is_owned_by_leaf() {
+fn applied_object_is_owned_by_leaf() {
     let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["ex.com/a"]}, "data": {"a": "1", "b": "2"}});
     let object = applied(None, "m1", &config_map(&rest));
     let fields = json!({
@@ -82,7 +82,7 @@ fn an_object_created_by_apply_is_owned_by_leaf() {
 }
 
 #[test]
-fn who_applies_the_same_value_owns_it_too_and_gets_no_time() {
+fn applying_an_equal_value_shares_ownership_without_time() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
     let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
     let expected = json!([["m2", {"f:data": {"f:a": {}}}], ["m1", {"f:data": {"f:a": {}, "f:b": {}}}]]);
@@ -91,7 +91,7 @@ fn who_applies_the_same_value_owns_it_too_and_gets_no_time() {
 }
 
 #[test]
-fn another_value_of_an_owned_field_is_a_conflict() {
+fn different_value_of_owned_field_conflicts() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
     let one = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
     assert_eq!(one, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
@@ -147,7 +147,7 @@ fn fields_that_are_no_longer_applied_are_removed() {
 }
 
 #[test]
-fn a_shared_field_stays_when_one_owner_no_longer_applies_it() {
+fn shared_field_stays_until_last_owner_drops_it() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m1", &config_map(&json!({})));
@@ -189,7 +189,7 @@ fn values_of_other_types_are_refused() {
 }
 
 #[test]
-fn all_places_of_a_pod_at_fault_are_named() {
+fn all_invalid_positions_are_reported() {
     let check = |containers: &Value, expected: &str| {
         let start = "failed to create typed patch object (/p; /v1, Kind=Pod): ";
         assert_eq!(error(None, "m1", &pod(containers)), format!("{start}{expected}"));
@@ -305,7 +305,7 @@ fn an_update_without_change_keeps_the_time() {
 }
 
 #[test]
-fn an_empty_list_of_entries_ends_tracking_until_the_next_apply() {
+fn empty_managed_fields_stop_tracking_until_apply() {
     let start = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
     for reset in [json!([]), json!([{}])] {
         let live = changed(&start, "p", &json!({"metadata": {"managedFields": reset}, "data": {"q": "1"}}));
@@ -364,7 +364,7 @@ fn a_writer_of_the_status_is_another_manager() {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_on_the_client_side() {
+fn kubectl_takes_over_client_side_applied_fields() {
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let first = config_map(&json!({"metadata": {"annotations": {}}, "data": {"a": "1", "b": "2"}}));
     let rest = json!({"metadata": {"annotations": {annotation: first.to_string()}}, "data": {"a": "1", "b": "2"}});

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn apply_that_creates_needs_to_be_allowed_to_create() {
+    async fn creating_apply_needs_the_create_verb() {
         let server = ApiServer::new();
         grant(&server, &["patch"]).await;
         let user = User { name: "pat".into(), groups: vec!["system:authenticated".into()] };

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_up_is_forgotten_when_a_role_or_a_binding_changes() {
+    fn rule_cache_empties_when_roles_or_bindings_change() {
         let (mut store, cache) = (store(), RuleCache::default());
         let rbac = Rbac { store: &store, cache: &cache };
         assert_eq!(verbs(rbac), [json!(["get"])]);

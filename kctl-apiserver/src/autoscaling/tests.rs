@@ -10,7 +10,7 @@ fn of_second(spec: &Value, status: &Value) -> Value {
 }
 
 #[test]
-fn what_comes_back_from_the_first_version_is_what_was() {
+fn round_trip_through_version_1_changes_nothing() {
     let amount = |kind: &str, field: &str, amount: Value| json!({ "type": kind, field: amount });
     let metric = json!({ "name": "m" });
     let service = json!({ "kind": "Service", "name": "s", "apiVersion": "v1" });
@@ -35,7 +35,7 @@ fn what_comes_back_from_the_first_version_is_what_was() {
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_stands_for_nothing() {
+fn invalid_annotation_is_ignored() {
     let metrics = |text: &str| {
         let object = json!({ "apiVersion": FIRST, "kind": "HorizontalPodAutoscaler",
             "metadata": { "annotations": { METRICS: text } }, "spec": {} });

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_panics_is_an_error_of_the_expression() {
+    fn panic_of_a_function_is_an_evaluation_error() {
         let mut scope = Scope::new([]);
         scope.context().add_function("broken", |_: Cel| -> kube_cel::cel::ResolveResult { panic!("too much") });
         assert_eq!(scope.evaluate("broken(1)"), Err("internal error: too much".to_owned()));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_loop_is_free_and_what_is_spent_stays_spent() {
+    fn only_loops_cost_and_budgets_stay_spent() {
         assert_eq!(cost_for("object.data.a == 'b'", 1000), Ok(0));
         let mut budget = Budget::of_conditions();
         assert_eq!(budget.pay(CONDITIONS_COST_MAX), Ok(()));

@@ -188,7 +188,7 @@ mod tests {
 
     /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
     #[tokio::test(start_paused = true)]
-    async fn pods_get_the_default_account_and_a_volume_with_its_token() {
+    async fn pods_get_the_default_account_and_token_volume() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
         send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
@@ -225,7 +225,7 @@ mod tests {
 
     /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
     #[tokio::test(start_paused = true)]
-    async fn account_of_a_pod_decides_what_the_pod_may_use() {
+    async fn service_account_limits_the_secrets_of_a_pod() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
         let account = json!({

@@ -149,7 +149,7 @@ mod tests {
 
     /// As kube-apiserver 1.36 says it, step by step.
     #[tokio::test(start_paused = true)]
-    async fn service_of_another_server_is_unavailable_and_says_why() {
+    async fn remote_api_service_is_unavailable_with_a_reason() {
         let server = ApiServer::new();
         register(&server).await;
         let check = |reason: &str, message: &str| {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn built_in_version_can_be_left_to_another_server() {
+    async fn api_service_may_take_over_a_built_in_version() {
         let server = ApiServer::new();
         let name = "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps";
         let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());

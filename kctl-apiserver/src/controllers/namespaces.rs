@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_that_are_left_are_counted_in_both_of_their_groups() {
+    fn remaining_events_count_for_both_groups() {
         let mut remaining = Remaining::default();
         remaining.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
         let [.., remaining, finalizers] = remaining.conditions();

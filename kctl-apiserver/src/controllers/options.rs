@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_select_controllers_as_kube_controller_manager_reads_them() {
+    fn controllers_flag_is_parsed_as_upstream() {
         use Controller::{GarbageCollector, Namespace};
         for (list, garbage_collector, namespace) in [
             ("*", true, true),

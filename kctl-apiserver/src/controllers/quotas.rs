@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pod_that_has_ended_is_no_longer_counted() {
+    async fn ended_pod_is_not_charged() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
         let client = Client::new(server.service(), "default");

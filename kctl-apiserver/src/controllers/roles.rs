@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_appear_with_a_part_and_are_null_without_one() {
+    fn aggregated_rules_follow_their_parts() {
         let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let key = |name: &str| (String::new(), name.to_owned());
         let mut state = Store::new(Clock::System, 0);

@@ -121,7 +121,7 @@ mod tests {
     use super::duplicates;
 
     #[test]
-    fn fields_that_come_twice_are_named_by_their_paths() {
+    fn duplicate_fields_are_reported_by_path() {
         for (json, paths) in [
             (r#"{"a":1,"b":{"c":null,"c":true}}"#, vec!["b.c"]),
             (r#"{"a":[{"b":1.5},{"b":"x","b":-1}],"a":{}}"#, vec!["a[1].b", "a"]),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_are_those_of_yaml_before_its_version_1_2() {
+    fn scalars_follow_yaml_1_1() {
         for (text, value) in [
             ("", json!(null)),
             ("~", json!(null)),

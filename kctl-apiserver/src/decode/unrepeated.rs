@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_without_repeated_fields_is_read_as_it_is_otherwise() {
+    fn json_without_duplicates_parses_as_usual() {
         for text in [
             r#"{"a":{"b":[1,-1,1.5,1e3,18446744073709551615,true,null,"x\u00e9"]},"c":""}"#,
             " [ ] ",

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_of_any_scalar_and_the_last_of_a_name_counts() {
+    fn scalar_keys_are_accepted_and_last_one_counts() {
         check("{yes: a, n: c, 1: d, 0x2: e, .5: f, 2020-01-01: g}", {
             Ok(json!({ "true": "a", "false": "c", "1": "d", "2": "e", "0.5": "f", "2020-01-01": "g" }))
         });

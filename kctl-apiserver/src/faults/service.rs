@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn half_an_answer_tells_of_the_whole_and_its_body_of_no_length() {
+    async fn truncated_response_keeps_its_content_length_header() {
         let whole = Response::new(Full::from("0123456789").boxed_unsync());
         let half = half(whole).await;
         assert_eq!(half.headers()[header::CONTENT_LENGTH], "10");

@@ -130,7 +130,7 @@ async fn slow_requests_and_slow_answers_take_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_passes_to_or_from_a_process_that_has_crashed() {
+async fn crashed_process_sends_and_receives_nothing() {
     for (moment, took_effect) in [(Moment::Before, false), (Moment::After, true)] {
         let world = World::new();
         world.faults.add(Rule::request(RequestFault::Crash(moment), RequestSummary::is_write).nth(2));
@@ -151,7 +151,7 @@ async fn nothing_passes_to_or_from_a_process_that_has_crashed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowed() {
+async fn stale_list_returns_an_old_state_if_allowed() {
     let world = World::new();
     world.set("a", "1").await;
     let revision = world.server.revision();
@@ -173,7 +173,7 @@ async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowe
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_of_some_changes_ago_is_that_of_changes_of_the_resource() {
+async fn stale_changes_count_per_resource() {
     // Before the first change there was nothing.
     let cases = [(0, vec!["a 2", "b 1"]), (1, vec!["a 2"]), (2, vec!["a 1"]), (3, vec![]), (9, vec![])];
     for (n_changes, expected) in cases {
@@ -189,7 +189,7 @@ async fn state_of_some_changes_ago_is_that_of_changes_of_the_resource() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_takes_an_old_state_for_the_newest_lists_it_to_all_and_its_watches_go_on_from_there() {
+async fn outdated_server_lists_and_watches_from_old_state() {
     let world = World::new();
     world.set("a", "1").await;
     let revision = world.server.revision();
@@ -209,7 +209,7 @@ async fn server_that_takes_an_old_state_for_the_newest_lists_it_to_all_and_its_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
+async fn late_request_arrives_after_its_client_gave_up() {
     let (late, crash) = (RequestFault::Late(Duration::from_secs(2)), RequestFault::CrashLate(Duration::from_secs(2)));
     for (fault, ends) in [(late, false), (late, true), (crash, false)] {
         let world = World::new();
@@ -229,7 +229,7 @@ async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ways_of_a_process_to_several_servers_are_told_apart_and_end_together() {
+async fn connections_of_a_process_have_servers_and_crash_together() {
     let (world, other) = (World::new(), ApiServer::new());
     let there = world.connection.to("other");
     world.faults.add(Rule::request(RequestFault::Reset(Moment::Before), |asked| asked.server == "other"));
@@ -242,7 +242,7 @@ async fn ways_of_a_process_to_several_servers_are_told_apart_and_end_together() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn record_says_which_writes_were_accepted_and_in_which_trace() {
+async fn request_record_has_accepted_writes_and_trace() {
     let world = World::new();
     world.set("a", "1").await;
     world.set("a", "1").await;
@@ -278,7 +278,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_of_a_server_that_is_behind_is_late_and_begins_with_an_old_state_where_it_may() {
+async fn stale_watch_is_late_and_starts_old_if_allowed() {
     let streams =
         |version: &str| format!("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={version}");
     let cases = [
@@ -305,7 +305,7 @@ async fn watch_of_a_server_that_is_behind_is_late_and_begins_with_an_old_state_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_fault_of_a_watch_is_seen_in_its_events() {
+async fn watch_faults_change_its_events() {
     let second = Duration::from_secs;
     let cases: [(EventFault, &[&str]); 5] = [
         (
@@ -332,7 +332,7 @@ async fn each_fault_of_a_watch_is_seen_in_its_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_that_is_skipped_comes_when_nothing_else_does() {
+async fn skipped_state_arrives_after_the_pause() {
     let world = World::new();
     world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |_| true).nth(1));
     let log = world.watched().await;
@@ -342,7 +342,7 @@ async fn state_that_is_skipped_comes_when_nothing_else_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_is_replaced_while_the_watch_stands_still_seems_changed() {
+async fn object_replaced_during_pause_appears_modified() {
     let world = World::new();
     world.set("a", "1").await;
     world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |told| told.kind == "DELETED"));

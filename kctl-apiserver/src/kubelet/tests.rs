@@ -4,7 +4,7 @@ use super::*;
 use crate::ApiServer;
 
 #[tokio::test]
-async fn pod_that_ignores_sigterm_ends_when_its_seconds_are_over() {
+async fn pod_that_ignores_sigterm_takes_its_grace_period() {
     let kubelet = ApiServer::new().kubelet().ignoring_sigterm();
     let check = |metadata: Value, node: &str, expected: Option<u64>| {
         let mut metadata = metadata;
@@ -28,7 +28,7 @@ async fn pod_that_ignores_sigterm_ends_when_its_seconds_are_over() {
 }
 
 #[tokio::test]
-async fn pod_that_is_being_deleted_ends_in_a_second() {
+async fn deleted_pod_ends_after_a_second() {
     let kubelet = ApiServer::new().kubelet();
     let check = |grace: u64, phase: &str, labels: Value, lifecycle: Value, expected: u64| {
         let pod = json!({
@@ -51,7 +51,7 @@ async fn pod_that_is_being_deleted_ends_in_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_pod_is_gone_after_a_second_and_its_policy_lets_it_succeed() {
+async fn deleted_pod_is_removed_after_a_second() {
     let world = World::new();
     for (name, policy, stage) in [
         ("always", "Always", None),
@@ -151,7 +151,7 @@ type Told = (u64, &'static str);
 
 /// Checks the states of Pods with these annotations, at times in seconds after their creation.
 #[tokio::test(start_paused = true)]
-async fn pods_go_through_the_stages_that_they_ask_for() {
+async fn pods_follow_their_stages() {
     const PREFIX: &str = "kubelet.kctl.dev/";
     let cases: &[(&str, Value, &[Told])] = &[
         ("usual", json!({}), &[(0, "Pending not ready "), (1, "Running ready runs/0 runs/0")]),
@@ -219,7 +219,7 @@ async fn nobody_waits_for_pods_that_crash_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_lost_node_are_not_ready_and_then_deleted_but_nobody_ends_them() {
+async fn pods_of_lost_node_are_deleted_but_stay() {
     let world = World::new();
     world.create("a", json!({})).await;
     after(2).await;
@@ -250,7 +250,7 @@ async fn pods_of_a_lost_node_are_not_ready_and_then_deleted_but_nobody_ends_them
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_node_that_is_back_in_time_are_ready_again() {
+async fn pods_are_ready_again_when_their_node_returns() {
     let world = World::new();
     world.create("a", json!({})).await;
     after(2).await;
@@ -265,7 +265,7 @@ async fn pods_of_a_node_that_is_back_in_time_are_ready_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_that_the_api_server_has_forgotten_stops_no_kubelet() {
+async fn kubelet_survives_a_compacted_history() {
     let world = World::new();
     after(2).await;
     world.create("a", json!({})).await;
@@ -280,7 +280,7 @@ async fn history_that_the_api_server_has_forgotten_stops_no_kubelet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_that_no_clock_can_add_ends_no_kubelet() {
+async fn kubelet_survives_an_endless_grace_period() {
     let world = World::new();
     world.create("a", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" })).await;
     after(3).await;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_that_cannot_be_excluded_is_told_of() {
+    fn unknown_excluded_check_is_reported() {
         let warning = "warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\n";
         for (excluded, start, end) in [
             (&[][..], "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd ok\n", ""),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_check_is_a_metric_for_each_root_that_has_it() {
+    fn each_check_has_a_metric_per_root() {
         let metrics = metrics();
         assert_eq!(metrics.lines().count(), 2 + paths().count() - ROOTS.len());
         assert!(metrics.contains("\nkubernetes_healthcheck{name=\"shutdown\",type=\"readyz\"} 1\n"), "{metrics}");

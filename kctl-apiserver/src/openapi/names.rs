@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_operations_and_tags_are_those_of_the_real_server() {
+    fn operation_ids_and_tags_match_upstream() {
         for (root, wanted, wanted_tag) in [
             ("api/v1", "readCoreV1NamespacedPod", "core_v1"),
             ("apis/rbac.authorization.k8s.io/v1", "readRbacAuthorizationV1NamespacedPod", "rbacAuthorization_v1"),

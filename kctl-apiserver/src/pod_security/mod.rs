@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_enforced_is_warned_of_unless_the_namespace_says_otherwise() {
+    fn enforced_level_is_also_warned_about_by_default() {
         let warn = |labels: &[(&str, &str)]| {
             let labels: Value = labels.iter().map(|(name, text)| (format!("{PREFIX}{name}"), json!(text))).collect();
             Policy::of(&labels).warn.to_string()

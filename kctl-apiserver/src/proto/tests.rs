@@ -67,7 +67,7 @@ fn no_cut_or_changed_body_panics() {
 }
 
 #[test]
-fn broken_envelopes_are_refused_in_the_words_of_the_real_server() {
+fn broken_envelopes_are_rejected_as_upstream() {
     for (bytes, text) in [
         (&b""[..], "empty data"),
         (b"abc", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
@@ -115,7 +115,7 @@ fn options_keep_zeros_of_pointers() {
 }
 
 #[test]
-fn inline_messages_are_part_of_what_is_around_them() {
+fn inline_messages_merge_into_their_parent() {
     let source = bytes(19, &bytes(1, &bytes(1, b"cm")));
     let volume = [bytes(1, b"v"), bytes(2, &source)].concat();
     let read = fields("io.k8s.api.core.v1.Volume", &volume, 0).unwrap();
@@ -123,7 +123,7 @@ fn inline_messages_are_part_of_what_is_around_them() {
 }
 
 #[test]
-fn times_and_numbers_are_written_as_go_writes_them() {
+fn times_and_numbers_are_written_as_in_go() {
     let moment = [&[0x08][..], &[0x80, 0xf2, 0xd6, 0xca, 0x06], &[0x10, 0xc0, 0xc4, 0x07]].concat();
     let of = |name: &str, raw: &[u8]| special(&format!("{META}.{name}"), raw);
     assert_eq!(of("Time", &moment), Ok("2026-01-01T00:00:00Z".into()));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_at_its_bound_and_not_beyond() {
+    fn quota_can_be_filled_but_not_exceeded() {
         let pod = json!({ "spec": { "containers": [{ "name": "c" }] } });
         let hard = json!({ "pods": "2" });
         check(&quota(&hard, &json!({ "pods": "0" })), None, &pod, Ok(Some(r#"{"pods":"1"}"#)));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_come_by_quality_and_then_by_how_exact_they_are() {
+    fn clauses_are_ordered_by_quality_then_precision() {
         for (header, expected) in [
             ("", &[][..]),
             ("application/json;q=0.1, application/yaml;q=0.9", &["application/yaml", "application/json"]),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_state_is_due_where_no_version_is_named() {
+    fn absent_version_means_the_newest_state() {
         let cases = [
             ("", None),
             ("limit=500", None),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_end_its_head_is_left() {
+    async fn connection_with_unfinished_head_is_closed() {
         for (version, sent) in [
             (HttpVersion::One, ""),
             (HttpVersion::One, "GET / HT"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_of_version_two_that_answers_no_ping_is_left() {
+    async fn h2_connection_without_ping_reply_is_closed() {
         let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let mut told = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn client_of_version_two_without_requests_is_told_to_go() {
+    async fn idle_h2_connection_gets_goaway() {
         let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let ended = timeout(Duration::from_secs(3_600), answer_pings(&mut client)).await;

@@ -302,7 +302,7 @@ mod tests {
 
     /// A folder of an earlier version, whose authority had the name of the server.
     #[test]
-    fn authority_of_an_earlier_version_signs_under_its_own_name() {
+    fn older_authority_keeps_its_subject() {
         let folder = folder("before");
         let mut kept = StoredIdentity::new(Timestamp::now()).unwrap();
         assert_eq!(kept.authority_name(), AUTHORITY);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_broken_is_told_and_left_as_it_is() {
+    fn broken_identity_file_is_reported_and_kept() {
         let folder = folder("broken");
         let (own, other) =
             (StoredIdentity::new(Timestamp::now()).unwrap(), StoredIdentity::new(Timestamp::now()).unwrap());

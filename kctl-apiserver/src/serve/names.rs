@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_linux_name_the_addresses_of_the_machine() {
+    fn linux_tables_list_machine_addresses() {
         let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     |-- 10.1.2.0\n        \
                      /24 link UNICAST\n     |-- 10.1.2.3\n        /32 host LOCAL\n     |-- 10.1.2.255\n        \
                      /32 link BROADCAST\n     |-- 127.0.0.1\n        /32 host LOCAL\n";
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn server_on_every_address_has_loopback_and_named_ones() {
+    fn wildcard_server_is_certified_for_loopback_and_names() {
         let more = ["api.example.com".to_owned(), "192.0.2.7".to_owned(), "[2001:db8::1]".to_owned()];
         let names = CertificateNames::of(Ipv4Addr::UNSPECIFIED.into(), &more);
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "API.example.com", "192.0.2.7", "2001:db8::1", "::1"] {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn events_come_in_frames_and_pings_are_answered_until_the_watch_is_over() {
+    async fn events_are_frames_and_pings_are_answered() {
         let mut client = asked_with(WATCH, &format!("{HEADERS}{KEY}{ORIGIN}Sec-WebSocket-Protocol: x\r\n")).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         client.write_all(b"\x81\x82abcdhi\x89\x82\0\0\0\0hi").await.unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_handshake_or_no_watch_is_answered_as_such() {
+    async fn invalid_handshakes_get_plain_responses() {
         for (path, headers, code) in [
             (WATCH, format!("{HEADERS}{KEY}"), 403),
             (WATCH, format!("{HEADERS}{KEY}Origin: null\r\n"), 403),

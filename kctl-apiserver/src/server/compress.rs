@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn others_have_their_turn_while_a_large_answer_is_compressed() {
+    async fn compression_yields_to_other_tasks() {
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = turns.clone();
         let other = tokio::spawn(async move {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_over_the_length_are_compressed_for_clients_that_ask() {
+    async fn large_responses_are_compressed_on_request() {
         for (len, path, accepted, is_compressed) in [
             (131_072, "/api/v1/pods", "gzip", false),
             (131_073, "/api/v1/pods", "gzip", true),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn people_are_answered_with_lines_and_programs_with_one() {
+    async fn json_is_indented_for_people_only() {
         let server = ApiServer::new();
         let one = "/api/v1/namespaces/default";
         for (path, headers, is_indented) in [

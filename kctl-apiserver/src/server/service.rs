@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_comes_too_slowly_is_given_up() {
+    async fn slow_body_times_out() {
         let server = ApiServer::new();
         for (n_pieces, pause, expected) in [(59, 1, 201), (61, 1, 504), (1, 3_600, 504)] {
             let request = Request::post("/api/v1/namespaces").body(slow(n_pieces, Duration::from_secs(pause))).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_request_is_in_the_audit_log_with_the_time_that_it_took() {
+    async fn every_request_is_audited_with_its_latency() {
         let server = ApiServer::new();
         let file = std::env::temp_dir().join(format!("kctl-audit-{}.log", std::process::id()));
         let _absent = std::fs::remove_file(&file);

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn address_of_a_service_is_its_own_after_a_restart_too() {
+    async fn service_addresses_stay_unique_after_a_restart() {
         let folder = std::env::temp_dir().join(format!("kctl-addresses-{}", std::process::id()));
         let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
         let server = ApiServer::new();

@@ -14,7 +14,7 @@ async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> (Stat
 }
 
 #[tokio::test]
-async fn changes_are_refused_until_they_can_be_kept_and_none_that_was_answered_is_lost() {
+async fn full_disk_rejects_changes_and_loses_no_confirmed_one() {
     let folder = std::env::temp_dir().join(format!("kctl-full-disk-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let server = ApiServer::new();
@@ -94,7 +94,7 @@ async fn journal_without_objects_beside_certificates_is_refused() {
 }
 
 #[tokio::test]
-async fn objects_as_deep_as_bodies_may_be_are_read_again() {
+async fn deepest_objects_survive_a_restart() {
     let folder = std::env::temp_dir().join(format!("kctl-deep-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let server = ApiServer::new();

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_and_revision_survive_a_kill_in_the_middle_of_a_line() {
+    fn objects_survive_a_kill_within_a_line() {
         let folder = folder("kill");
         let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, kept, revision) = Journal::open(&folder).unwrap();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_disk_that_fails_has_not_taken_is_made_up_for_in_its_last_state() {
+    fn missed_changes_are_written_in_their_last_state() {
         let folder = folder("full");
         let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, _, _) = Journal::open(&folder).unwrap();
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_lost_and_swapped_lines_are_refused_and_named() {
+    fn damaged_lines_are_rejected_by_number() {
         let folder = folder("sums");
         let whole = written(&folder, &["one", "two", "three", "four"]);
         let changed = |change: &dyn Fn(&mut Vec<String>)| {
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_at_any_place_of_the_last_line_and_files_without_checksums_are_read() {
+    fn truncated_last_line_and_old_files_are_read() {
         let folder = folder("cut");
         let whole = written(&folder, &["one", "two"]);
         let last = whole[1].len();

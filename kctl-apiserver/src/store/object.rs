@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_has_the_kind_first_and_is_the_same_value() {
+    fn stored_json_has_kind_first_and_same_value() {
         let value =
             Arc::new(json!({ "data": { "a": "\n\u{1f600}" }, "kind": "ConfigMap", "apiVersion": "v1", "Odd": 1.5 }));
         let object = Object::new(&value);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_parsed_until_their_texts_are_too_long() {
+    fn values_stay_parsed_within_the_byte_limit() {
         let warm = Warm::default();
         let long = |n: usize| Arc::new(json!({ "n": n, "data": "x".repeat(WARM_LEN_MAX / 4) }));
         let objects: Vec<Object> = (0..4)

@@ -36,7 +36,7 @@ async fn redefine(server: &ApiServer, fields: &Value) {
 }
 
 #[tokio::test]
-async fn fields_go_and_come_with_the_definition_also_after_a_new_start() {
+async fn fields_follow_the_schema_across_restarts() {
     let folder = std::env::temp_dir().join(format!("kctl-redefined-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let text = json!({ "type": "string" });

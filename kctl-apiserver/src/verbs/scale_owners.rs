@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_a_scale_leaves_are_owned_by_an_entry_of_their_own() {
+    fn remaining_scale_owners_get_entries_for_replicas() {
         const TIME: &str = "2026-01-02T03:04:05Z";
         let fields = json!({ "f:spec": { "f:paused": {}, "f:replicas": {} } });
         let object = json!({ "apiVersion": "apps/v1",

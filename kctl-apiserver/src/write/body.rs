@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn media_types_are_refused_in_the_words_of_the_real_server() {
+    async fn unsupported_media_types_are_rejected_as_upstream() {
         let server = ApiServer::new();
         let all = "the body of the request was in an unknown format - accepted media types include: application/json, \
                    application/yaml, application/vnd.kubernetes.protobuf";

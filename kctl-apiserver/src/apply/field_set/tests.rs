@@ -20,7 +20,7 @@ fn fields_v1_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_path_is_taken_out_with_all_below_it() {
+fn removing_a_path_removes_its_children() {
     let encoded = |set: FieldSet| set.encode();
     let set = || FieldSet::decode(&fields());
     let (metadata, spec) = (json!({"f:metadata": fields()["f:metadata"]}), json!({"f:spec": fields()["f:spec"]}));
@@ -50,7 +50,7 @@ fn paths_read_as_in_messages() {
 }
 
 #[test]
-fn sets_are_added_subtracted_and_intersected_path_by_path() {
+fn set_operations_work_path_by_path() {
     let left = FieldSet::decode(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
     let right = FieldSet::decode(&json!({"f:a": {"f:b": {}, "f:d": {}}}));
     assert_eq!(left.union(&right).encode(), json!({"f:a": {".": {}, "f:b": {}, "f:d": {}}, "f:c": {}}));

@@ -38,7 +38,7 @@ fn first() -> Value {
 }
 
 #[test]
-fn list_types_of_a_custom_resource_say_what_is_owned() {
+fn custom_list_types_decide_ownership() {
     let part = json!({".": {}, "f:n": {}, "f:name": {}, "f:zone": {}});
     let fields = json!({"f:spec": {
         "f:free": {"f:l": {}, "f:x": {".": {}, "f:y": {}}},
@@ -49,7 +49,7 @@ fn list_types_of_a_custom_resource_say_what_is_owned() {
 }
 
 #[test]
-fn items_of_two_managers_are_merged_and_removed_by_owner() {
+fn items_merge_and_are_removed_by_owner() {
     let second = json!({"tags": ["c", "a"], "parts": [{"name": "r", "zone": "z", "n": 2}, {"name": "p", "zone": "z"}]});
     let live = apply_widget(Some(&first()), "m2", &second).unwrap();
     assert_eq!(live["spec"]["tags"], json!(["c", "a", "b"]));
@@ -86,7 +86,7 @@ fn a_custom_resource_is_checked_against_its_schema() {
 }
 
 #[test]
-fn the_creator_of_a_custom_resource_owns_every_object_in_it() {
+fn creator_of_custom_resource_owns_all_objects() {
     let (schema, mut object) = (schema(), widget(&json!({"size": 1, "free": {"x": 1}, "tags": ["a"]})));
     let sent = object.clone();
     update(&Request { schema: Some(Schema::structural(&schema)), ..request(&sent, "up") }, None, &mut object);

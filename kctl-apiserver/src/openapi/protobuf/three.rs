@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_one_of_several_is_told_even_when_it_is_zero() {
+    fn union_members_are_encoded_even_if_zero() {
         for (value, expected) in [
             (json!({ "$ref": "x" }), vec![0x12, 3, 0x0a, 1, b'x']),
             (json!({}), vec![0x0a, 0]),

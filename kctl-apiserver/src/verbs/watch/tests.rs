@@ -42,7 +42,7 @@ async fn told(server: &ApiServer, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_each_minute_and_before_the_end_once_there_is_something_new() {
+async fn bookmarks_come_each_minute_and_before_the_end() {
     let server = ApiServer::new();
     let from = server.revision();
     let query = |seconds: u64| format!("resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds={seconds}");
@@ -60,7 +60,7 @@ async fn bookmarks_come_each_minute_and_before_the_end_once_there_is_something_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_a_state_that_is_not_there_yet_is_an_error_and_a_watch_of_it_is_quiet() {
+async fn initial_events_of_a_future_version_fail() {
     let server = ApiServer::new();
     let of_future = "resourceVersion=999999&timeoutSeconds=3&resourceVersionMatch=NotOlderThan&sendInitialEvents";
     let why = format!("0 s: 504 Timeout: Too large resource version: 999999, current: {}", server.revision());

@@ -91,7 +91,7 @@ fn said(conditions: &Value) -> Value {
 const COMPLETE: [&str; 2] = ["SuccessCriteriaMet CompletionsReached", "Complete CompletionsReached"];
 
 #[tokio::test(start_paused = true)]
-async fn job_is_complete_when_enough_of_its_pods_have_succeeded() {
+async fn job_completes_after_enough_successes() {
     let world = World::new();
     world.create(json!({ "completions": 5, "parallelism": 2 }), "").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -107,7 +107,7 @@ async fn job_is_complete_when_enough_of_its_pods_have_succeeded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_without_completions_ends_with_the_pods_that_it_has_when_one_succeeds() {
+async fn job_without_completions_ends_after_one_success() {
     let world = World::new();
     world.create(json!({ "parallelism": 3 }), "").await;
     world.patch(json!({ "completions": null })).await;
@@ -116,7 +116,7 @@ async fn job_without_completions_ends_with_the_pods_that_it_has_when_one_succeed
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_has_failed_when_more_pods_have_than_may() {
+async fn job_fails_beyond_its_backoff_limit() {
     let world = World::new();
     world.create(json!({ "backoffLimit": 2 }), "failing").await;
     let status = world.settled().await;
@@ -125,7 +125,7 @@ async fn job_has_failed_when_more_pods_have_than_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pod_that_somebody_deletes_has_failed_and_is_replaced_and_one_that_has_succeeded_counts_for_ever() {
+async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
     let world = World::new();
     world.create(json!({ "completions": 2 }), "slow").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -146,7 +146,7 @@ async fn pod_that_somebody_deletes_has_failed_and_is_replaced_and_one_that_has_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn suspended_job_has_no_pods_until_it_goes_on() {
+async fn suspended_job_has_no_pods_until_resumed() {
     let world = World::new();
     world.create(json!({ "completions": 3, "parallelism": 3 }), "slow").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -179,7 +179,7 @@ async fn each_index_has_one_pod_that_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_that_runs_for_too_long_has_failed_and_goes_when_its_time_is_over() {
+async fn job_fails_at_its_deadline_and_is_deleted_later() {
     let world = World::new();
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
     let status = world.settled().await;
@@ -191,7 +191,7 @@ async fn job_that_runs_for_too_long_has_failed_and_goes_when_its_time_is_over() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_job_that_is_deleted_go_with_it() {
+async fn pods_of_a_deleted_job_are_released() {
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         let world = World::new();
         world.create(json!({ "parallelism": 2, "completions": 2 }), "slow").await;
@@ -205,7 +205,7 @@ async fn pods_of_a_job_that_is_deleted_go_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_fails_on_its_own_when_its_pods_have_failed_too_often() {
+async fn index_fails_at_its_own_backoff_limit() {
     let world = World::new();
     let spec = json!({ "completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
     world.create(spec, "failing").await;
@@ -262,7 +262,7 @@ async fn rules_say_what_a_failed_pod_means() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_may_succeed_with_some_of_its_indexes() {
+async fn success_policy_completes_a_job_early() {
     for (rule, done) in [
         (json!({ "succeededIndexes": "0-1" }), "0,1"),
         (json!({ "succeededCount": 1 }), "0"),

@@ -81,7 +81,7 @@ impl Drop for World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deployment_has_as_many_ready_pods_as_it_asks_for() {
+async fn deployment_gets_its_ready_replicas() {
     let world = World::new();
     world.create(3).await;
     assert_eq!(world.settled().await, (3, 3, 3));
@@ -99,7 +99,7 @@ async fn deployment_has_as_many_ready_pods_as_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_template_replaces_the_pods_once_its_own_are_ready() {
+async fn new_template_replaces_pods_once_ready() {
     let world = World::new();
     world.create(2).await;
     world.settled().await;
@@ -115,7 +115,7 @@ async fn new_template_replaces_the_pods_once_its_own_are_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_once_everything_is_as_it_should_be_and_all_goes_with_the_deployment() {
+async fn settled_deployment_causes_no_writes_and_is_collected() {
     let world = World::new();
     world.create(2).await;
     world.settled().await;
@@ -129,7 +129,7 @@ async fn nothing_is_written_once_everything_is_as_it_should_be_and_all_goes_with
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_template_has_a_number_and_one_that_comes_back_a_new_one() {
+async fn revisions_count_templates_and_rollbacks() {
     let world = World::new();
     world.create(1).await;
     world.settled().await;
@@ -158,7 +158,7 @@ async fn each_template_has_a_number_and_one_that_comes_back_a_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_template_of_a_deployment_that_is_paused_waits() {
+async fn new_template_of_paused_deployment_waits() {
     let world = World::new();
     world.create(1).await;
     world.settled().await;

@@ -48,7 +48,7 @@ fn told(status: &str, reason: &str) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_comes_back_takes_its_set_to_a_new_revision_and_the_oldest_sets_go() {
+async fn rollback_gets_new_revision_and_oldest_sets_are_deleted() {
     let world = World::new();
     world.create(2).await;
     world.patch(json!({ "revisionHistoryLimit": 2 })).await;
@@ -79,7 +79,7 @@ async fn a_set_says_what_its_deployment_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_are_recreated_all_end_before_there_is_a_new_one() {
+async fn recreate_ends_old_pods_before_new_ones() {
     let world = World::new();
     world.create(3).await;
     world.patch(json!({ "strategy": { "type": "Recreate", "rollingUpdate": null } })).await;
@@ -94,7 +94,7 @@ async fn pods_that_are_recreated_all_end_before_there_is_a_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_gets_nowhere_is_late_and_keeps_what_must_be_available() {
+async fn stuck_rollout_is_reported_and_keeps_availability() {
     let world = World::new();
     world.create(5).await;
     let rolling = json!({ "maxSurge": 0, "maxUnavailable": 2 });
@@ -116,7 +116,7 @@ async fn a_rollout_that_gets_nowhere_is_late_and_keeps_what_must_be_available() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_rolled_out_while_a_deployment_is_paused() {
+async fn paused_deployment_does_not_roll_out() {
     let world = World::new();
     world.create(2).await;
     world.settled().await;
