@@ -95,12 +95,12 @@ impl Filter {
     pub(super) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
         let head = Head::read(json).filter(|head| !head.name.is_empty())?;
         let owners = head.owner_references.iter().flatten();
-        let controller = owners.filter(|owner| owner.controller == Some(true)).map(|owner| Controller {
+        let mut controllers = owners.filter(|owner| owner.controller == Some(true)).map(|owner| Controller {
             group: owner.api_version.rsplit_once('/').map_or("", |(group, _)| group),
             kind: &owner.kind,
             name: &owner.name,
         });
-        let is_selected = self.selects(&head.key(), controller.last().as_ref());
+        let is_selected = self.selects(&head.key(), controllers.next().as_ref());
         (!is_selected).then_some(head)
     }
 
