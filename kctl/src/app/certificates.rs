@@ -111,11 +111,11 @@ struct Keeper {
 
 /// The election that decides which replica renews certificates.
 pub(super) enum Leader {
-    /// There is none: this process does.
+    /// No election: this process renews them.
     Itself,
-    /// The leader of the program does.
+    /// The leader of the program renews them.
     Elected(Leadership),
-    /// All replicas work, and the owner of the first slot does.
+    /// All replicas work, and the owner of slot 0 renews them.
     Sharded(ShardView),
 }
 
