@@ -222,7 +222,7 @@ impl Election {
     /// Makes it share the Lease with other processes of the same identity.
     ///
     /// A holder reads the Lease before it renews it. A record that another one has renewed since the last read was
-    /// written after that read began, so this process leads from then on without writing anything. One of n
+    /// written after that read began, so this process leads from then on, without writing. One of n
     /// holders writes, and none of them conflicts. If each renewed it, each would conflict with the one before.
     pub(super) fn together(mut self) -> Self {
         self.holders = Holders::Together;
