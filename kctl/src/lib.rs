@@ -210,7 +210,8 @@
 //! That applies the CRDs, a service account, the roles with exactly the declared permissions, and a
 //! Deployment that runs `sites run`. At its start the program logs each declared permission that it
 //! lacks, with the command that grants it. `/metrics` and `/healthz` are options of `run`, and the
-//! metrics have the names of controller-runtime's.
+//! metrics have the names of controller-runtime's. `generate-manifests --helm DIR` writes the same as
+//! a Helm chart, with documented values.
 //!
 //! # When to use something else
 //!

@@ -6,6 +6,7 @@ mod build;
 mod examples;
 mod files;
 mod framework;
+mod helm;
 mod multicluster;
 mod new;
 mod place;

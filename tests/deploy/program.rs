@@ -161,8 +161,13 @@ impl<'a> Program<'a> {
         text
     }
 
-    /// Stops the program as a kubelet does, and removes all of it: nothing was refused, and it complained of nothing.
-    pub(crate) async fn was_never_refused(mut self) {
+    /// Stops the program and removes all of it: nothing was refused, and it complained of nothing.
+    pub(crate) async fn was_never_refused(self) {
+        self.stopped().await.remove().await;
+    }
+
+    /// Stops the program as a kubelet does, and leaves its manifests to others: nothing was refused, and it complained of nothing.
+    pub(crate) async fn stopped(mut self) -> Self {
         let metrics = self.metrics().await;
         let requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
         let refused: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();
@@ -177,7 +182,7 @@ impl<'a> Program<'a> {
         let complaints: Vec<_> =
             log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect();
         assert_eq!(complaints, [""; 0], "{log}");
-        self.remove().await;
+        self
     }
 
     /// Definitions stay, and what was there before: others may use them.

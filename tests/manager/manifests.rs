@@ -14,7 +14,7 @@ use kctl::{
 };
 use kctl_runtime::{
     manager::health::Health,
-    manifest::{deployment, metrics_service},
+    manifest::{Resources, deployment, metrics_service},
 };
 
 use crate::contest::seconds;
@@ -103,9 +103,13 @@ fn the_role_of_the_lease_is_about_that_lease() {
 #[test]
 fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
     for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
-        let manifest =
-            deployment(&names(), ManagerOptions { leader_elect, metrics: leader_elect, shards: None }, "restarter:1")
-                .unwrap();
+        let manifest = deployment(
+            &names(),
+            ManagerOptions { leader_elect, metrics: leader_elect, shards: None },
+            &Resources::default(),
+            "restarter:1",
+        )
+        .unwrap();
         let spec = &manifest.object["spec"];
         assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&json!(replicas), &json!(strategy)));
         let container = &spec["template"]["spec"]["containers"][0];
@@ -135,9 +139,13 @@ fn metrics_come_with_review_permission_reader_role_and_service() {
     assert_eq!(manifests[0].object["rules"], reviews);
     assert_eq!(manifests[2].object["rules"], json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]));
     let service = metrics_service(&names()).unwrap();
-    let manifest =
-        deployment(&names(), ManagerOptions { leader_elect: false, metrics: true, shards: None }, "restarter:1")
-            .unwrap();
+    let manifest = deployment(
+        &names(),
+        ManagerOptions { leader_elect: false, metrics: true, shards: None },
+        &Resources::default(),
+        "restarter:1",
+    )
+    .unwrap();
     let pod = &manifest.object["spec"]["template"];
     assert_eq!(service.object["spec"]["selector"], pod["metadata"]["labels"]);
     let port = &pod["spec"]["containers"][0]["ports"][1];

@@ -132,6 +132,9 @@ enum StepCommand {
     /// Runs clients and controllers in other languages against the embedded API server. Needs any of Go, Java with Maven,
     /// Node.js, Python 3, curl and openssl; those that are there are tried. 5 minutes.
     Interop(Options),
+    /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to put it into `target/xtask` (3 minutes).
+    /// 1 minute.
+    Helm(Options),
     /// Runs the suites that a real kube-apiserver judges. Needs what `server` and `interop` need. 10 minutes, and 8 for the
     /// first start.
     RealServer {
@@ -181,6 +184,7 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Kubectl(options) => alone(options, |gate| Step::Kubectl.run(gate)),
         StepCommand::Browser(options) => alone(options, |gate| Step::Browser.run(gate)),
         StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
+        StepCommand::Helm(options) => alone(options, |gate| Step::Helm.run(gate)),
         StepCommand::RealServer { options, version } => {
             alone(options, |gate| real_server::suites(gate, version.kubernetes.as_deref()))
         }

@@ -10,7 +10,7 @@ use crate::{
     Result,
     ci::Gate,
     process::{Run, find, root, scratch},
-    steps::{cargo_test, clients},
+    steps::{cargo_test, clients, path_with_helm},
 };
 
 /// The variable by which `tests/envtest` selects a version.
@@ -205,7 +205,11 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
 
     // Programs that are deployed see all namespaces: none may be left to end by a test before.
     let deploy = servers.fleet("deploy")?;
-    cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored"]).envs(&deploy).tests(&mut gate.ledger, 5)
+    let test = cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored"]).envs(&deploy);
+    match path_with_helm(gate) {
+        Some(path) => test.env("PATH", path).tests(&mut gate.ledger, 6),
+        None => test.args(["--skip", "helm::"]).tests(&mut gate.ledger, 5),
+    }
 }
 
 /// Runs the clients of [`clients`] that also have a test against a real server: Go and fabric8.

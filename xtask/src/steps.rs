@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Browser,
     /// Clients in other languages.
     Interop,
+    /// Charts of the examples, installed by Helm.
+    Helm,
     /// A project from `kctl new`.
     NewProject,
     /// Lints.
@@ -58,13 +60,14 @@ pub(crate) enum Step {
 
 impl Step {
     /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
         Self::Kubectl,
         Self::Browser,
         Self::Interop,
+        Self::Helm,
         Self::NewProject,
         Self::Clippy,
         Self::Features,
@@ -86,6 +89,7 @@ impl Step {
             Self::Kubectl => "kubectl",
             Self::Browser => "browser",
             Self::Interop => "interop",
+            Self::Helm => "helm",
             Self::NewProject => "new-project",
             Self::Clippy => "clippy",
             Self::Features => "features",
@@ -111,6 +115,7 @@ impl Step {
             Self::Kubectl => kubectl(gate),
             Self::Browser => browser(gate),
             Self::Interop => interop(gate),
+            Self::Helm => helm(gate),
             Self::NewProject => new_project::run(gate),
             Self::Clippy => cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run(),
             Self::Features => features::check(),
@@ -249,6 +254,25 @@ fn interop(gate: &mut Gate) -> Result {
         cargo_test(&["--lib", name, "--", "--ignored"]).tests(&mut gate.ledger, 1)?;
     }
     Ok(())
+}
+
+/// Returns `PATH` with the folder of Helm in front; `None`, noted, if this machine cannot have Helm.
+pub(crate) fn path_with_helm(gate: &mut Gate) -> Option<OsString> {
+    let Some(helm) = tools::helm() else {
+        gate.leave_out("Helm is not available (Go builds it): charts are not installed", &["needs Helm"]);
+        return None;
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = helm.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).ok()
+}
+
+/// The charts of the examples, on the embedded API server.
+fn helm(gate: &mut Gate) -> Result {
+    let Some(path) = path_with_helm(gate) else { return Ok(()) };
+    cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
+        .env("PATH", path)
+        .tests(&mut gate.ledger, 4)
 }
 
 /// Builds the book. mdbook exits with 0 despite warnings, so its output is read.

@@ -12,6 +12,8 @@ use crate::{
 
 /// The linter of workflows, as a Go module.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+/// Helm, as a Go module; its major version determines how charts are applied: 4 with server-side apply.
+const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 /// The accessibility checker, as an npm package; its major version determines the rules.
 const AXE: &str = "axe-core@4";
 
@@ -60,14 +62,24 @@ pub(crate) fn typos() -> Option<PathBuf> {
 
 /// Returns `actionlint`, which Go builds if it is not installed.
 pub(crate) fn actionlint() -> Option<PathBuf> {
-    if let Some(found) = find("actionlint") {
+    go_tool("actionlint", ACTIONLINT)
+}
+
+/// Returns `helm`.
+pub(crate) fn helm() -> Option<PathBuf> {
+    go_tool("helm", HELM)
+}
+
+/// Returns a program of `PATH`, or the one that Go builds below `target/xtask`.
+fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
+    if let Some(found) = find(name) {
         return Some(found);
     }
-    let folder = scratch("actionlint").ok()?;
-    let program = folder.join("actionlint");
+    let folder = scratch(name).ok()?;
+    let program = folder.join(name);
     if !program.exists() {
         find("go")?;
-        Run::new("go").args(["install", ACTIONLINT]).env("GOBIN", &folder).folder(&folder).run().ok()?;
+        Run::new("go").args(["install", package]).env("GOBIN", &folder).folder(&folder).run().ok()?;
     }
     Some(program)
 }

@@ -14,3 +14,25 @@ fn the_manifests_are_the_golden_ones() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// The chart is the golden one, in `tests/golden/podset-chart`.
+#[test]
+fn the_chart_is_the_golden_one() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/podset-chart");
+    let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
+    let way = if overwrite { "--allow-breaking" } else { "--check" };
+    let output = Command::new(env!("CARGO_BIN_EXE_podset"))
+        .args([
+            "generate-manifests",
+            "--leader-elect",
+            "--metrics",
+            "--image",
+            "example.com/podset:1",
+            "--helm",
+            folder,
+            way,
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

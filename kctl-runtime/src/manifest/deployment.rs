@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ManagerOptions, Manifest, RbacOptions};
+use super::{ManagerOptions, Manifest, RbacOptions, Resources};
 
 /// Port of the kubelet's probes.
 const PROBES_PORT: u16 = 8081;
@@ -18,11 +18,12 @@ const STOP_SECONDS: u32 = 30 + 5 + 10;
 /// read-only file system and no capabilities.
 ///
 /// ```
-/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, deployment};
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment};
 ///
 /// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
 /// let manager = ManagerOptions { leader_elect: true, ..ManagerOptions::default() };
-/// let manifest = deployment(&options, manager, "example.com/settings:1")?;
+/// let resources = Resources::default().with_limits(&"memory=1Gi".parse()?);
+/// let manifest = deployment(&options, manager, &resources, "example.com/settings:1")?;
 /// assert_eq!(manifest.object["spec"]["replicas"], 2);
 /// assert_eq!(manifest.file, "manager/deployment-settings.yaml");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -33,12 +34,16 @@ const STOP_SECONDS: u32 = 30 + 5 + 10;
 pub fn deployment(
     options: &RbacOptions,
     manager: ManagerOptions,
+    resources: &Resources,
     image: &str,
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let (replicas, strategy) = if manager.leader_elect || manager.shards.is_some() {
-        (2, json!({ "type": "RollingUpdate" }))
+        // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to `Recreate`;
+        // one that the API server has set stays, and is then rejected.
+        let rolling_update = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
+        (2, json!({ "type": "RollingUpdate", "rollingUpdate": rolling_update }))
     } else {
         // Without leader election two replicas would write at the same time.
         (1, json!({ "type": "Recreate" }))
@@ -57,7 +62,7 @@ pub fn deployment(
                     "serviceAccountName": name,
                     "terminationGracePeriodSeconds": STOP_SECONDS,
                     "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
-                    "containers": [container(name, manager, image)],
+                    "containers": [container(name, manager, resources, image)],
                 },
             },
         },
@@ -66,7 +71,7 @@ pub fn deployment(
 }
 
 /// Returns the container, with probes and the flags of the options.
-fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
+fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: &str) -> Value {
     let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
     if manager.leader_elect {
         // The generated role names this Lease.
@@ -100,7 +105,7 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
             "capabilities": { "drop": ["ALL"] },
             "readOnlyRootFilesystem": true,
         },
-        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
+        "resources": resources.object(),
     })
 }
 

@@ -40,6 +40,7 @@ mod graph;
 mod manager;
 mod monitoring;
 mod rbac;
+mod resources;
 mod webhook;
 
 use serde_json::Value;
@@ -60,6 +61,7 @@ pub use rbac::{
     Grant, On, Place, RbacOptions, Rule, all_grants, grants, grants_of_rule, knows_subresources, lacks_subresource,
     rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
 };
+pub use resources::{Quantities, QuantityError, Resources};
 pub use webhook::{webhook_grants, webhook_rbac};
 
 /// A manifest and the file that it belongs into.

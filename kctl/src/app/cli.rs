@@ -1,21 +1,27 @@
 //! The command line of every app.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
-    manifest::{self, Descriptions, GraphFormat, RbacOptions},
+    manifest::{self, Descriptions, GraphFormat, Quantities, RbacOptions, Resources},
     reconcile::Result,
 };
 
 use super::{
     App,
     client_layers::ClientOptions,
+    helm,
     log::{self, LogFormat},
     names,
     options::ManagerOptions,
-    output::{BreakingOptions, OWN_SUFFIXES, OutputOptions, reject_breaking, write_manifests},
+    output::{
+        BreakingOptions, CrdFiles, OWN_SUFFIXES, OutputOptions, reject_breaking, reject_breaking_in, write_manifests,
+    },
     run, settings,
     signals::BLOCKED_HELP,
 };
@@ -103,9 +109,15 @@ struct ManifestOptions {
     register: super::webhook::RegisterOptions,
     #[command(flatten)]
     deploy: DeployOptions,
+    #[command(flatten)]
+    resources: ResourceOptions,
     /// Add manifests for software that the cluster has besides Kubernetes; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
+    /// Write a Helm chart into this folder, or compare it with --check. Other options become defaults of its values; edits of its
+    /// values.yaml are kept
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "namespace"])]
+    helm: Option<PathBuf>,
     #[command(flatten)]
     out: OutputOptions,
     #[command(flatten)]
@@ -163,6 +175,33 @@ struct DeployOptions {
 impl From<DeployOptions> for manifest::ManagerOptions {
     fn from(options: DeployOptions) -> Self {
         Self { leader_elect: options.leader_elect, metrics: options.metrics, shards: options.shards }
+    }
+}
+
+/// CPU and memory of the container, with the options of `kubectl set resources`.
+#[derive(clap::Args)]
+struct ResourceOptions {
+    /// Resource requests of the container; 0 removes one [default: cpu=10m,memory=32Mi]
+    #[arg(long, value_name = "RESOURCE=QUANTITY,…")]
+    requests: Option<Quantities>,
+    /// Resource limits of the container; 0 removes one [default: memory=256Mi]
+    #[arg(long, value_name = "RESOURCE=QUANTITY,…")]
+    limits: Option<Quantities>,
+}
+
+impl ResourceOptions {
+    /// Returns the defaults with the changes of the options.
+    ///
+    /// # Errors
+    /// A request exceeds its limit, so no API server would accept the Pods.
+    fn resources(&self) -> Result<Resources> {
+        let resources = Resources::default()
+            .with_requests(&self.requests.clone().unwrap_or_default())
+            .with_limits(&self.limits.clone().unwrap_or_default());
+        match resources.problem() {
+            Some(problem) => Err(format!("{problem}\nhelp: write both --requests and --limits").into()),
+            None => Ok(resources),
+        }
     }
 }
 
@@ -330,6 +369,13 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
             return Ok(cli);
         }
         Command::GenerateCrds { out, .. } | Command::GenerateRbac { out, .. } => out,
+        Command::GenerateManifests(options) if options.helm.is_some() => {
+            if options.out.folder().is_some() {
+                let text = "--check has no folder beside --helm, which names it: `--helm DIR --check`";
+                return Err(command.error(ErrorKind::ArgumentConflict, text));
+            }
+            return Ok(cli);
+        }
         Command::GenerateManifests(options) => &options.out,
         #[cfg(feature = "dev")]
         Command::Dev(_) => return Ok(cli),
@@ -455,7 +501,10 @@ impl NameOptions {
 
 /// Prints or writes all manifests of the app.
 fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
-    let ManifestOptions { image, names, mut deploy, with, out, breaking, .. } = options;
+    if let Some(folder) = &options.helm {
+        return generate_chart(app, folder, &options);
+    }
+    let ManifestOptions { image, names, mut deploy, resources, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
     deploy.metrics |= monitoring;
     let specs = app.specs();
@@ -464,7 +513,7 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
     all.extend(manifest::rbac(&specs, &names)?);
     all.extend(manifest::manager_rbac(&names, deploy.into())?);
-    all.push(manifest::deployment(&names, deploy.into(), &image)?);
+    all.push(manifest::deployment(&names, deploy.into(), &resources.resources()?, &image)?);
     if deploy.metrics {
         all.push(manifest::metrics_service(&names)?);
     }
@@ -483,6 +532,32 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
         all.push(manifest::kustomization(&all)?);
     }
     write_manifests(&all, &out, &names.name, &OWN_SUFFIXES)
+}
+
+/// Writes the chart of the app, or compares it.
+fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result<()> {
+    let monitoring = options.with.contains(&With::Monitoring);
+    let mut deploy = options.deploy;
+    deploy.metrics |= monitoring;
+    #[cfg(feature = "webhook")]
+    let cert_manager = options.with.contains(&With::CertManager);
+    #[cfg(not(feature = "webhook"))]
+    let cert_manager = false;
+    let chart = helm::chart(
+        app,
+        helm::ChartOptions {
+            name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
+            image: options.image.clone(),
+            manager: deploy.into(),
+            resources: options.resources.resources()?,
+            monitoring,
+            cert_manager,
+        },
+    )?;
+    let crds = CrdFiles { folder: &helm::crd_folder(folder), parse: helm::parse_crd };
+    reject_breaking_in(&chart.definitions, &crds, &options.breaking)?;
+    let mode = if options.out.is_check() { helm::Mode::Check } else { helm::Mode::Write };
+    helm::write_chart(&chart, folder, mode)
 }
 
 /// Prints or writes the role of the app, or compares it with that in a cluster.
@@ -593,6 +668,25 @@ mod tests {
             assert_eq!(namespace(text).is_ok(), good, "{text}");
         }
         assert!(namespace(&"a".repeat(NAMESPACE_LEN_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn chart_has_its_folder_and_no_namespace() {
+        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let parsed =
+            |options: &str| parse(Cli::command(), given(&format!("app generate-manifests --helm chart {options}")));
+        for options in ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main"] {
+            assert!(parsed(options).is_ok(), "{options}");
+        }
+        for (options, part) in [
+            ("--check other", "--check has no folder beside --helm"),
+            ("--out other", "cannot be used with"),
+            ("--namespace web", "cannot be used with"),
+            ("--limits memory=1GB", "`1GB` is not a quantity of memory"),
+        ] {
+            let error = parsed(options).err().unwrap();
+            assert!(error.exit_code() == 2 && error.to_string().contains(part), "{options}: {error}");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod diff_cluster;
 mod environment;
 #[cfg(feature = "dev")]
 mod files;
+mod helm;
 #[cfg(feature = "webhook")]
 mod hooks;
 #[cfg(feature = "dev")]
@@ -549,7 +550,7 @@ impl App {
     /// | `dev` | runs them on an embedded API server (feature `dev`) |
     /// | `generate-crds` | prints the CRDs |
     /// | `generate-rbac` | prints service account, roles and bindings |
-    /// | `generate-manifests` | prints all of these, a Deployment, and what registers the webhooks |
+    /// | `generate-manifests` | prints all of these, a Deployment, and what registers the webhooks; with `--helm DIR` writes a chart |
     /// | `shards` | prints the slots of a sharded program and their owners |
     /// | `graph` | prints the kinds and controllers as a diagram |
     ///

@@ -30,6 +30,11 @@ impl OutputOptions {
         self.check.as_ref().and_then(Option::as_deref).or(self.out.as_deref())
     }
 
+    /// Returns `true` if files are compared and not written.
+    pub(super) fn is_check(&self) -> bool {
+        self.check.is_some()
+    }
+
     /// Returns `true` if `--check` has no folder to compare with.
     pub(super) fn lacks_folder(&self) -> bool {
         self.check.is_some() && self.folder().is_none()
@@ -158,11 +163,30 @@ fn size_hint(manifest: &Manifest) -> Option<String> {
 /// A change breaks stored objects or clients, and `--allow-breaking` is not set.
 pub(super) fn reject_breaking(manifests: &[Manifest], out: &OutputOptions, options: &BreakingOptions) -> Result<()> {
     let Some(folder) = out.folder() else { return Ok(()) };
+    let parse = |text: &str| serde_saphyr::from_str(text).map_err(Error::from);
+    reject_breaking_in(manifests, &CrdFiles { folder: &folder.join("crds"), parse }, options)
+}
+
+/// The files of CRDs, and how the object of one is read.
+pub(super) struct CrdFiles<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) parse: fn(&str) -> Result<Value>,
+}
+
+/// Compares the CRDs with those of a folder, now or at a git revision.
+///
+/// # Errors
+/// As [`reject_breaking`].
+pub(super) fn reject_breaking_in(
+    manifests: &[Manifest],
+    files: &CrdFiles<'_>,
+    options: &BreakingOptions,
+) -> Result<()> {
     if options.allow_breaking {
         return Ok(());
     }
     let mut changes = Vec::new();
-    for (file, old) in known(folder, options.since.as_deref())? {
+    for (file, old) in known(files, options.since.as_deref())? {
         let is_same =
             |object: &Value| object["kind"] == old["kind"] && object["metadata"]["name"] == old["metadata"]["name"];
         let Some(new) = manifests.iter().find(|manifest| is_same(&manifest.object)) else {
@@ -182,15 +206,14 @@ pub(super) fn reject_breaking(manifests: &[Manifest], out: &OutputOptions, optio
 }
 
 /// Returns the CRDs in a folder, now or at a git revision.
-fn known(folder: &Path, revision: Option<&str>) -> Result<Vec<(String, Value)>> {
-    let folder = folder.join("crds");
+fn known(files: &CrdFiles<'_>, revision: Option<&str>) -> Result<Vec<(String, Value)>> {
     let texts = match revision {
-        Some(revision) => committed(&folder, revision)?,
-        None => in_folder(&folder)?,
+        Some(revision) => committed(files.folder, revision)?,
+        None => in_folder(files.folder)?,
     };
     let mut found = Vec::new();
     for (file, text) in texts {
-        let object: Value = serde_saphyr::from_str(&text).context(&file)?;
+        let object = (files.parse)(&text).context(&file)?;
         if object["kind"] == "CustomResourceDefinition" {
             found.push((file, object));
         }

@@ -29,11 +29,11 @@ const CERTIFICATES: &str = "/var/run/webhook-tls";
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(in crate::app) struct RegisterOptions {
     /// The URL that the webhooks are reached at; by default the Service of the name of the roles
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "helm")]
     webhook_url: Option<String>,
     /// The authority that has signed the certificate; by default interpreters are trusted by the roots of Karmada's system, and
     /// the program itself has admission functions and conversions trusted
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "helm")]
     webhook_ca_file: Option<PathBuf>,
 }
 

@@ -1,0 +1,365 @@
+//! `generate-manifests --helm DIR`: a Helm chart of the app.
+//!
+//! The chart has what `generate-manifests` prints, with values in the place of options. Most templates are generated
+//! from the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ; the Deployment and a
+//! few others are files beside this one, because most of their fields are values.
+//!
+//! Files belong to the generator or to people:
+//!
+//! | File | A second run |
+//! |---|---|
+//! | `templates/…` that begin with the generator's comment, `values.schema.json` | are written anew |
+//! | `values.yaml` | gets values that it lacks; lines that are there stay ([`values::merge`]) |
+//! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest stays |
+//! | `.helmignore`, and every other file | stay |
+
+mod files;
+mod items;
+mod template;
+mod values;
+
+use kctl_runtime::{
+    manifest::{self, Manifest, RbacOptions, Resources},
+    reconcile::{Result, ResultExt},
+};
+use serde_json::{Value, json};
+
+pub(super) use self::files::{Mode, crd_folder, parse_crd, write_chart};
+use self::{
+    files::File,
+    items::items,
+    template::{LABELS, NAME, NAMESPACE, Template, with_uid},
+    values::Item,
+};
+use super::App;
+
+/// The settings of a chart that its values have as defaults.
+pub(super) struct ChartOptions {
+    /// The name of the chart.
+    pub(super) name: String,
+    /// The image with its tag or digest, if one was given.
+    pub(super) image: Option<String>,
+    /// Leader election, shards and metrics.
+    pub(super) manager: manifest::ManagerOptions,
+    /// Requests and limits of the container.
+    pub(super) resources: Resources,
+    /// `true` to turn the values of monitoring on.
+    pub(super) monitoring: bool,
+    /// `true` to turn the values of cert-manager on.
+    pub(super) cert_manager: bool,
+}
+
+/// A chart: its files, its values, and the CRDs that are compared with those before.
+pub(super) struct Chart {
+    files: Vec<File>,
+    items: Vec<Item>,
+    /// The name in `Chart.yaml`.
+    name: String,
+    /// The version of the app.
+    version: Option<String>,
+    /// The CRDs as objects.
+    pub(super) definitions: Vec<Manifest>,
+}
+
+/// Generates the chart of an app.
+///
+/// # Errors
+/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name is that of the release here.
+pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
+    let names = RbacOptions {
+        name: NAME.into(),
+        namespace: NAMESPACE.into(),
+        labels: [(LABELS.to_owned(), String::new())].into(),
+        ..RbacOptions::default()
+    };
+    let parts = Parts::of(app, &names)?;
+    let template = |when| Template { chart: &options.name, when, more_labels: None };
+    let mut files = Vec::new();
+    let mut add = |path: &str, text: String| files.push(File { path: path.to_owned(), text });
+    add("templates/_helpers.tpl", template("").file(include_str!("helm/helpers.tpl")));
+    for crd in &parts.definitions {
+        let file = crd.file.strip_prefix("crds/").unwrap_or(&crd.file);
+        add(&format!("templates/crds/{file}"), template(".Values.crds.enabled").of(std::slice::from_ref(crd))?);
+    }
+    add("templates/deployment.yaml", deployment(app, &options.name, &parts)?);
+    add("templates/poddisruptionbudget.yaml", {
+        template(".Values.podDisruptionBudget.enabled").file(include_str!("helm/poddisruptionbudget.yaml"))
+    });
+    let ingress = if parts.webhooks.is_empty() { "" } else { WEBHOOK_INGRESS };
+    let policy = include_str!("helm/networkpolicy.yaml").replace("KCTL-WEBHOOK-INGRESS\n", ingress);
+    add("templates/networkpolicy.yaml", template(".Values.networkPolicy.enabled").file(&policy));
+    add_roles(app, &names, &template, &mut add)?;
+    add("templates/metrics-service.yaml", {
+        template(".Values.metrics.enabled").of(&[manifest::metrics_service(&names)?])?
+    });
+    add_monitoring(&names, &options.name, &mut add)?;
+    for webhook in &parts.webhooks {
+        let when = match webhook.object["kind"].as_str() {
+            Some("Certificate") => ".Values.certManager.enabled",
+            Some("Issuer") => "and .Values.certManager.enabled (not .Values.certManager.issuerRef)",
+            _ => "",
+        };
+        let file = webhook.file.strip_prefix("webhook/").unwrap_or(&webhook.file);
+        let file = file.replace(&format!("-{NAME}"), "");
+        add(&format!("templates/webhook/{file}"), template(when).of(std::slice::from_ref(webhook))?);
+    }
+    add("templates/NOTES.txt", notes(&options.name));
+    let items = items(app, &options, &parts);
+    let Parts { definitions, .. } = parts;
+    Ok(Chart { files, items, name: options.name, version: app.version.clone(), definitions })
+}
+
+/// The ingress of the webhooks in the `NetworkPolicy`.
+const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from cluster to cluster.
+    - ports:
+        - port: webhook
+          protocol: TCP
+      {{- with .Values.networkPolicy.webhookFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+";
+
+/// Adds the service account, roles and bindings.
+fn add_roles<'a>(
+    app: &App,
+    names: &RbacOptions,
+    template: &impl Fn(&'a str) -> Template<'a>,
+    add: &mut impl FnMut(&str, String),
+) -> Result<()> {
+    let specs = app.specs();
+    let rbac = manifest::rbac(&specs, names)?;
+    let (accounts, roles): (Vec<_>, Vec<_>) =
+        rbac.into_iter().partition(|manifest| manifest.object["kind"] == "ServiceAccount");
+    let account = template(".Values.serviceAccount.create").of(&accounts)?;
+    let annotations = "  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
+    add("templates/serviceaccount.yaml", account.replacen("metadata:\n", &format!("metadata:\n{annotations}"), 1));
+    add("templates/rbac/role.yaml", template(".Values.rbac.create").of(&roles)?);
+    let user_roles = manifest::user_roles(&specs, names)?;
+    if !user_roles.is_empty() {
+        add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").of(&user_roles)?);
+    }
+    let elects = manifest::ManagerOptions { leader_elect: true, ..manifest::ManagerOptions::default() };
+    add("templates/rbac/leader-election.yaml", {
+        template("and .Values.rbac.create (include \"KCTL-CHART.elects\" .)")
+            .of(&manifest::manager_rbac(names, elects)?)?
+    });
+    add("templates/rbac/shards.yaml", {
+        template("and .Values.rbac.create (gt (int .Values.shards) 0)").file(include_str!("helm/role-shards.yaml"))
+    });
+    let metrics = manifest::ManagerOptions { metrics: true, ..manifest::ManagerOptions::default() };
+    add("templates/rbac/metrics.yaml", {
+        template("and .Values.rbac.create .Values.metrics.enabled").of(&manifest::manager_rbac(names, metrics)?)?
+    });
+    #[cfg(feature = "webhook")]
+    if app.makes_certificate() {
+        let role = manifest::webhook_rbac(names, &app.own_certificate(names)?)?;
+        add("templates/rbac/webhook.yaml", {
+            template("and .Values.rbac.create (not .Values.certManager.enabled)").of(&role)?
+        });
+    }
+    Ok(())
+}
+
+/// Adds the `ServiceMonitor`, the alerts and the dashboard.
+fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
+    let of = |leader_elect| {
+        let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards: None };
+        manifest::monitoring(names, manager)
+    };
+    let (without, with) = (of(false)?, of(true)?);
+    for (index, manifest) in with.into_iter().enumerate() {
+        let (file, value) = match manifest.object["kind"].as_str() {
+            Some("ServiceMonitor") => ("servicemonitor", "serviceMonitor"),
+            Some("PrometheusRule") => ("prometheusrule", "prometheusRule"),
+            _ => ("dashboard", "dashboard"),
+        };
+        let (when, labels) = (
+            format!("and .Values.metrics.enabled .Values.metrics.{value}.enabled"),
+            format!(".Values.metrics.{value}.labels"),
+        );
+        let template = Template { chart, when: &when, more_labels: Some(&labels) };
+        let text = match file {
+            "prometheusrule" => {
+                let (without, all) = (template::yaml(&without[index])?, template::yaml(&manifest)?);
+                // The alerts of leader election come last, so those of every program are the beginning.
+                let more = all.strip_prefix(&without).unwrap_or_default();
+                debug_assert!(!more.is_empty(), "the rules of leader election come last");
+                let elects = "{{- if include \"KCTL-CHART.elects\" . }}\n";
+                template.file(&format!("{}{elects}{}{{{{- end }}}}\n", template.lines(&without), template.lines(more)))
+            }
+            "dashboard" => template.of(&[with_uid(manifest)?])?,
+            _ => template.of(&[manifest])?,
+        };
+        add(&format!("templates/monitoring/{file}.yaml"), text);
+    }
+    Ok(())
+}
+
+/// Returns the text that Helm prints after an install. The comment of other templates would be printed too.
+fn notes(chart: &str) -> String {
+    let text = include_str!("helm/NOTES.txt").replace("KCTL-CHART.", &format!("{chart}."));
+    format!("{} */ -}}}}\n{text}", template::GENERATED)
+}
+
+/// Parts of the Deployment that depend on the issuer of the webhooks' certificate.
+#[derive(Default)]
+struct Issuance {
+    /// The arguments for webhooks.
+    args: Vec<String>,
+    liveness: Value,
+    readiness: Value,
+    volumes: Vec<Value>,
+    mounts: Vec<Value>,
+}
+
+impl Issuance {
+    fn of(container: &Value, pod: &Value) -> Self {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let args = list(&container["args"]).into_iter().filter_map(|arg| arg.as_str().map(ToOwned::to_owned));
+        Self {
+            args: args.filter(|arg| arg.starts_with("--webhook-")).collect(),
+            liveness: container["livenessProbe"].clone(),
+            readiness: container["readinessProbe"].clone(),
+            volumes: list(&pod["volumes"]),
+            mounts: list(&container["volumeMounts"]),
+        }
+    }
+}
+
+/// Manifests of the app from which templates are made.
+struct Parts {
+    definitions: Vec<Manifest>,
+    /// Webhook configurations, their Service, and the objects of cert-manager.
+    webhooks: Vec<Manifest>,
+    /// The pod of the Deployment with metrics, and the certificate made by the program.
+    pod: Value,
+    own: Issuance,
+    by_cert_manager: Issuance,
+}
+
+impl Parts {
+    fn of(app: &App, names: &RbacOptions) -> Result<Self> {
+        let generated = |cert_manager: bool| {
+            let manager = manifest::ManagerOptions { metrics: true, ..manifest::ManagerOptions::default() };
+            let mut all = manifest::crd_manifests(&app.kinds(), manifest::Descriptions::Own)?;
+            all.push(manifest::deployment(names, manager, &Resources::default(), "image")?);
+            let n_others = all.len();
+            #[cfg(feature = "webhook")]
+            {
+                use super::webhook::{Issued, RegisterOptions};
+                let issued = if cert_manager { Issued::Elsewhere } else { Issued::Here };
+                let help = "in a chart, the Service of the webhooks has the name of the release: \
+                            leave `conversion(…)` out of #[resource]";
+                app.webhook_manifests(names, &RegisterOptions::default(), issued, &mut all).context(help)?;
+            }
+            #[cfg(not(feature = "webhook"))]
+            let _unused = cert_manager;
+            let mut webhooks = all.split_off(n_others);
+            webhooks.retain(|manifest| !is_of_karmada(manifest) && !manifest.file.starts_with("rbac/"));
+            let deployment = all.pop().map(|manifest| manifest.object).unwrap_or_default();
+            Ok::<_, kctl_runtime::reconcile::Error>((all, webhooks, deployment["spec"]["template"]["spec"].clone()))
+        };
+        let (_, _, own_pod) = generated(false)?;
+        let (definitions, webhooks, pod) = generated(true)?;
+        Ok(Self {
+            definitions: definitions.into_iter().filter(|manifest| !is_of_karmada(manifest)).collect(),
+            webhooks,
+            own: Issuance::of(&own_pod["containers"][0], &own_pod),
+            by_cert_manager: Issuance::of(&pod["containers"][0], &pod),
+            pod: own_pod,
+        })
+    }
+}
+
+/// Returns `true` for objects of Karmada's API groups, which belong to another API server.
+fn is_of_karmada(manifest: &Manifest) -> bool {
+    manifest.object["apiVersion"].as_str().is_some_and(|api| api.contains(".karmada.io/"))
+}
+
+/// Returns a list item or a mapping as lines at an indentation.
+fn lines(value: &Value, indent: usize) -> Result<String> {
+    let pad = " ".repeat(indent);
+    let lines = serde_saphyr::to_string(value)?;
+    Ok(lines.lines().fold(String::new(), |text, line| text + &pad + line + "\n"))
+}
+
+/// Returns arguments of the container as items of its list.
+fn arguments<'a>(args: impl Iterator<Item = &'a str>) -> String {
+    args.fold(String::new(), |text, arg| text + "            - " + arg + "\n")
+}
+
+/// Returns lines for both ways to issue a certificate, or the lines once where they are the same.
+fn either(own: String, by_cert_manager: String, indent: usize) -> String {
+    if own == by_cert_manager {
+        return own;
+    }
+    let pad = " ".repeat(indent);
+    let (when, otherwise) = if own.is_empty() {
+        (by_cert_manager, String::new())
+    } else {
+        (by_cert_manager, format!("{pad}{{{{- else }}}}\n{own}"))
+    };
+    format!("{pad}{{{{- if .Values.certManager.enabled }}}}\n{when}{otherwise}{pad}{{{{- end }}}}\n")
+}
+
+/// Returns the template of the Deployment.
+fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
+    let template = Template { chart, when: "", more_labels: None };
+    let Parts { pod, own, by_cert_manager, .. } = parts;
+    let container = &pod["containers"][0];
+    let args: Vec<&str> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let arg = |prefix: &str| arguments(args.iter().copied().filter(|arg| arg.starts_with(prefix)));
+    let webhook_args = |of: &Issuance| arguments(of.args.iter().map(String::as_str));
+    let mut ports = String::new();
+    for port in container["ports"].as_array().into_iter().flatten() {
+        let is_optional = port["name"] == "metrics";
+        let text = lines(&json!([port]), 12)?;
+        ports += &if is_optional {
+            format!("            {{{{- if .Values.metrics.enabled }}}}\n{text}            {{{{- end }}}}\n")
+        } else {
+            text
+        };
+    }
+    let probes = |of: &Issuance| lines(&json!({ "livenessProbe": of.liveness, "readinessProbe": of.readiness }), 10);
+    let all = |values: &[Value], indent: usize| {
+        if values.is_empty() { Ok(String::new()) } else { lines(&json!(values), indent) }
+    };
+    let mounts = either(all(&own.mounts, 12)?, all(&by_cert_manager.mounts, 12)?, 12);
+    let volumes = either(all(&own.volumes, 8)?, all(&by_cert_manager.volumes, 8)?, 8);
+    let has_mounts = match (own.mounts.is_empty(), by_cert_manager.mounts.is_empty()) {
+        (true, true) => "",
+        (true, false) => "or .Values.certManager.enabled ",
+        (false, _) => "or true ",
+    };
+    // A program that shares its keys by itself stops to do so by the flag alone.
+    let no_shards = match app.shards {
+        Some(_) => "            {{- else }}\n            - --shards=0\n",
+        None => "",
+    };
+    let mut text = include_str!("helm/deployment.yaml").to_owned();
+    for (place, lines) in [
+        ("KCTL-PROBES-ARG\n", arg("--health-probe-bind-address")),
+        ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
+        ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
+        ("KCTL-WEBHOOK-ARGS\n", either(webhook_args(own), webhook_args(by_cert_manager), 12)),
+        ("KCTL-PORTS\n", ports),
+        ("KCTL-PROBES\n", either(probes(own)?, probes(by_cert_manager)?, 10)),
+        ("KCTL-MOUNTS\n", mounts),
+        ("KCTL-VOLUMES\n", volumes),
+        ("KCTL-HAS-MOUNTS ", has_mounts.to_owned()),
+    ] {
+        let lines = if lines.contains(NAME) { name_actions(&lines) } else { lines };
+        text = text.replace(place, &lines);
+    }
+    if app.controllers.is_empty() {
+        // Replicas that only answer webhooks can't work against each other.
+        text = text.split_once("{{- end }}\n").map_or(text.clone(), |(_, rest)| rest.to_owned());
+    }
+    Ok(template.file(&text))
+}
+
+/// Replaces the name in lines that have actions already.
+fn name_actions(lines: &str) -> String {
+    lines.replace(NAME, "{{ include \"KCTL-CHART.fullname\" . }}")
+}

@@ -1,0 +1,254 @@
+//! The values of a chart, with their comments and defaults.
+
+use kctl_runtime::shard::SLOTS_MAX;
+use serde_json::json;
+
+use super::{
+    App, ChartOptions, Parts,
+    values::{Item, Switch, list, map, section, string, switch, value},
+};
+
+/// Returns the values of the chart with their defaults.
+pub(super) fn items(app: &App, options: &ChartOptions, parts: &Parts) -> Vec<Item> {
+    let slots = slots(app, options);
+    let elects = options.manager.leader_elect && slots == 0;
+    let replicas = if elects || slots > 0 { 2 } else { 1 };
+    let mut items = vec![
+        value(
+            "replicaCount",
+            "Number of replicas. More than one needs leaderElection.enabled or shards.",
+            json!(replicas),
+            json!({ "type": "integer", "minimum": 0 }),
+        ),
+        section(
+            "leaderElection",
+            "One replica works, and the others take over when it stops.",
+            vec![switch("enabled", "Elect a leader by a Lease with the release's name.", Switch::from_flag(elects))],
+        ),
+        value(
+            "shards",
+            "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.",
+            json!(slots),
+            json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
+        ),
+        image(options),
+        list("imagePullSecrets", "Secrets for a private registry, for example `- name: registry`."),
+        string("nameOverride", "Takes the place of the chart's name in names and labels.", ""),
+        string("fullnameOverride", "Takes the place of the names of all objects.", ""),
+        map("resources", "CPU and memory of the container.", options.resources.object()),
+        list("extraArgs", "More arguments of `run`, for example `- --log-format=json`."),
+        list("extraEnv", "Environment variables of the container."),
+        list("extraEnvFrom", "ConfigMaps and Secrets with environment variables."),
+        list("extraVolumes", "More volumes of the Pods."),
+        list("extraVolumeMounts", "More volume mounts of the container."),
+    ];
+    items.extend(pods(parts));
+    items.extend(objects(parts, options));
+    items
+}
+
+/// Returns the number of slots: that of the options, or the one that the program sets.
+fn slots(app: &App, options: &ChartOptions) -> u32 {
+    let own = app.shards.map(|(slots, _)| slots).filter(|_| !options.manager.leader_elect);
+    options.manager.shards.or(own).unwrap_or(0)
+}
+
+fn image(options: &ChartOptions) -> Item {
+    let (repository, tag, digest) = options.image.as_deref().map_or((options.name.as_str(), "", ""), image_parts);
+    section(
+        "image",
+        "The image of the program.",
+        vec![
+            string("repository", "Its name with the registry.", repository),
+            string("tag", "Its tag; empty for the appVersion of the chart.", tag),
+            string("digest", "Its digest, for example `sha256:…`, which takes the place of the tag.", digest),
+            value(
+                "pullPolicy",
+                "When the kubelet pulls it.",
+                "IfNotPresent".into(),
+                json!({ "type": "string", "enum": ["Always", "IfNotPresent", "Never"] }),
+            ),
+        ],
+    )
+}
+
+/// Splits an image reference into repository, tag and digest.
+fn image_parts(image: &str) -> (&str, &str, &str) {
+    let (image, digest) = image.split_once('@').unwrap_or((image, ""));
+    match image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+        Some((repository, tag)) => (repository, tag, digest),
+        None => (image, "", digest),
+    }
+}
+
+/// Returns the values of the Pods.
+fn pods(parts: &Parts) -> Vec<Item> {
+    let pod = &parts.pod;
+    vec![
+        map("podAnnotations", "Annotations of the Pods.", json!({})),
+        map("podLabels", "More labels of the Pods.", json!({})),
+        map("podSecurityContext", "Security settings of the Pods.", pod["securityContext"].clone()),
+        map("securityContext", "Security settings of the container.", pod["containers"][0]["securityContext"].clone()),
+        value(
+            "terminationGracePeriodSeconds",
+            "Seconds from SIGTERM to SIGKILL. Set it to more than --graceful-shutdown-timeout, which is 30 s.",
+            pod["terminationGracePeriodSeconds"].clone(),
+            json!({ "type": "integer", "minimum": 1 }),
+        ),
+        map("nodeSelector", "Labels of the nodes on which the Pods may run.", json!({})),
+        map("affinity", "Affinity of the Pods.", json!({})),
+        list("tolerations", "Taints of nodes that the Pods tolerate."),
+        list("topologySpreadConstraints", "How the Pods spread over zones and nodes."),
+        string("priorityClassName", "PriorityClass of the Pods, for example `system-cluster-critical`.", ""),
+    ]
+}
+
+/// Returns the values of all objects beside the Deployment.
+fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
+    let mut items = Vec::new();
+    if !parts.definitions.is_empty() {
+        items.push(section(
+            "crds",
+            "CustomResourceDefinitions of the program's kinds.",
+            vec![
+                switch("enabled", "Install and upgrade them with the chart.", Switch::On),
+                switch("keep", "Keep them with their objects when the release is uninstalled.", Switch::On),
+            ],
+        ));
+    }
+    items.push(section(
+        "serviceAccount",
+        "The service account of the Pods.",
+        vec![
+            switch("create", "Create it.", Switch::On),
+            string("name", "Its name; empty for that of the other objects. Needed if it is not created.", ""),
+            map("annotations", "Its annotations, for example for the identity in a cloud.", json!({})),
+        ],
+    ));
+    items.push(section(
+        "rbac",
+        "Roles and bindings, which follow from the declarations of the controllers.",
+        vec![
+            switch("create", "Create them.", Switch::On),
+            switch(
+                "userRoles",
+                "Create roles that let people who may view or edit built-in kinds do the same with the program's.",
+                Switch::Off,
+            ),
+        ],
+    ));
+    items.push(metrics(options));
+    if !parts.webhooks.is_empty() {
+        items.push(section(
+            "certManager",
+            "cert-manager, for the certificate of the webhooks.",
+            vec![
+                switch(
+                    "enabled",
+                    "Let cert-manager issue the certificate. Otherwise the program creates and renews it in a Secret.",
+                    Switch::from_flag(options.cert_manager),
+                ),
+                map(
+                    "issuerRef",
+                    "The issuer, with `kind` and `name`; empty for a self-signed Issuer of the release.",
+                    json!({}),
+                ),
+            ],
+        ));
+    }
+    items.extend([network_policy(parts), disruption_budget()]);
+    items
+}
+
+fn network_policy(parts: &Parts) -> Item {
+    let mut policy = vec![
+        switch("enabled", "Create it: only probes, metrics and webhooks can be reached.", Switch::Off),
+        list("metricsFrom", "Peers that may read the metrics; empty for all."),
+    ];
+    if !parts.webhooks.is_empty() {
+        policy.push(list("webhookFrom", "Peers that may call the webhooks; empty for all."));
+    }
+    policy.push(list("egress", "Egress rules. Include the API server and DNS; empty for no restriction."));
+    section("networkPolicy", "A NetworkPolicy of the Pods.", policy)
+}
+
+fn disruption_budget() -> Item {
+    let number = json!({ "type": ["integer", "string"] });
+    section(
+        "podDisruptionBudget",
+        "How many Pods a drain of nodes may evict at a time.",
+        vec![
+            switch("enabled", "Create a PodDisruptionBudget.", Switch::On),
+            value("maxUnavailable", "Number or percentage of Pods that may be unavailable.", json!(1), number.clone()),
+            value(
+                "minAvailable",
+                "Number or percentage of Pods that stay available, instead of maxUnavailable.",
+                "".into(),
+                number,
+            ),
+        ],
+    )
+}
+
+fn metrics(options: &ChartOptions) -> Item {
+    let monitoring = || Switch::from_flag(options.monitoring);
+    section(
+        "metrics",
+        "The metrics of the program.",
+        vec![
+            switch(
+                "enabled",
+                "Serve `/metrics` over TLS, to clients that the ClusterRole `NAME-metrics-reader` is bound to.",
+                Switch::from_flag(options.manager.metrics),
+            ),
+            section(
+                "serviceMonitor",
+                "Needs the Prometheus Operator.",
+                vec![
+                    switch("enabled", "Create a ServiceMonitor.", monitoring()),
+                    string(
+                        "interval",
+                        "How often it scrapes, for example `30s`; empty for the default of Prometheus.",
+                        "",
+                    ),
+                    map("labels", "More labels, by which Prometheus selects it.", json!({})),
+                ],
+            ),
+            section(
+                "prometheusRule",
+                "Needs the Prometheus Operator.",
+                vec![
+                    switch("enabled", "Create a PrometheusRule with alerts.", monitoring()),
+                    map("labels", "More labels, by which Prometheus selects it.", json!({})),
+                ],
+            ),
+            section(
+                "dashboard",
+                "Needs the sidecar of Grafana's chart.",
+                vec![
+                    switch("enabled", "Create a ConfigMap with a dashboard.", monitoring()),
+                    map("labels", "Labels by which the sidecar finds it.", json!({ "grafana_dashboard": "1" })),
+                ],
+            ),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_has_a_repository_a_tag_and_a_digest() {
+        for (image, parts) in [
+            ("web", ("web", "", "")),
+            ("example.com/web:1", ("example.com/web", "1", "")),
+            ("localhost:5000/web", ("localhost:5000/web", "", "")),
+            ("localhost:5000/web:1", ("localhost:5000/web", "1", "")),
+            ("example.com/web@sha256:0", ("example.com/web", "", "sha256:0")),
+            ("example.com/web:1@sha256:0", ("example.com/web", "1", "sha256:0")),
+        ] {
+            assert_eq!(image_parts(image), parts, "{image}");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The values of a chart: their defaults, `values.yaml`, its JSON schema, and the merge with a file that was
+//! edited by hand.
+//!
+//! Names follow `helm create`, and cert-manager's chart where `helm create` has none (`crds.enabled`, `crds.keep`), so
+//! that a reader of other charts finds them. Comments start with `# --`, from which helm-docs makes a table.
+
+use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use serde_json::{Map, Value, json};
+
+/// The dialect that Helm's validator reads in every version.
+const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
+
+/// A value, or a section of values.
+pub(super) struct Item {
+    key: &'static str,
+    doc: String,
+    node: Node,
+}
+
+enum Node {
+    Value { default: Value, schema: Value },
+    Section(Vec<Item>),
+}
+
+/// Creates a value. `schema` has the JSON schema of its type.
+pub(super) fn value(key: &'static str, doc: impl Into<String>, default: Value, schema: Value) -> Item {
+    Item { key, doc: doc.into(), node: Node::Value { default, schema } }
+}
+
+/// Creates a value that is `true` or `false`.
+pub(super) fn switch(key: &'static str, doc: impl Into<String>, default: Switch) -> Item {
+    value(key, doc, (default == Switch::On).into(), json!({ "type": "boolean" }))
+}
+
+/// The default of a [`switch`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+impl Switch {
+    /// Returns `On` for `true`.
+    pub(super) fn from_flag(is_on: bool) -> Self {
+        if is_on { Self::On } else { Self::Off }
+    }
+}
+
+/// Creates a string. `--set image.tag=7` makes an integer of it, which templates write as a string again.
+pub(super) fn string(key: &'static str, doc: impl Into<String>, default: &str) -> Item {
+    value(key, doc, default.into(), json!({ "type": ["string", "integer"] }))
+}
+
+/// Creates a map that is copied into a manifest as it is.
+pub(super) fn map(key: &'static str, doc: impl Into<String>, default: Value) -> Item {
+    value(key, doc, default, json!({ "type": "object" }))
+}
+
+/// Creates a list that is copied into a manifest as it is; empty by default.
+pub(super) fn list(key: &'static str, doc: impl Into<String>) -> Item {
+    value(key, doc, json!([]), json!({ "type": "array" }))
+}
+
+/// Creates a section of values.
+pub(super) fn section(key: &'static str, doc: impl Into<String>, items: Vec<Item>) -> Item {
+    Item { key, doc: doc.into(), node: Node::Section(items) }
+}
+
+impl Item {
+    /// Returns the lines of `values.yaml` at an indentation.
+    fn render(&self, indent: usize, text: &mut String) -> Result<()> {
+        let pad = " ".repeat(indent);
+        for (number, line) in self.doc.lines().enumerate() {
+            *text += &if number == 0 { format!("{pad}# -- {line}\n") } else { format!("{pad}# {line}\n") };
+        }
+        match &self.node {
+            Node::Section(items) => {
+                *text += &format!("{pad}{}:\n", self.key);
+                items.iter().try_for_each(|item| item.render(indent + 2, text))?;
+            }
+            Node::Value { default, .. } => {
+                let is_nested = match default {
+                    Value::Object(fields) => !fields.is_empty(),
+                    Value::Array(items) => !items.is_empty(),
+                    _ => false,
+                };
+                let yaml = serde_saphyr::to_string(default)?;
+                if is_nested {
+                    *text += &format!("{pad}{}:\n", self.key);
+                    for line in yaml.lines() {
+                        *text += &format!("{pad}  {line}\n");
+                    }
+                } else {
+                    *text += &format!("{pad}{}: {}\n", self.key, yaml.trim_end());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn schema(&self, known: Option<&Value>) -> Value {
+        let mut schema = match &self.node {
+            Node::Value { schema, .. } => schema.clone(),
+            Node::Section(items) => properties(items, known),
+        };
+        schema["description"] = self.doc.replace('\n', " ").into();
+        schema
+    }
+}
+
+/// Returns `values.yaml` with all defaults.
+pub(super) fn defaults(items: &[Item], head: &str) -> Result<String> {
+    let mut text = head.to_owned();
+    for item in items {
+        text += "\n";
+        item.render(0, &mut text)?;
+    }
+    Ok(text)
+}
+
+/// Returns `values.schema.json`.
+///
+/// Helm rejects values that it does not list, so that a misspelt `--set` is an error. Keys that were added to
+/// `values.yaml` by hand are listed, for templates beside the generated ones.
+pub(super) fn schema(items: &[Item], values: &Value) -> Result<String> {
+    let mut schema = properties(items, Some(values));
+    schema["$schema"] = DIALECT.into();
+    // Helm passes the values of a parent chart under this name.
+    schema["properties"]["global"] = json!({ "type": "object" });
+    Ok(serde_json::to_string_pretty(&schema)? + "\n")
+}
+
+fn properties(items: &[Item], values: Option<&Value>) -> Value {
+    let mut fields = Map::new();
+    for key in values.and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        fields.insert(key.clone(), json!({}));
+    }
+    for item in items {
+        fields.insert(item.key.into(), item.schema(values.and_then(|values| values.get(item.key))));
+    }
+    json!({ "type": "object", "properties": fields, "additionalProperties": false })
+}
+
+/// Adds the values that a hand-edited `values.yaml` lacks, and leaves everything else as it is.
+///
+/// # Errors
+/// The text is not YAML, or a section has another form than a block mapping, so that no place for a value can be
+/// found. The error has the lines to add.
+pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
+    let before = parse(text)?;
+    let mut merged = text.to_owned();
+    merge_section(items, &mut Vec::new(), &before, &mut merged)?;
+    let after = parse(&merged)?;
+    // A text that looks like a mapping and is none, such as a block scalar, is found here.
+    if !keeps(&before, &after) || !has_all(items, &after) {
+        let mut lines = String::new();
+        items.iter().filter(|item| before.get(item.key).is_none()).try_for_each(|item| item.render(0, &mut lines))?;
+        return Err(Error::from(format!("no place was found for new values; add them by hand:\n{lines}")));
+    }
+    Ok(merged)
+}
+
+fn merge_section(items: &[Item], path: &mut Vec<&'static str>, values: &Value, text: &mut String) -> Result<()> {
+    for item in items {
+        path.push(item.key);
+        match (values.get(item.key), &item.node) {
+            (None, _) => insert(item, path, text)?,
+            (Some(section), Node::Section(items)) if section.is_object() => {
+                merge_section(items, path, section, text)?;
+            }
+            (Some(_), Node::Section(_)) => {
+                return Err(Error::from(format!(
+                    "`{}` must be a mapping: templates read values in it",
+                    path.join(".")
+                )));
+            }
+            (Some(_), Node::Value { .. }) => {}
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// Adds a value at the end of its section.
+fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
+    let parents = &path[..path.len() - 1];
+    let mut lines = String::new();
+    if parents.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        lines.push('\n');
+        item.render(0, &mut lines)?;
+        text.push_str(&lines);
+        return Ok(());
+    }
+    let Some((at, indent)) = end_of(text, parents) else {
+        item.render(2, &mut lines)?;
+        return Err(Error::from(format!(
+            "no place was found for the new value `{}`; write `{}` as a block mapping, or add by hand:\n{lines}",
+            path.join("."),
+            parents.join("."),
+        )));
+    };
+    item.render(indent, &mut lines)?;
+    let offset: usize = text.split_inclusive('\n').take(at).map(str::len).sum();
+    if !text[..offset].ends_with('\n') {
+        lines.insert(0, '\n');
+    }
+    text.insert_str(offset, &lines);
+    Ok(())
+}
+
+/// Returns the number of the line after a block mapping, and the indentation of its keys.
+fn end_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let (mut start, mut end, mut level) = (0, lines.len(), None);
+    for key in path {
+        let first = (start..end).find(|&at| is_content(lines[at]) && lines[at].trim_end() != "---")?;
+        let here = indent(lines[first]);
+        let is_key = |line: &str| {
+            let names = [format!("{key}:"), format!("\"{key}\":"), format!("'{key}':")];
+            let rest = names.iter().find_map(|name| line.trim_start().strip_prefix(name.as_str()));
+            indent(line) == here && rest.is_some_and(|rest| !is_content(rest))
+        };
+        let at = (first..end).find(|&at| is_content(lines[at]) && is_key(lines[at]))?;
+        let next = (at + 1..end).find(|&next| is_content(lines[next]) && indent(lines[next]) <= here);
+        (start, end) = (at + 1, next.unwrap_or(end));
+        level = Some(here);
+    }
+    let last = (start..end).rev().find(|&at| is_content(lines[at]));
+    let first = (start..end).find(|&at| is_content(lines[at]));
+    let inner = first.map_or(level? + 2, |first| indent(lines[first]));
+    Some((last.map_or(start, |last| last + 1), inner))
+}
+
+/// Parses `values.yaml`; an empty file has no values.
+pub(super) fn parse(text: &str) -> Result<Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("values.yaml")?;
+    match documents.into_iter().find(|document| !document.is_null()) {
+        None => Ok(json!({})),
+        Some(values @ Value::Object(_)) => Ok(values),
+        Some(_) => Err("values.yaml: not a mapping of values".into()),
+    }
+}
+
+/// Returns `true` if `after` has everything of `before`, and the same.
+fn keeps(before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            before.iter().all(|(key, value)| after.get(key).is_some_and(|after| keeps(value, after)))
+        }
+        _ => before == after,
+    }
+}
+
+fn has_all(items: &[Item], values: &Value) -> bool {
+    items.iter().all(|item| match (&item.node, values.get(item.key)) {
+        (_, None) => false,
+        (Node::Section(items), Some(section)) => has_all(items, section),
+        (Node::Value { .. }, Some(_)) => true,
+    })
+}
+
+/// Returns the keys of `values.yaml` that no generated template reads.
+pub(super) fn unknown(items: &[Item], values: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (key, value) in values.as_object().into_iter().flatten().filter(|(key, _)| *key != "global") {
+        match items.iter().find(|item| item.key == key).map(|item| &item.node) {
+            None => found.push(key.clone()),
+            Some(Node::Section(items)) => {
+                found.extend(unknown(items, value).iter().map(|inner| format!("{key}.{inner}")));
+            }
+            Some(Node::Value { .. }) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items() -> Vec<Item> {
+        vec![
+            value("replicaCount", "Number of replicas.", json!(2), json!({ "type": "integer" })),
+            section(
+                "image",
+                "The image.",
+                vec![
+                    string("repository", "Its name.", "example.com/web"),
+                    string("tag", "Its tag.\nEmpty for the version.", ""),
+                ],
+            ),
+            map("resources", "Requests and limits.", json!({ "limits": { "memory": "256Mi" } })),
+        ]
+    }
+
+    const DEFAULTS: &str = "# Values.
+
+# -- Number of replicas.
+replicaCount: 2
+
+# -- The image.
+image:
+  # -- Its name.
+  repository: example.com/web
+  # -- Its tag.
+  # Empty for the version.
+  tag: ''
+
+# -- Requests and limits.
+resources:
+  limits:
+    memory: 256Mi
+";
+
+    fn merged(text: &str) -> String {
+        merge(&items(), text).unwrap()
+    }
+
+    #[test]
+    fn defaults_are_documented_and_read_back() {
+        let text = defaults(&items(), "# Values.\n").unwrap().replace("\"\"", "''");
+        assert_eq!(text, DEFAULTS);
+        let values = parse(&text).unwrap();
+        assert!(has_all(&items(), &values));
+        assert_eq!(values["resources"], json!({ "limits": { "memory": "256Mi" } }));
+    }
+
+    #[test]
+    fn hand_edits_survive_a_merge() {
+        for text in [
+            DEFAULTS.to_owned(),
+            DEFAULTS.replace("replicaCount: 2", "replicaCount: 5 # five, since Monday"),
+            format!("{DEFAULTS}# for my template\nextra: [1]\n"),
+            DEFAULTS.replace("resources:\n  limits:\n    memory: 256Mi", "resources: {}"),
+        ] {
+            assert_eq!(merged(&text), text);
+        }
+    }
+
+    #[test]
+    fn missing_values_are_added_with_their_comments() {
+        let cases = [
+            ("", "\n# -- Number of replicas.\nreplicaCount: 2\n"),
+            // In a section, before the comment of the next key.
+            (
+                "image:\n    repository: mine # kept\n\n# of mine\nreplicaCount: 1\n",
+                "image:\n    repository: mine # kept\n    # -- Its tag.\n    # Empty for the version.\n    tag: ",
+            ),
+            (
+                "replicaCount: 1\n\"image\": # ours\n  tag: '1'",
+                "\"image\": # ours\n  tag: '1'\n  # -- Its name.\n  repo",
+            ),
+        ];
+        for (text, expected) in cases {
+            let merged = merged(text);
+            assert!(merged.contains(expected), "{merged}");
+            assert!(has_all(&items(), &parse(&merged).unwrap()), "{merged}");
+            assert!(keeps(&parse(text).unwrap(), &parse(&merged).unwrap()), "{merged}");
+            assert_eq!(super::merge(&items(), &merged).unwrap(), merged, "a second merge changes nothing");
+        }
+    }
+
+    #[test]
+    fn values_without_a_place_are_shown() {
+        let error = |text: &str| merge(&items(), text).unwrap_err().to_string();
+        let flow = error("image: {repository: mine}\n");
+        assert!(
+            flow.contains("`image.tag`") && flow.contains("as a block mapping") && flow.contains("  tag: "),
+            "{flow}"
+        );
+        assert!(error("image: mine\n").contains("`image` must be a mapping"));
+        assert!(error("[1]\n").contains("not a mapping of values"));
+        assert!(error("a: [\n").starts_with("values.yaml: "));
+    }
+
+    #[test]
+    fn schema_accepts_keys_of_the_file_and_no_others() {
+        let values = parse("mine: 1\nimage: {arch: arm}\n").unwrap();
+        let schema: Value = serde_json::from_str(&schema(&items(), &values).unwrap()).unwrap();
+        let keys = |at: &str| schema.pointer(at).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys("/properties"), ["global", "image", "mine", "replicaCount", "resources"]);
+        assert_eq!(keys("/properties/image/properties"), ["arch", "repository", "tag"]);
+        assert_eq!(schema["properties"]["image"]["additionalProperties"], false);
+        assert_eq!(unknown(&items(), &values), ["image.arch", "mine"]);
+    }
+}

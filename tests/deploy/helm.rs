@@ -1,0 +1,315 @@
+//! Charts of `generate-manifests --helm`, as Helm itself renders, installs, upgrades and uninstalls them.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use kctl::{Json, json};
+
+use crate::{
+    build::{programs, run},
+    examples::of_namespace,
+    files::{Folder, objects},
+    place::{Place, until},
+    program::{Given, Program},
+};
+
+/// The release of the tests. With the name of the chart it is the beginning of all names.
+const RELEASE: &str = "web";
+const PODSET: &str = include_str!("../../examples/podset/web.yaml");
+
+/// Helm with its files in a folder that goes away.
+struct Helm {
+    files: Folder,
+    namespace: String,
+}
+
+impl Helm {
+    fn new(namespace: &str) -> Self {
+        Self { files: Folder::new(), namespace: namespace.into() }
+    }
+
+    /// Helm with the administrator's kubeconfig.
+    fn at(place: &Place, namespace: &str) -> Self {
+        let helm = Self::new(namespace);
+        std::fs::write(helm.files.join("kubeconfig"), place.kubeconfig_at(namespace)).unwrap();
+        helm
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut helm = Command::new("helm");
+        for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            helm.env(folder, self.files.join(folder));
+        }
+        helm.env("KUBECONFIG", self.files.join("kubeconfig")).args(["--namespace", &self.namespace]);
+        helm.args(line.split_whitespace());
+        helm
+    }
+
+    /// Runs Helm in a thread of its own: the embedded server may run in this one.
+    async fn run(&self, line: &str) -> String {
+        let mut command = self.command(line);
+        tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
+    }
+
+    /// Generates the chart of a program.
+    fn chart(&self, program: &str, options: &str) -> PathBuf {
+        let chart = self.files.join(program);
+        let image = format!("example.com/{program}:1");
+        let mut generate = Command::new(programs().join(program));
+        generate.args(["generate-manifests", "--image", &image, "--helm"]).arg(&chart);
+        run(generate.args(options.split_whitespace()));
+        chart
+    }
+}
+
+/// Objects by kind, namespace and name, without what only a chart has: its labels, and the policy to keep CRDs.
+fn comparable(all: Vec<Json>) -> BTreeMap<String, Json> {
+    let mut by_name = BTreeMap::new();
+    for mut object in all.into_iter().filter(|object| !object.is_null()) {
+        let text = |at: &str| object.pointer(at).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let key = format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.remove("labels");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+            annotations.remove("helm.sh/resource-policy");
+        }
+        let is_empty = |annotations: &Json| annotations.as_object().is_none_or(serde_json::Map::is_empty);
+        if metadata.get("annotations").is_some_and(is_empty) {
+            metadata.remove("annotations");
+        }
+        if let Some(labels) = object.pointer_mut("/spec/template/metadata/labels") {
+            labels.take();
+        }
+        if let Some(container) = object.pointer_mut("/spec/template/spec/containers/0") {
+            container.as_object_mut().unwrap().remove("imagePullPolicy");
+        }
+        for selector in ["/spec/selector", "/spec/selector/matchLabels"] {
+            let select = object.pointer_mut(selector).filter(|labels| labels.get("app.kubernetes.io/name").is_some());
+            if let Some(labels) = select {
+                labels.take();
+            }
+        }
+        assert!(by_name.insert(key.clone(), object).is_none(), "{key} is there twice");
+    }
+    by_name
+}
+
+/// A chart with some values has what `generate-manifests` prints with the options that these values stand for.
+async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
+    let helm = Helm::new("shop");
+    let chart = helm.chart(program, of_chart);
+    helm.run(&format!("lint --strict {} {values}", chart.display())).await;
+    let rendered = helm.run(&format!("template {RELEASE} {} {values}", chart.display())).await;
+    let image = format!("example.com/{program}:1");
+    let head = std::fs::read_to_string(chart.join("Chart.yaml")).unwrap();
+    let app = head.lines().find_map(|line| line.strip_prefix("name: ")).unwrap();
+    let mut generate = Command::new(programs().join(program));
+    generate.args(["generate-manifests", "--namespace", "shop", "--name", &format!("{RELEASE}-{app}")]);
+    let printed = run(generate.args(["--image", &image]).args(options.split_whitespace()));
+    let mut expected = objects(&printed);
+    // Karmada's objects belong to another API server.
+    expected.retain(|object| !object["apiVersion"].as_str().unwrap().contains(".karmada.io/"));
+    let (actual, expected) = (comparable(objects(&rendered)), comparable(expected));
+    let keys = |all: &BTreeMap<String, Json>| all.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&actual), keys(&expected), "{program} {values}");
+    for (key, object) in &expected {
+        assert_eq!(&actual[key], object, "{program} {values}: {key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn charts_render_what_generate_manifests_prints() {
+    for program in ["config-restarter", "multicluster", "quickstart", "workload-interpreter"] {
+        renders(program, "", "", "").await;
+        renders(program, "--leader-elect --metrics", "", "--leader-elect --metrics").await;
+    }
+    let chart = "--leader-elect --metrics";
+    renders("podset", chart, "", chart).await;
+    renders("podset", chart, "--set shards=4", "--metrics --shards 4").await;
+    renders("podset", "--shards 4", "", "--shards 4").await;
+    renders("podset", chart, "--set replicaCount=1,leaderElection.enabled=false,metrics.enabled=false", "").await;
+    let monitoring =
+        "--set metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
+    renders("podset", chart, monitoring, "--leader-elect --with monitoring").await;
+    renders("podset", "--leader-elect --with monitoring", "", "--leader-elect --with monitoring").await;
+    let limits = "--requests cpu=1 --limits cpu=2,memory=0";
+    renders("podset", limits, "", limits).await;
+    renders("website", chart, "", chart).await;
+    renders("website", chart, "--set certManager.enabled=true", "--leader-elect --metrics --with cert-manager").await;
+    renders("website", "--with cert-manager", "--set certManager.enabled=false", "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn wrong_values_are_rejected_with_a_reason() {
+    let helm = Helm::new("shop");
+    let chart = helm.chart("podset", "");
+    for (values, part) in [
+        ("replicaCount=2", "set leaderElection.enabled or shards too"),
+        ("replicaCounts=2", "additional properties 'replicaCounts' not allowed"),
+        ("metrics.serviceMonitor.enable=true", "additional properties 'enable' not allowed"),
+        ("serviceAccount.create=false", "serviceAccount.name is needed"),
+        ("shards=257", "shards"),
+    ] {
+        let line = format!("template {RELEASE} {} --set {values}", chart.display());
+        let output = helm.command(&line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(part), "{values}: {said}");
+    }
+    // Names that YAML would read as numbers stay strings.
+    let line = format!("template 7 {} --set fullnameOverride=42 --namespace 1234", chart.display());
+    let rendered = objects(&helm.run(&line).await);
+    let deployment = rendered.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    assert_eq!((&deployment["metadata"]["name"], &deployment["metadata"]["namespace"]), (&json!("42"), &json!("1234")));
+}
+
+/// Values that people set in a cluster of their own. The API server judges each of the fields.
+const VALUES: &str = "
+replicaCount: 3
+resources: { requests: { cpu: 20m }, limits: { memory: 512Mi } }
+extraArgs: [--log-format=json]
+extraEnv: [{ name: RUST_LOG, value: debug }]
+extraVolumes: [{ name: scratch, emptyDir: {} }]
+extraVolumeMounts: [{ name: scratch, mountPath: /scratch }]
+podAnnotations: { example.com/owner: me }
+podLabels: { example.com/team: ours }
+nodeSelector: { kubernetes.io/os: linux }
+tolerations: [{ key: example.com/controllers, operator: Exists }]
+topologySpreadConstraints:
+  - { maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: { matchLabels: { example.com/team: ours } } }
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - { weight: 1, podAffinityTerm: { topologyKey: kubernetes.io/hostname, labelSelector: { matchLabels: { example.com/team: ours } } } }
+imagePullSecrets: [{ name: registry }]
+serviceAccount: { annotations: { example.com/identity: controller } }
+rbac: { userRoles: true }
+metrics: { dashboard: { enabled: true } }
+networkPolicy:
+  enabled: true
+  metricsFrom: [{ namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: monitoring } } }]
+  egress: [{ ports: [{ port: 443, protocol: TCP }] }]
+podDisruptionBudget: { minAvailable: 50% }
+";
+
+/// Install, upgrade and uninstall, with the program running as the Deployment says.
+async fn installs(mut place: Place) {
+    place.run_workloads();
+    let place = &place;
+    let namespace = format!("helm-podset-{}", std::process::id());
+    let helm = Helm::at(place, &namespace);
+    let chart = helm.chart("podset", "--leader-elect --metrics");
+    let chart = chart.display();
+    helm.run(&format!("install {RELEASE} {chart} --create-namespace")).await;
+    let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
+    let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
+    pods_run(place, &namespace, 2).await;
+
+    // The program with the token of the release's service account, which may do exactly what the roles say.
+    let program = programs().join("podset");
+    let program =
+        Program::started(place, &program, &namespace, manifests.clone(), Folder::new(), Given::default()).await;
+    let set = of_namespace(PODSET, &namespace).remove(0);
+    place.apply_soon(&set, &namespace).await;
+    let ready = || async { place.get(&set, &namespace).await.unwrap()["status"]["readyReplicas"] == json!(3) };
+    until("three pods are ready", ready).await;
+
+    let values = helm.files.join("values.yaml");
+    std::fs::write(&values, VALUES).unwrap();
+    helm.run(&format!("upgrade {RELEASE} {chart} --values {}", values.display())).await;
+    let deployment = place.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": "512Mi" }));
+    assert_eq!(pod["volumes"][0]["name"], "scratch");
+    pods_run(place, &namespace, 3).await;
+    let upgraded = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
+    let user_roles = upgraded.iter().filter(|object| object["kind"] == "ClusterRole").count();
+    assert!(user_roles > manifests.iter().filter(|object| object["kind"] == "ClusterRole").count());
+    assert!(place.get(&set, &namespace).await.is_some(), "an upgrade keeps the objects");
+    program.stopped().await;
+    // From rolling updates to `Recreate`, whose Deployment has no settings of rolling updates.
+    helm.run(&format!("upgrade {RELEASE} {chart} --set replicaCount=1,leaderElection.enabled=false,image.tag=7")).await;
+    let deployment = place.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/podset:7");
+
+    helm.run(&format!("uninstall {RELEASE} --wait")).await;
+    let crd = of_kind("CustomResourceDefinition");
+    for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
+        until(&format!("{} is gone", object["kind"]), || async { place.get(object, &namespace).await.is_none() }).await;
+    }
+    assert!(place.get(&crd, "").await.is_some() && place.get(&set, &namespace).await.is_some(), "CRDs are kept");
+    assert_eq!(releases(place, &namespace).await, 0);
+
+    // The kept CRD is taken over by the next install, and goes where people want that.
+    helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
+    helm.run(&format!("uninstall {RELEASE} --wait")).await;
+    until("the CRD is gone", || async { place.get(&crd, "").await.is_none() }).await;
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+    place.delete(&space, "").await;
+}
+
+/// Waits until so many pods of the release run with its service account.
+async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
+    let name = format!("{RELEASE}-podset");
+    let run = || async {
+        let pods = place.list("v1", "Pod", namespace).await;
+        let of_release = pods.iter().filter(|pod| {
+            pod["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
+                && pod["metadata"]["deletionTimestamp"].is_null()
+                && pod["status"]["phase"] == "Running"
+                && pod["spec"]["serviceAccountName"] == *name
+        });
+        of_release.count() == n_pods
+    };
+    until(&format!("{n_pods} pods of the release run"), run).await;
+}
+
+/// The number of releases that Helm has recorded in a namespace.
+async fn releases(place: &Place, namespace: &str) -> usize {
+    let secrets = place.list("v1", "Secret", namespace).await;
+    secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn chart_is_installed_upgraded_and_uninstalled_on_the_embedded_server() {
+    installs(Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm and KUBECONFIG: cargo xtask real-server"]
+async fn chart_is_installed_upgraded_and_uninstalled_on_a_real_server() {
+    installs(Place::named("KUBECONFIG").await).await;
+}
+
+/// A file of the chart that people change stays as they want it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn hand_edits_of_values_survive_and_are_rendered() {
+    let helm = Helm::new("shop");
+    let chart = helm.chart("podset", "--leader-elect");
+    let values = chart.join("values.yaml");
+    let edited = std::fs::read_to_string(&values).unwrap().replace("replicaCount: 2", "replicaCount: 5 # five");
+    std::fs::write(&values, format!("{edited}\n# for our own template\nteam: shop\n")).unwrap();
+    std::fs::write(chart.join("templates/own.yaml"), OWN).unwrap();
+    helm.chart("podset", "--leader-elect");
+    helm.chart("podset", "--leader-elect --check");
+    assert!(std::fs::read_to_string(&values).unwrap().contains("replicaCount: 5 # five\n"));
+    let rendered = rendered(&helm, &chart).await;
+    let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+    assert_eq!(of_kind("Deployment")["spec"]["replicas"], 5);
+    assert_eq!(of_kind("ConfigMap")["data"]["team"], "shop");
+}
+
+const OWN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\ndata: { team: {{ .Values.team }} }\n";
+
+async fn rendered(helm: &Helm, chart: &Path) -> Vec<Json> {
+    helm.run(&format!("lint --strict {}", chart.display())).await;
+    objects(&helm.run(&format!("template {RELEASE} {}", chart.display())).await)
+}
