@@ -11,6 +11,7 @@ macro_rules! say {
     }};
 }
 
+mod add;
 mod apiserver;
 mod completions;
 mod faults;
@@ -49,6 +50,8 @@ enum Command {
     Interpret(interpret::InterpretOptions),
     /// Create a project with one kind and its controller
     New(new::Options),
+    /// Add a controller, webhooks or a version of a kind to a project
+    Add(add::Options),
     /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionsOptions),
     /// Write a man page for each command
@@ -81,6 +84,7 @@ async fn main() -> ExitCode {
         Command::Kubelet(options) => kubelet::run(options).await,
         Command::Interpret(options) => interpret::run(options).await,
         Command::New(options) => new::run(&options),
+        Command::Add(options) => add::run(&options),
         Command::Completions(options) => completions::run(&options, Cli::command()),
         Command::Man(options) => completions::man(&options, Cli::command()),
     };

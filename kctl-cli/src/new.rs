@@ -1,6 +1,7 @@
 //! `kctl new`: a project with one kind, its controller, a test and a sample, which runs as it is.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -137,7 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
-    format(folder);
+    format_file(&folder.join("src/main.rs"));
     if options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git }) == Vcs::Git {
         init_git(folder);
     }
@@ -151,10 +152,48 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Formats `main.rs`, since line lengths depend on the names. Does nothing without rustfmt.
-fn format(folder: &Path) {
-    let main = folder.join("src/main.rs");
-    let _missing = Command::new("rustfmt").args(["--edition", "2024"]).arg(main).stderr(Stdio::null()).status();
+/// Formats a file, since line lengths depend on the names. Does nothing without rustfmt.
+pub(crate) fn format_file(file: &Path) {
+    if let Some(formatted) = std::fs::read_to_string(file).ok().and_then(|source| formatted(&source)) {
+        let _unchanged = std::fs::write(file, formatted);
+    }
+}
+
+/// Returns source as rustfmt formats it; `None` without rustfmt, or if it cannot be parsed.
+///
+/// rustfmt gets it on standard input, because it would format the modules of a named file as well.
+pub(crate) fn formatted(source: &str) -> Option<String> {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = rustfmt.spawn().ok()?;
+    // rustfmt reads all of its input before it writes, so neither side waits for the other.
+    child.stdin.take()?.write_all(source.as_bytes()).ok()?;
+    let output = child.wait_with_output().ok()?;
+    String::from_utf8(output.stdout).ok().filter(|_| output.status.success())
+}
+
+/// Returns `true` for lower case letters, digits and dashes, a letter first.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_name_byte);
+    name.split('-').all(is_part)
+        && name.len() <= NAME_LEN_MAX
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+/// Returns `true` for letters and digits, an upper case letter first.
+pub(crate) fn is_kind(kind: &str) -> bool {
+    kind.starts_with(|first: char| first.is_ascii_uppercase()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Returns `true` for a domain name.
+pub(crate) fn is_group(group: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_name_byte);
+    let is_label = |label: &str| !label.is_empty() && label.split('-').all(is_part);
+    group.contains('.') && group.split('.').all(is_label)
 }
 
 /// Returns `true` if the folder is to be within a repository of git, Mercurial or Jujutsu.
@@ -189,13 +228,11 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 /// The files of the project with their texts.
 fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {
     let (name, group) = (name_of(options)?, &options.group);
-    let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let parts = name.split('-').all(|part| !part.is_empty() && is_name(part));
-    if !parts || name.len() > NAME_LEN_MAX || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+    if !is_name(&name) {
         return Err(NewFailure::Name(name.clone()));
     }
     let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalized).collect());
-    if !kind.starts_with(|first: char| first.is_ascii_uppercase()) || !kind.bytes().all(|b| b.is_ascii_alphanumeric()) {
+    if !is_kind(&kind) {
         return Err(NewFailure::Kind(kind));
     }
     if BUILT.contains(&name.as_str()) {
@@ -204,11 +241,10 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     if TAKEN.contains(&name.as_str()) {
         return Err(NewFailure::TakenName(name.clone()));
     }
-    if is_taken(&kind) {
+    if is_taken(main_template(), &kind) {
         return Err(NewFailure::TakenKind(kind));
     }
-    let is_label = |part: &str| !part.is_empty() && part.split('-').all(|part| !part.is_empty() && is_name(part));
-    if !group.contains('.') || !group.split('.').all(is_label) {
+    if !is_group(group) {
         return Err(NewFailure::Group(group.clone()));
     }
     let function = format!("reconcile_{}", kind.to_ascii_lowercase());
@@ -220,15 +256,19 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     Ok(FILES.iter().map(|(file, text)| (*file, fill(text))).collect())
 }
 
+/// Returns the template of `src/main.rs`.
+fn main_template() -> &'static str {
+    FILES.iter().find(|(file, _)| *file == "src/main.rs").map_or("", |(_, text)| text)
+}
+
 /// Returns `true` if a type of this name would shadow one that the program uses, such as `App`.
-fn is_taken(kind: &str) -> bool {
-    let program = FILES.iter().find(|(file, _)| *file == "src/main.rs").map_or("", |(_, text)| text);
+pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
     let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()));
     kind == "Self" || words.any(|word| word == kind)
 }
 
-fn capitalized(part: &str) -> String {
+pub(crate) fn capitalized(part: &str) -> String {
     let (first, rest) = part.split_at(1);
     first.to_ascii_uppercase() + rest
 }

@@ -6,10 +6,26 @@ jobs:
     runs-on: ubuntu-latest
     steps:
       - uses: actions/checkout@v4
+      - uses: Swatinem/rust-cache@v2
       - run: cargo fmt --check
-      - run: cargo clippy --all-targets -- -D warnings
-      - run: KUBECONFIG=/dev/null cargo test
+      - run: cargo clippy --locked --all-targets -- -D warnings
+      - run: KUBECONFIG=/dev/null cargo test --locked
       # The release build carries no API server.
-      - run: cargo check --no-default-features
+      - run: cargo check --locked --no-default-features
       # The manifests in deploy/ match the code.
       - run: test ! -d deploy || cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy --check
+  chart:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: Swatinem/rust-cache@v2
+      - name: The Helm chart is valid
+        run: |
+          cargo run --locked -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --helm target/chart
+          helm lint --strict target/chart
+          helm template {{name}} target/chart
+  image:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t {{name}} .

@@ -96,6 +96,11 @@ mod tests {
         }
     }
 
+    /// The controller alone: its role has nothing that another controller needs, which `kctl add` may bring.
+    fn alone() -> App {
+        App::new("{{name}}").controller::<{{function}}>()
+    }
+
     /// Uses every permission of the controller; one that is not used here is reported as superfluous.
     async fn everything(trial: &Trial) -> kctl::Result<()> {
         let objects = Api::default_namespaced(trial.client());
@@ -105,7 +110,7 @@ mod tests {
         trial.idle().await
     }
 
-    kctl::role_tests!(app, everything);
+    kctl::role_tests!(alone, everything);
 
     /// Runs the scenario with crashes between writes, lost responses and stale caches. The final state must be the same as without
     /// faults. A failure is printed with the command that repeats it; `KCTL_SEEDS=1000 cargo test` tries more seeds.

@@ -73,7 +73,7 @@ fn every_command_of_a_new_project_works() {
     let project = project(&folder);
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
-    assert_eq!((readme.len(), workflow.len()), (9, 5), "{readme:?} {workflow:?}");
+    assert_eq!((readme.len(), workflow.len()), (9, 6), "{readme:?} {workflow:?}");
     let has_cluster = std::env::var_os("KUBECONFIG").is_some();
     for line in readme.iter().chain(&workflow) {
         let is_possible = !line.starts_with("docker ") && !line.ends_with("-- run");
@@ -83,4 +83,17 @@ fn every_command_of_a_new_project_works() {
         }
     }
     assert!(project.join("deploy/kustomization.yaml").exists(), "the workflow had manifests to check");
+    add_everything(&project);
+}
+
+/// Adds each thing that `kctl add` knows, and runs what the workflow runs for every change.
+fn add_everything(project: &Path) {
+    for line in ["controller tea-house", "webhook TeaRoom", "webhook TeaHouse", "version v1 --kind TeaHouse"] {
+        let mut kctl = std::process::Command::new(programs().join("kctl"));
+        run(kctl.arg("add").args(line.split(' ')).current_dir(project));
+    }
+    for line in ["cargo fmt --check", "cargo clippy --all-targets -- -D warnings", "cargo test"] {
+        eprintln!("{line}");
+        run(shell(line).env("KUBECONFIG", "/dev/null").current_dir(project));
+    }
 }

@@ -1,0 +1,436 @@
+//! `kctl add`: a controller, webhooks or a version of a kind for a project that is there.
+//!
+//! New code goes into a module of its own, and existing files are never overwritten. The only lines that change in files of the
+//! user are a `mod` declaration, a call on `App::new(…)`, and a feature in `Cargo.toml`. They are inserted at places that
+//! the syntax of the file names ([`source`]), so that everything else stays as it was written. Where no such place is
+//! found, the lines to add are printed.
+
+mod source;
+mod version;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use self::source::{Insertion, Kind};
+use crate::{
+    Failure,
+    new::{capitalized, formatted, is_group, is_kind, is_name, is_taken},
+};
+
+const CONTROLLER: &str = include_str!("../templates/controller.rs.tpl");
+const SAMPLE: &str = include_str!("../templates/sample.yaml.tpl");
+const WEBHOOK: &str = include_str!("../templates/webhook.rs.tpl");
+
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+    /// The folder of the project, with its Cargo.toml
+    #[arg(long, value_name = "DIR", default_value = ".", global = true)]
+    project: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Add a kind with its controller, tests and a sample: `kctl add controller tea-room`
+    Controller {
+        /// Its name: lower case letters, digits and dashes. The module is named after it
+        name: String,
+        /// The API group of its kind; by default that of the project's first kind
+        #[arg(long)]
+        group: Option<String>,
+        /// Its kind; by default derived from the name: `TeaRoom`
+        #[arg(long)]
+        kind: Option<String>,
+    },
+    /// Add defaulting and validation of a kind of the project: `kctl add webhook TeaRoom`
+    Webhook {
+        /// The kind, as in `#[resource(kind = "…")]`
+        kind: String,
+    },
+    /// Add a version of a kind, with conversions in both directions: `kctl add version v1 --kind TeaRoom`
+    Version {
+        /// The version, such as `v1` or `v1beta1`
+        version: String,
+        /// The kind, as in `#[resource(kind = "…")]`; by default the only one of the project
+        #[arg(long)]
+        kind: Option<String>,
+    },
+}
+
+/// Nothing could be added.
+#[derive(Debug, thiserror::Error)]
+enum AddFailure {
+    #[error(
+        "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project by `--project`"
+    )]
+    NoApp(PathBuf),
+    #[error("`{0}` is not a valid name: use lower case letters, digits and dashes, a letter first, such as `tea-room`")]
+    Name(String),
+    #[error(
+        "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"
+    )]
+    Kind(String),
+    #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
+    Group(String),
+    #[error("`{0}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")]
+    Version(String),
+    #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
+    NoKind { kind: String, known: String },
+    #[error("the project has the kinds {0}: choose one by `--kind`")]
+    WhichKind(String),
+    #[error("{kind} has the version {version} already, in {file}")]
+    HasVersion { kind: String, version: String, file: String },
+    #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
+    NoFields { kind: String, file: String },
+    #[error("{0} is there already, and is never written over: choose another name, or remove it")]
+    Exists(PathBuf),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot be parsed: {message}")]
+    Syntax { path: PathBuf, message: String },
+    #[error("the new files are written, but these lines have to be added by hand:\n{0}")]
+    ByHand(String),
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let project = Project::open(&options.project)?;
+    let added = match &options.what {
+        What::Controller { name, group, kind } => project.controller(name, group.as_deref(), kind.as_deref())?,
+        What::Webhook { kind } => project.webhook(kind)?,
+        What::Version { version, kind } => project.version(version, kind.as_deref())?,
+    };
+    project.apply(&added)?;
+    Ok(())
+}
+
+/// New files, and what changes in files that are there.
+struct Added {
+    /// Paths relative to the project, with the content of each file.
+    files: Vec<(PathBuf, String)>,
+    /// The module to declare beside `App::new(…)`.
+    module: String,
+    /// The call on the app, such as `.controller::<tea_room::reconcile_tearoom>()`.
+    call: String,
+    /// Features of kctl that the code needs.
+    features: &'static [&'static str],
+    /// The command that a user runs next.
+    next: String,
+}
+
+/// The project that is changed.
+struct Project {
+    folder: PathBuf,
+    /// The file with `App::new(…)`.
+    root: PathBuf,
+    /// Kinds that `#[resource]` declares, in the order of files.
+    kinds: Vec<Kind>,
+}
+
+fn read(path: &Path) -> Result<String, AddFailure> {
+    std::fs::read_to_string(path).map_err(|source| AddFailure::File { path: path.into(), source })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), AddFailure> {
+    let failed = |source| AddFailure::File { path: path.into(), source };
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    std::fs::write(path, text).map_err(failed)
+}
+
+/// Returns the Rust files of a folder by name.
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, AddFailure> {
+    let failed = |source| AddFailure::File { path: folder.into(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        files.push(entry.map_err(failed)?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    files.sort();
+    Ok(files)
+}
+
+impl Project {
+    fn open(folder: &Path) -> Result<Self, AddFailure> {
+        let source = folder.join("src");
+        let mut root = None;
+        for file in ["main.rs", "lib.rs"].map(|file| source.join(file)) {
+            if root.is_none() && file.is_file() && source::has_app(&read(&file)?) {
+                root = Some(file);
+            }
+        }
+        let root = root.ok_or_else(|| AddFailure::NoApp(folder.into()))?;
+        let mut kinds = Vec::new();
+        for file in rust_files(&source)? {
+            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let path = if file == root { "crate".to_owned() } else { format!("crate::{stem}") };
+            let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
+            kinds.extend(source::kinds(&read(&file)?, &path).map_err(syntax)?);
+        }
+        Ok(Self { folder: folder.into(), root, kinds })
+    }
+
+    /// Returns the first declared version of a kind.
+    fn kind(&self, kind: &str) -> Result<&Kind, AddFailure> {
+        self.kinds
+            .iter()
+            .find(|known| known.name == kind)
+            .ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
+    }
+
+    fn names(&self) -> String {
+        let mut names: Vec<_> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        names.dedup();
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// Returns the sample of a kind, relative to `src`, and the name of its object.
+    fn sample(&self, kind: &Kind) -> Option<(String, String)> {
+        let module = kind.path.rsplit("::").next().unwrap_or_default().replace('_', "-");
+        for file in [format!("samples/{module}.yaml"), "sample.yaml".to_owned()] {
+            let Ok(text) = read(&self.folder.join(&file)) else { continue };
+            let value =
+                |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
+            if value("kind:").as_deref() == Some(kind.name.as_str())
+                && let Some(name) = value("  name:")
+            {
+                return Some((format!("../{file}"), name));
+            }
+        }
+        None
+    }
+
+    fn controller(&self, name: &str, group: Option<&str>, kind: Option<&str>) -> Result<Added, AddFailure> {
+        if !is_name(name) {
+            return Err(AddFailure::Name(name.into()));
+        }
+        let kind = kind.map_or_else(|| name.split('-').map(capitalized).collect(), ToOwned::to_owned);
+        if !is_kind(&kind) || is_taken(CONTROLLER, &kind) || self.kinds.iter().any(|known| known.name == kind) {
+            return Err(AddFailure::Kind(kind));
+        }
+        let group = group.or_else(|| self.kinds.first().map(|kind| kind.group.as_str())).unwrap_or("example.com");
+        if !is_group(group) {
+            return Err(AddFailure::Group(group.into()));
+        }
+        let function = format!("reconcile_{}", kind.to_ascii_lowercase());
+        let module = name.replace('-', "_");
+        let fill =
+            |text: &str| fill(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)]);
+        Ok(Added {
+            files: vec![
+                (format!("src/{module}.rs").into(), fill(CONTROLLER)),
+                (format!("samples/{name}.yaml").into(), fill(SAMPLE)),
+            ],
+            call: format!(".controller::<{module}::{function}>()"),
+            module,
+            features: &[],
+            next: format!("cargo run -- dev -f samples/{name}.yaml --until-idle"),
+        })
+    }
+
+    fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
+        let kind = self.kind(kind)?;
+        let lower = kind.name.to_ascii_lowercase();
+        let module = format!("{lower}_webhook");
+        let (sample, name) = self.sample(kind).unwrap_or_else(|| ("../sample.yaml".into(), "sample".into()));
+        let api = if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" };
+        let text = fill(
+            WEBHOOK,
+            &[
+                ("kind", &kind.name),
+                ("path", &kind.path),
+                ("group", &kind.group),
+                ("lower", &lower),
+                ("sample", &sample),
+                ("object", &name),
+                ("api", api),
+            ],
+        );
+        Ok(Added {
+            files: vec![(format!("src/{module}.rs").into(), text)],
+            call: format!(".admission::<({module}::default_{lower}, {module}::validate_{lower})>()"),
+            module,
+            features: &["webhook"],
+            next: "cargo test".into(),
+        })
+    }
+
+    /// Writes the new files, and inserts the lines into those of the user.
+    fn apply(&self, added: &Added) -> Result<(), AddFailure> {
+        if let Some((file, _)) = added.files.iter().find(|(file, _)| self.folder.join(file).exists()) {
+            return Err(AddFailure::Exists(file.clone()));
+        }
+        let mut by_hand = Vec::new();
+        let root = read(&self.root)?;
+        let lines = format!("mod {};  // beside `App::new(…)`\n{}  // on the app", added.module, added.call);
+        let module = |text: &str| source::module(text, &added.module);
+        let call = |text: &str| source::call(text, &added.call);
+        match inserted(&root, module).and_then(|text| inserted(&text, call)).filter(|text| source::parses(text)) {
+            Some(text) => {
+                // A file that was formatted stays formatted; the layout of any other one is the user's.
+                let is_formatted = formatted(&root).is_some_and(|formatted| formatted == root);
+                write(&self.root, &is_formatted.then(|| formatted(&text)).flatten().unwrap_or(text))?;
+            }
+            None => by_hand.push(format!("{}:\n{lines}", self.root.display())),
+        }
+        let manifest = self.folder.join("Cargo.toml");
+        let mut text = read(&manifest)?;
+        for feature in added.features {
+            match source::feature(&text, feature) {
+                source::Feature::Present => {}
+                source::Feature::Missing(insertion) => text = insertion.applied(&text),
+                source::Feature::Unknown => {
+                    by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", manifest.display()));
+                }
+            }
+        }
+        write(&manifest, &text)?;
+        for (file, text) in &added.files {
+            let path = self.folder.join(file);
+            write(&path, text)?;
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                crate::new::format_file(&path);
+            }
+            say!("created {}", path.display());
+        }
+        if !by_hand.is_empty() {
+            return Err(AddFailure::ByHand(by_hand.join("\n")));
+        }
+        say!("changed {}. Try it: {}", self.root.display(), added.next);
+        Ok(())
+    }
+}
+
+/// Returns the source with an insertion; `None` if there is no place for it.
+fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<String> {
+    Some(find(text)?.applied(text))
+}
+
+/// Replaces `{{…}}` by names.
+fn fill(text: &str, names: &[(&str, &str)]) -> String {
+    names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        /// A project of one file.
+        fn new(name: &str, main: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("kctl-add-{}-{name}", std::process::id()));
+            write(&folder.join("src/main.rs"), main).unwrap();
+            write(&folder.join("Cargo.toml"), "[dependencies]\nkctl = { version = \"0.1\", features = [\"v1_37\"] }\n")
+                .unwrap();
+            Self(folder)
+        }
+
+        fn add(&self, what: What) -> Result<(), String> {
+            let options = Options { what, project: self.0.clone() };
+            run(&options).map_err(|error| error.to_string())
+        }
+
+        fn text(&self, file: &str) -> String {
+            read(&self.0.join(file)).unwrap()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+
+    fn controller(name: &str) -> What {
+        What::Controller { name: name.into(), group: None, kind: None }
+    }
+
+    const MAIN: &str = "//! Ours.
+use kctl::prelude::*;
+
+#[resource(group = \"shop.example.com\", version = \"v1alpha1\", kind = \"Shop\", namespaced)]
+pub struct ShopSpec {
+    /// Kept as it is written.
+    pub host:   String,
+}
+
+fn app() -> App {
+    // Hand-written.
+    App::new(\"shop\")
+        .version(\"1\")
+        .controller::<reconcile_shop>()
+}
+";
+
+    #[test]
+    fn controller_is_added_and_nothing_else_changes() {
+        let folder = Folder::new("controller", MAIN);
+        folder.add(controller("tea-room")).unwrap();
+        folder.add(controller("bar")).unwrap();
+        let expected = MAIN.replace("use kctl", "mod bar;\nmod tea_room;\n\nuse kctl").replace(
+            ".controller::<reconcile_shop>()",
+            ".controller::<reconcile_shop>()\n        .controller::<tea_room::reconcile_tearoom>()\n        .controller::<bar::reconcile_bar>()",
+        );
+        let sorted = |text: &str| text.replace("mod tea_room;\nmod bar;", "mod bar;\nmod tea_room;");
+        assert_eq!(sorted(&folder.text("src/main.rs")), expected);
+        let module = folder.text("src/tea_room.rs");
+        assert!(module.contains("kind = \"TeaRoom\"") && module.contains("group = \"shop.example.com\""), "{module}");
+        assert!(!module.contains("{{"), "{module}");
+        assert!(folder.text("samples/tea-room.yaml").contains("kind: TeaRoom"));
+    }
+
+    #[test]
+    fn files_are_never_written_over() {
+        let folder = Folder::new("exists", MAIN);
+        write(&folder.0.join("src/tea_room.rs"), "// mine\n").unwrap();
+        assert!(folder.add(controller("tea-room")).unwrap_err().contains("src/tea_room.rs is there already"));
+        assert_eq!((folder.text("src/tea_room.rs"), folder.text("src/main.rs")), ("// mine\n".into(), MAIN.into()));
+        assert!(
+            folder.add(controller("shop")).unwrap_err().contains("`Shop` is not a valid kind"),
+            "it is a kind already"
+        );
+        assert!(folder.add(controller("Tea")).unwrap_err().contains("`Tea` is not a valid name"));
+    }
+
+    #[test]
+    fn webhook_needs_a_kind_and_a_feature() {
+        let folder = Folder::new("webhook", MAIN);
+        let webhook = |kind: &str| What::Webhook { kind: kind.into() };
+        assert!(folder.add(webhook("Bar")).unwrap_err().contains("kinds there: Shop"));
+        folder.add(webhook("Shop")).unwrap();
+        assert!(folder.text("Cargo.toml").contains("features = [\"v1_37\", \"webhook\"]"));
+        let call = ".admission::<(shop_webhook::default_shop, shop_webhook::validate_shop)>()";
+        assert!(folder.text("src/main.rs").contains(call));
+        assert!(folder.text("src/shop_webhook.rs").contains("use crate::Shop;"));
+    }
+
+    #[test]
+    fn version_is_a_copy_with_conversions() {
+        let folder = Folder::new("version", MAIN);
+        let version = |version: &str| What::Version { version: version.into(), kind: None };
+        assert!(folder.add(version("1")).unwrap_err().contains("is not a version"));
+        assert!(folder.add(version("v1alpha1")).unwrap_err().contains("Shop has the version v1alpha1 already"));
+        folder.add(version("v1")).unwrap();
+        let text = folder.text("src/shop_v1.rs");
+        for part in
+            ["version = \"v1\"", "storage = false", "pub host: String", "host: object.spec.host", "#[conversion]"]
+        {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        let main = folder.text("src/main.rs");
+        assert!(main.contains(".kind::<shop_v1::Shop>().conversion::<(shop_v1::shop_to_v1, shop_v1::shop_from_v1)>()"));
+    }
+
+    #[test]
+    fn lines_are_shown_where_no_place_is_found() {
+        // Two apps: which of them is meant?
+        let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
+        let error = folder.add(controller("bar")).unwrap_err();
+        assert!(error.contains("mod bar;") && error.contains(".controller::<bar::reconcile_bar>()"), "{error}");
+        assert!(folder.0.join("src/bar.rs").exists());
+        let none = Folder::new("none", "fn main() {}\n");
+        assert!(none.add(controller("bar")).unwrap_err().contains("has no src/main.rs or src/lib.rs"));
+    }
+}

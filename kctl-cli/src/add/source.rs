@@ -1,0 +1,343 @@
+//! Places in the source of a project, found by its syntax: the kinds it declares, and where lines are to be inserted.
+
+use std::ops::Range;
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{
+    Attribute, Expr, ExprCall, ExprLit, ExprMethodCall, Fields, Item, ItemStruct, Lit, Meta, Token,
+    punctuated::Punctuated,
+    visit::{self, Visit},
+};
+
+/// Text to insert at an offset in bytes.
+pub(super) struct Insertion {
+    at: usize,
+    text: String,
+}
+
+impl Insertion {
+    /// Returns the source with the insertion.
+    pub(super) fn applied(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        text.insert_str(self.at, &self.text);
+        text
+    }
+}
+
+/// A version of a kind that `#[resource]` declares.
+pub(super) struct Kind {
+    /// The kind, such as `TeaRoom`.
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) is_namespaced: bool,
+    /// The module, such as `crate::tea_room`.
+    pub(super) path: String,
+    /// The options of the attribute, each as it is written.
+    pub(super) options: Vec<(String, String)>,
+    /// Documentation and other attributes of the struct, as they are written.
+    pub(super) attributes: String,
+    /// The fields of the spec with their attributes, as they are written; `None` for another form of struct.
+    pub(super) fields: Option<Vec<(String, String)>>,
+    /// Names of types of the same file that the fields or the status have.
+    pub(super) types: Vec<String>,
+}
+
+/// Returns `true` if the source has the syntax of a Rust file.
+pub(super) fn parses(text: &str) -> bool {
+    syn::parse_file(text).is_ok()
+}
+
+/// Returns the bytes that tokens take.
+fn range(tokens: impl ToTokens) -> Option<Range<usize>> {
+    let mut tokens = tokens.to_token_stream().into_iter();
+    let first = tokens.next()?;
+    let end = tokens.last().map_or_else(|| first.span().byte_range().end, |last| last.span().byte_range().end);
+    Some(first.span().byte_range().start..end)
+}
+
+fn written(text: &str, tokens: impl ToTokens) -> String {
+    range(tokens).and_then(|range| text.get(range)).unwrap_or_default().to_owned()
+}
+
+/// Returns the kinds that a file declares. `path` is its module.
+pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
+    let file = syn::parse_file(text).map_err(|error| error.to_string())?;
+    let names: Vec<String> = file
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Struct(item) => Some(item.ident.to_string()),
+            Item::Enum(item) => Some(item.ident.to_string()),
+            Item::Type(item) => Some(item.ident.to_string()),
+            _ => None,
+        })
+        .collect();
+    let structs = file.items.iter().filter_map(|item| match item {
+        Item::Struct(item) => Some(item),
+        _ => None,
+    });
+    Ok(structs.filter_map(|item| kind(text, item, path, &names)).collect())
+}
+
+fn is_resource(attribute: &Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "resource")
+}
+
+fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<Kind> {
+    let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
+    let metas = resource.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
+    let option =
+        |meta: &Meta| (meta.path().get_ident().map(ToString::to_string).unwrap_or_default(), written(text, meta));
+    let string = |name: &str| {
+        metas.iter().find(|meta| meta.path().is_ident(name)).and_then(|meta| match meta {
+            Meta::NameValue(pair) => match &pair.value {
+                Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) => Some(value.value()),
+                _ => None,
+            },
+            _ => None,
+        })
+    };
+    let status = string("status");
+    let fields = match &item.fields {
+        Fields::Named(fields) => Some(
+            fields
+                .named
+                .iter()
+                .filter_map(|field| Some((field.ident.as_ref()?.to_string(), written(text, field))))
+                .collect(),
+        ),
+        _ => None,
+    };
+    let mut words = Vec::new();
+    idents(item.fields.to_token_stream(), &mut words);
+    words.extend(status);
+    let types = names.iter().filter(|name| words.contains(name) && item.ident != **name).cloned().collect();
+    let others: Vec<String> = item
+        .attrs
+        .iter()
+        .filter(|attribute| !is_resource(attribute))
+        .map(|attribute| written(text, attribute))
+        .collect();
+    Some(Kind {
+        name: string("kind")?,
+        group: string("group")?,
+        version: string("version")?,
+        is_namespaced: metas.iter().any(|meta| meta.path().is_ident("namespaced")),
+        path: path.into(),
+        options: metas.iter().map(option).collect(),
+        attributes: others.join("\n"),
+        fields,
+        types,
+    })
+}
+
+/// Collects the identifiers of tokens.
+fn idents(tokens: TokenStream, words: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            proc_macro2::TokenTree::Ident(ident) => words.push(ident.to_string()),
+            proc_macro2::TokenTree::Group(group) => idents(group.stream(), words),
+            _ => {}
+        }
+    }
+}
+
+/// Returns where `mod name;` belongs: among the declarations of modules by its name, or before the first item.
+pub(super) fn module(text: &str, name: &str) -> Option<Insertion> {
+    let file = syn::parse_file(text).ok()?;
+    let declared = file.items.iter().filter_map(|item| match item {
+        Item::Mod(module) if module.content.is_none() => Some((module, item)),
+        _ => None,
+    });
+    let declared: Vec<_> = declared.collect();
+    if let Some((_, next)) = declared.iter().find(|(module, _)| module.ident.to_string().as_str() > name) {
+        return Some(Insertion { at: range(next)?.start, text: format!("mod {name};\n") });
+    }
+    if let Some((_, last)) = declared.last() {
+        return Some(Insertion { at: range(last)?.end, text: format!("\nmod {name};") });
+    }
+    let first = range(file.items.first()?)?;
+    Some(Insertion { at: first.start, text: format!("mod {name};\n\n") })
+}
+
+/// The calls of `App::new` in a file, and the methods called on them.
+#[derive(Default)]
+struct Apps {
+    apps: Vec<Range<usize>>,
+    /// The app by its range, the offset of the dot, and the end of a call that adds something to it.
+    calls: Vec<(Range<usize>, usize, usize)>,
+}
+
+/// Methods of `App` that add something; a new call belongs after the last of them.
+const ADDING: [&str; 6] = ["controller", "controller_with", "kind", "admission", "conversion", "interpreter"];
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes
+        .iter()
+        .any(|attribute| attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test"))
+}
+
+fn is_app(call: &ExprCall) -> bool {
+    let Expr::Path(path) = &*call.func else { return false };
+    let segments: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    segments.ends_with(&["App".to_owned(), "new".to_owned()])
+}
+
+impl<'ast> Visit<'ast> for Apps {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes = match item {
+            Item::Mod(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_test(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_expr_call(&mut self, call: &'ast ExprCall) {
+        if is_app(call) {
+            self.apps.extend(range(call));
+        }
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        let mut receiver = &*call.receiver;
+        while let Expr::MethodCall(inner) = receiver {
+            receiver = &inner.receiver;
+        }
+        if let Expr::Call(app) = receiver
+            && is_app(app)
+            && ADDING.iter().any(|name| call.method == name)
+            && let (Some(app), Some(whole)) = (range(app), range(call))
+        {
+            self.calls.push((app, call.dot_token.span.byte_range().start, whole.end));
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+}
+
+fn apps(text: &str) -> Apps {
+    let mut apps = Apps::default();
+    if let Ok(file) = syn::parse_file(text) {
+        apps.visit_file(&file);
+    }
+    apps
+}
+
+/// Returns `true` if a file creates an app outside of its tests.
+pub(super) fn has_app(text: &str) -> bool {
+    !apps(text).apps.is_empty()
+}
+
+/// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.
+pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
+    let apps = apps(text);
+    let [app] = apps.apps.as_slice() else { return None };
+    let last = apps.calls.iter().filter(|(of, ..)| of == app).max_by_key(|(.., end)| *end);
+    let (dot, at) = if let Some((_, dot, end)) = last {
+        (Some(*dot), *end)
+    } else {
+        // The first method after the app, if it stands in a line of its own.
+        let rest = &text[app.end..];
+        let dot = rest.len() - rest.trim_start().len();
+        (rest[dot..].starts_with('.').then_some(app.end + dot), app.end)
+    };
+    let indentation = dot.and_then(|dot| {
+        let line = text[..dot].rfind('\n')? + 1;
+        text[line..dot].trim().is_empty().then(|| &text[line..dot])
+    });
+    let text = indentation.map_or_else(|| call.to_owned(), |indentation| format!("\n{indentation}{call}"));
+    Some(Insertion { at, text })
+}
+
+/// A feature of kctl in a `Cargo.toml`.
+pub(super) enum Feature {
+    Present,
+    Missing(Insertion),
+    /// The dependency has another form than `kctl = { …, features = [ … ] }` in one line.
+    Unknown,
+}
+
+/// Finds the features of the dependency on kctl.
+pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
+    let mut start = 0;
+    for line in manifest.split_inclusive('\n') {
+        let is_kctl = line.strip_prefix("kctl").is_some_and(|rest| rest.trim_start().starts_with('='));
+        if is_kctl
+            && let Some(list) = line.find("features = [").map(|at| at + "features = [".len())
+            && let Some(len) = line[list..].find(']')
+        {
+            let features = &line[list..list + len];
+            if features.split(',').any(|known| known.trim().trim_matches('"') == feature) {
+                return Feature::Present;
+            }
+            let comma = if features.trim().is_empty() { "" } else { ", " };
+            return Feature::Missing(Insertion { at: start + list + len, text: format!("{comma}\"{feature}\"") });
+        }
+        start += line.len();
+    }
+    Feature::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(text: &str) -> Option<String> {
+        Some(call(text, ".controller::<b>()")?.applied(text))
+    }
+
+    #[test]
+    fn call_follows_the_last_one_of_its_sort() {
+        for (before, after) in [
+            ("fn f() { App::new(\"a\"); }", "fn f() { App::new(\"a\").controller::<b>(); }"),
+            (
+                "fn f() { kctl::App::new(\"a\").controller::<a>().main() }",
+                "fn f() { kctl::App::new(\"a\").controller::<a>().controller::<b>().main() }",
+            ),
+            (
+                "fn f() {\n    App::new(\"a\")\n        .version(\"1\")\n}",
+                "fn f() {\n    App::new(\"a\")\n        .controller::<b>()\n        .version(\"1\")\n}",
+            ),
+            (
+                "fn f() {\n  App::new(\"a\")\n    .kind::<K>() // kept\n    .version(\"1\")\n}",
+                "fn f() {\n  App::new(\"a\")\n    .kind::<K>()\n    .controller::<b>() // kept\n    .version(\"1\")\n}",
+            ),
+        ] {
+            assert_eq!(called(before).as_deref(), Some(after));
+        }
+        let tested = "fn f() { App::new(\"a\"); }\n#[cfg(test)]\nmod tests { fn g() { App::new(\"b\"); } }";
+        assert!(called(tested).unwrap().starts_with("fn f() { App::new(\"a\").controller::<b>();"));
+        assert!(called("fn f() { App::new(\"a\"); App::new(\"b\"); }").is_none());
+    }
+
+    #[test]
+    fn module_follows_others_or_comes_first() {
+        let declared = |text: &str| module(text, "b").unwrap().applied(text);
+        assert_eq!(declared("//! A.\n\n/// B.\nuse a::b;\n"), "//! A.\n\nmod b;\n\n/// B.\nuse a::b;\n");
+        assert_eq!(declared("mod a; // é\nfn f() {}\n"), "mod a;\nmod b; // é\nfn f() {}\n");
+        assert_eq!(declared("mod a;\n\n/// C.\nmod c;\n"), "mod a;\n\nmod b;\n/// C.\nmod c;\n");
+        assert_eq!(declared("mod a { fn f() {} }\n"), "mod b;\n\nmod a { fn f() {} }\n");
+    }
+
+    #[test]
+    fn feature_is_added_once() {
+        let added = |text: &str| match feature(text, "webhook") {
+            Feature::Missing(insertion) => insertion.applied(text),
+            Feature::Present => "present".into(),
+            Feature::Unknown => "unknown".into(),
+        };
+        let line = "[dependencies]\nkctl = { path = \"a\", features = [\"v1_37\"] }\n";
+        assert_eq!(added(line), line.replace("\"v1_37\"", "\"v1_37\", \"webhook\""));
+        assert_eq!(added(&added(line)), "present");
+        assert_eq!(
+            added("kctl = { version = \"1\", features = [] }"),
+            "kctl = { version = \"1\", features = [\"webhook\"] }"
+        );
+        assert_eq!(added("kctl = \"1\"\n"), "unknown");
+    }
+}

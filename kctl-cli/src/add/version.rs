@@ -1,0 +1,109 @@
+//! A new version of a kind: a copy of its spec, and conversions in both directions.
+
+use super::{AddFailure, Added, Project, fill, source::Kind};
+
+const VERSION: &str = include_str!("../../templates/version.rs.tpl");
+
+/// Options of `#[resource]` that the new version replaces.
+const REPLACED: [&str; 2] = ["version", "storage"];
+
+/// Returns `true` for `v1`, `v1beta2` and `v2alpha1`, the form that API servers sort by.
+fn is_version(version: &str) -> bool {
+    let is_number = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit() && c != '0') && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some(rest) = version.strip_prefix('v') else { return false };
+    ["alpha", "beta"]
+        .iter()
+        .find_map(|stage| rest.split_once(stage))
+        .map_or_else(|| is_number(rest), |(major, stage)| is_number(major) && is_number(stage))
+}
+
+impl Project {
+    /// Returns a version of a kind that is a copy of the version there is.
+    pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
+        if !is_version(version) {
+            return Err(AddFailure::Version(version.into()));
+        }
+        let kind = match (kind, self.kinds.as_slice()) {
+            (Some(kind), _) => self.kind(kind)?,
+            (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => first,
+            (None, _) => return Err(AddFailure::WhichKind(self.names())),
+        };
+        if let Some(same) = self.kinds.iter().find(|known| known.name == kind.name && known.version == version) {
+            let (kind, version, file) = (same.name.clone(), version.to_owned(), same.path.clone());
+            return Err(AddFailure::HasVersion { kind, version, file });
+        }
+        let fields = kind
+            .fields
+            .as_ref()
+            .ok_or_else(|| AddFailure::NoFields { kind: kind.name.clone(), file: kind.path.clone() })?;
+        let lower = kind.name.to_ascii_lowercase();
+        let module = format!("{lower}_{version}");
+        let has_status = kind.options.iter().any(|(name, _)| name == "status");
+        let copied: Vec<String> = fields.iter().map(|(name, _)| format!("{name}: object.spec.{name},")).collect();
+        let declared: Vec<String> = fields.iter().map(|(_, field)| format!("{field},")).collect();
+        let (sample, object) = self.sample(kind).unwrap_or_else(|| ("../sample.yaml".into(), "sample".into()));
+        let text = fill(
+            VERSION,
+            &[
+                ("imports", &imports(kind)),
+                ("attributes", &kind.attributes),
+                ("options", &options(kind, version)),
+                ("fields", &declared.join("\n")),
+                ("copied", &copied.join("\n")),
+                ("status", if has_status { "status: object.status," } else { "" }),
+                ("kind", &kind.name),
+                ("path", &kind.path),
+                ("old", &kind.version),
+                ("version", version),
+                ("lower", &lower),
+                ("sample", &sample),
+                ("object", &object),
+                ("api", if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" }),
+            ],
+        );
+        Ok(Added {
+            files: vec![(format!("src/{module}.rs").into(), text)],
+            call: format!(
+                ".kind::<{module}::{}>().conversion::<({module}::{lower}_to_{version}, {module}::{lower}_from_{version})>()",
+                kind.name
+            ),
+            module,
+            features: &["webhook"],
+            next: "cargo test".into(),
+        })
+    }
+}
+
+/// Returns the options of `#[resource]` for the new version. The old one stays the version that is stored.
+fn options(kind: &Kind, version: &str) -> String {
+    let kept = kind.options.iter().filter(|(name, _)| !REPLACED.contains(&name.as_str()));
+    let mut options: Vec<String> = kept.map(|(_, text)| text.clone()).collect();
+    options.insert(options.len().min(1), format!("version = \"{version}\""));
+    options.push("storage = false".into());
+    options.join(", ")
+}
+
+fn imports(kind: &Kind) -> String {
+    match kind.types.as_slice() {
+        [] => String::new(),
+        [one] => format!("\nuse {}::{one};\n", kind.path),
+        types => format!("\nuse {}::{{{}}};\n", kind.path, types.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_have_the_form_of_kubernetes() {
+        for version in ["v1", "v12", "v1alpha1", "v2beta3"] {
+            assert!(is_version(version), "{version}");
+        }
+        for version in ["", "v", "1", "v0", "v1.0", "v1alpha", "valpha1", "v1gamma1", "V1"] {
+            assert!(!is_version(version), "{version}");
+        }
+    }
+}

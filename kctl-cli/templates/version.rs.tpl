@@ -1,0 +1,61 @@
+//! Version `{{version}}` of `{{kind}}`, and the conversions between it and `{{old}}`, which stays the version that is stored.
+use kctl::prelude::*;
+{{imports}}
+{{attributes}}
+#[resource({{options}})]
+pub struct {{kind}}Spec {
+    {{fields}}
+}
+
+/// Converts a `{{kind}}` of version `{{old}}` to `{{version}}`.
+#[conversion]
+pub fn {{lower}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
+    {{kind}} {
+        metadata: object.metadata,
+        spec: {{kind}}Spec {
+            {{copied}}
+        },
+        {{status}}
+    }
+}
+
+/// Converts a `{{kind}}` of version `{{version}}` to `{{old}}`. A field that `{{old}}` lacks has to be kept somewhere, for
+/// example in an annotation, or it is lost when the object is stored.
+#[conversion]
+pub fn {{lower}}_from_{{version}}(object: {{kind}}) -> {{path}}::{{kind}} {
+    {{path}}::{{kind}} {
+        metadata: object.metadata,
+        spec: {{path}}::{{kind}}Spec {
+            {{copied}}
+        },
+        {{status}}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kctl::{
+        kube::{Api, api::{Patch, PatchParams}},
+        testing::TestServer,
+    };
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn both_versions_show_the_same_spec() {
+        let app = App::new("test").kind::<{{path}}::{{kind}}>().kind::<{{kind}}>();
+        let app = app.conversion::<({{lower}}_to_{{version}}, {{lower}}_from_{{version}})>();
+        let server = TestServer::start_with(app, include_str!("{{sample}}")).await.unwrap();
+        let (old, new): (Api<{{path}}::{{kind}}>, Api<{{kind}}>) =
+            ({{api}}(server.client()), {{api}}(server.client()));
+        let spec = |object: kctl::Json| object["spec"].clone();
+        let stored = old.get("{{object}}").await.unwrap();
+        let shown = new.get("{{object}}").await.unwrap();
+        assert_eq!(spec(kctl::json!(stored)), spec(kctl::json!(shown)));
+
+        // A write in the new version is converted to the stored one.
+        let change = Patch::Merge(kctl::json!({ "metadata": { "labels": { "written": "{{version}}" } } }));
+        new.patch("{{object}}", &PatchParams::default(), &change).await.unwrap();
+        assert_eq!(old.get("{{object}}").await.unwrap().labels()["written"], "{{version}}");
+    }
+}
