@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use http::{HeaderMap, Method, request::Parts};
 
 use crate::{
-    admit::rules,
     authorizer::{self, Attributes, RuleResolver},
     kinds::core::{namespace, node, service_account},
     names::NameRule,
     request::{Caller, Params, ResourcePath, User, decode, place},
     status::StatusError,
+    validation,
 };
 
 const USER: &str = "impersonate-user";
@@ -279,7 +279,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         let extra = &self.wanted.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
         for key in extra.keys().filter(|_| is_constrained) {
-            if let Some(field_error) = rules::domain_prefixed("extra.key", key).first() {
+            if let Some(field_error) = validation::domain_prefixed("extra.key", key).first() {
                 let mut error = authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
                 let why = format!(
                     "impersonating an invalid key in extra is not allowed: {}: {}",

@@ -14,7 +14,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admission;
-pub mod admit;
 mod amounts;
 pub mod apply;
 mod authorizer;
@@ -27,6 +26,7 @@ mod controllers;
 mod conversion;
 pub mod crd;
 mod decode;
+mod defaulting;
 mod deletion;
 mod evaluate;
 pub mod faults;
@@ -68,6 +68,7 @@ mod store;
 pub mod table;
 mod tokens;
 mod transport;
+mod validation;
 mod verbs;
 mod webhook_client;
 mod webhook_round;

@@ -6,11 +6,11 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Attributes;
 use crate::{
-    admit, crd,
+    admission::Attributes,
+    crd,
     decode::{self, Integers},
-    go,
+    defaulting, go,
     registry::Kind,
     request::Operation,
     schema::Schema,
@@ -73,7 +73,7 @@ fn redecode_built_in(
     let resource = &attributes.info.resource;
     let is_own = resource.kind() == kind && resource.api_version() == api_version;
     let rules = if is_own { resource.rules } else { &Kind::DEFAULT };
-    admit::default_decoded(admit::Type { api_version, kind, rules }, object);
+    defaulting::default_decoded(defaulting::Type { api_version, kind, rules }, object);
     Ok(())
 }
 

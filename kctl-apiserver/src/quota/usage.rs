@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    admit::amounts::{Amounts, Quantity},
+    amounts::{Amounts, Quantity},
     registry::{Resource, kind::Quota},
     request::Operation,
     status::GroupResource,

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::fields::text;
 
-/// What stands for a time that is not set.
+/// The cell for a time that is not set.
 pub(crate) const UNKNOWN: &str = "<unknown>";
-/// What stands for a time in the future, and for a date that is none.
+/// The cell for a time in the future or an invalid date.
 pub(crate) const INVALID: &str = "<invalid>";
 
 const MINUTE: i64 = 60;

@@ -51,7 +51,7 @@ pub(crate) fn entries(value: &Value, pointer: &str) -> usize {
     at(value, pointer).as_object().map_or(0, Map::len)
 }
 
-/// Returns the strings of a list, without what is no string.
+/// Returns the strings of a list; other items are left out.
 pub(crate) fn texts<'a>(value: &'a Value, pointer: &str) -> Vec<&'a str> {
     list(value, pointer).iter().filter_map(Value::as_str).collect()
 }

@@ -6,7 +6,7 @@ use super::fields::{at, list, text, texts};
 
 /// A cell for a field that is not set, where kubectl does not print [`NONE`].
 pub(crate) const UNSET: &str = "<unset>";
-/// What stands for an empty selection.
+/// The cell for an empty selector or an absent value.
 pub(crate) const NONE: &str = "<none>";
 
 /// Returns `a=b,c=d` in the order of the keys, or [`NONE`].

@@ -99,7 +99,7 @@ pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, includ
 
 /// Bytes of text in all cells of a table of custom objects: hundreds of columns may each show the whole of each object.
 const CELLS_LEN_MAX: usize = 64 << 20;
-/// A cell for which there is no room left.
+/// The cell of a table that has reached its limit of bytes.
 const TOO_LARGE: &str = "<too large>";
 
 /// Returns a cell while there is room for it.

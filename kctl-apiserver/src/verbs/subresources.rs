@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, evict};
 use crate::{
     admission::{self, Attributes},
     apply, kinds, lifecycle,
@@ -13,6 +12,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
+    verbs::{Answer, evict},
     write::{self, FieldManager, body, ownership, place, precondition},
 };
 
@@ -201,7 +201,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
     let mut field_errors = write::changes_of_metadata(info, &old, &new);
-    field_errors.extend(crate::admit::metadata(&info.resource, &new));
+    field_errors.extend(crate::validation::metadata(&info.resource, &new));
     if !field_errors.is_empty() {
         return Err(StatusError::invalid(&of.group, info.resource.kind(), &info.name, &field_errors));
     }

@@ -10,26 +10,29 @@ mod security;
 mod services;
 mod signers;
 
-pub(crate) use pods::topology;
-
 use serde_json::{Value, json};
 
-use super::Write;
 use crate::{
     admission::Attributes,
-    admit::{class_of_claim, quantity},
     controllers::Controller,
     kinds::{
         certificates::certificate_signing_request,
-        core::{persistent_volume_claim, pod, service},
+        core::{
+            persistent_volume_claim::{self, class_of_claim},
+            pod, service,
+        },
         networking::ingress,
         scheduling::priority_class,
         storage::storage_class,
     },
+    quantity,
     request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
+    write::Write,
 };
+
+pub(crate) use pods::topology;
 
 /// The ports of nodes for Services: the default of `--service-node-port-range`.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;

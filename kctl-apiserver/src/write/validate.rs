@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Write, admin_access, body::identity, prepare};
 use crate::{
-    admit::{self, rules::declared},
     autoscaling, crd, go,
     json_path::at,
     registry::{Kind, Resource},
@@ -14,6 +12,8 @@ use crate::{
     schema::Schema,
     state::State,
     status::{FieldError, StatusError},
+    validation::{self, declared},
+    write::{Write, admin_access, body::identity, prepare},
 };
 
 /// Validates changes that must not be made, before the server resets such fields.
@@ -42,7 +42,7 @@ pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError
     validate_own(info, old, object, errors)?;
     // Upstream has no warnings for a write of the status.
     if write.is_new() || info.subresource != "status" {
-        info.round.warn_all(admit::warnings_about(&info.resource, old, object));
+        info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));
     }
     warn_of_finalizers(info, old, object);
     Ok(())
@@ -79,7 +79,7 @@ fn validate_own(
 ) -> Result<(), StatusError> {
     let resource = &info.resource;
     let rules = resource.rules;
-    let of_metadata = admit::metadata(resource, object);
+    let of_metadata = validation::metadata(resource, object);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // Upstream skips CEL rules if the object has no name.
         let mut errors = of_metadata;
@@ -209,7 +209,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|of| field.starts_with(of))
     };
-    let judged = admit::metadata(&info.resource, new).into_iter();
+    let judged = validation::metadata(&info.resource, new).into_iter();
     field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
     field_errors.retain(|field_error| !is_of(field_error, kept));
     field_errors

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admit::defaults::{add, items, part};
+use crate::defaulting::{add, items, part};
 
 pub(crate) fn validating_webhooks(object: &mut Value) {
     for webhook in items(object, "webhooks") {

@@ -4,26 +4,22 @@ use kctl_cel::{Environment, Type};
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{entries, selector},
     cel::{Problem, problem, type_of},
     field_errors::{Errors, text},
     kinds::admissionregistration::webhooks::{
         compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors,
     },
     names::{NameRule, check_qualified_name},
+    validation::{entries, selector},
 };
 
 /// The type of `variables`, whose fields are those of the policy.
 const COMPOSED: &str = "kubernetes.variables";
-
 /// Variables with types that are deeper than this are `dyn`: each may name the one before, and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
-
 /// Longest expression of an annotation of the audit log, and most annotations of a policy.
 const VALUE_LEN_MAX: usize = 5_120;
-
 const ANNOTATIONS_LEN_MAX: usize = 20;
-
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
@@ -43,7 +39,7 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     audit_annotations(spec, text(&object["metadata"]["name"]), &environment, errors);
 }
 
-/// What both kinds of policies have; hands back what their expressions may name.
+/// Validates what both kinds of policies have. Returns the declarations that their expressions may use.
 /// `more` is what else the kind asks of what its policies are about.
 fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors) -> Environment {
     let mut environment = of_request();
@@ -117,7 +113,7 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a policy or a binding is about.
+/// Validates the resources that a policy or binding matches.
 fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
     selectors(constraints, at, errors);
     for field in ["resourceRules", "excludeResourceRules"] {
@@ -295,7 +291,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What was found out about the types of a policy.
+/// Validates the results of type checking.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = &object["status"];
     for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
@@ -307,7 +303,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
             errors.required(&format!("{at}.fieldRef"), "");
         }
     }
-    crate::admit::rules::status::conditions(&status["conditions"], "status.conditions", errors);
+    crate::validation::status::conditions(&status["conditions"], "status.conditions", errors);
 }
 
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
@@ -318,7 +314,7 @@ pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
 }
 
-/// What is deleted cannot be changed.
+/// Reports rules for `DELETE`: mutating policies do not run for deletions.
 fn without_deletes(constraints: &Value, at: &str, errors: &mut Errors) {
     for (_, rule) in entries(&constraints["resourceRules"]) {
         for (_, operation) in entries(&rule["operations"]) {

@@ -4,18 +4,16 @@ use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{entries, selector},
     cel::{Problem, problem},
     field_errors::{Errors, text},
     names::{NameRule, check_qualified_name},
+    validation::{entries, selector},
     webhook_client::client_config,
 };
 
 /// Versions of reviews that the server speaks.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
 const TIMEOUT_SECONDS_MAX: i64 = 30;
-
 const CONDITIONS_LEN_MAX: usize = 64;
 
 /// Validates a configuration of validating or mutating webhooks.
@@ -162,7 +160,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Conditions in CEL, each with a name of its own.
+/// Validates match conditions: CEL expressions with unique names.
 pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.len() > CONDITIONS_LEN_MAX {
@@ -187,7 +185,7 @@ pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Envir
     }
 }
 
-/// What expressions about a request may name.
+/// Returns the declarations that expressions about a request may use.
 pub(crate) fn of_request() -> Environment {
     let object = |name: &str| Type::Object(name.into());
     Environment::default()

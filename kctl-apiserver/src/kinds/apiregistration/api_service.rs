@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, part},
-        rules::entries,
-    },
+    defaulting::{add, part},
     field_errors::{Errors, text},
     names::NameRule,
     registry::kind::Kind,
@@ -15,6 +12,7 @@ use crate::{
         age::age,
         fields::{self, at, condition, name},
     },
+    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -50,7 +48,6 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 const GROUP_PRIORITY_MAX: i64 = 20_000;
-
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 
 /// A version of a group, served by this server or by a service.
@@ -79,7 +76,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     service(spec, errors);
 }
 
-/// Who serves a version; nobody but this server where there is none.
+/// Validates the service that serves the version. Without one, kube-apiserver serves it itself.
 fn service(spec: &Value, errors: &mut Errors) {
     let (service, trusted) = (&spec["service"], text(&spec["caBundle"]));
     let skips = (&spec["insecureSkipTLSVerify"], "spec.insecureSkipTLSVerify");
@@ -108,7 +105,7 @@ fn service(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether a group is served by somebody else.
+/// Validates the conditions.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let at = format!("status.conditions[{index}].status");

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::change::keeps,
     field_errors::Errors,
     registry::kind::Kind,
     table::{
@@ -12,6 +11,7 @@ use crate::{
         fields::{at, int, list, name, text},
         labels::NONE,
     },
+    validation::immutable::immutable_field,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ControllerRevision",
     validate: |object, errors| validate(object, false, errors),
     validate_create: Some(|object, errors| validate(object, true, errors)),
-    validate_update: |old, new, errors| keeps("data", &old["data"], &new["data"], errors),
+    validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
     warns_once_per_generation: true,
     printer: Some(cells),
     ..Kind::DEFAULT

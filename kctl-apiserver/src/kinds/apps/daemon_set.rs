@@ -4,11 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, is_text, part, pod, zero_counts},
-        rules::{self, selector, status::Numbers},
-        warnings,
-    },
+    defaulting::{add, fill, is_text, part, pod, zero_counts},
     field_errors::{Errors, text},
     go,
     kinds::apps::validation::{always_restarts, is_none, unknown_strategy},
@@ -19,6 +15,7 @@ use crate::{
         labels::{labels, selector},
         workload::containers,
     },
+    validation::{self, selector, status::Numbers, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -36,8 +33,8 @@ pub(crate) static KIND: Kind = Kind {
     owned_state: OwnedState::Sent,
     complete_owned: say_no_template_count,
     validate,
-    validate_update: rules::change::selector_stays,
-    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    validate_update: validation::immutable::selector,
+    validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
@@ -63,7 +60,6 @@ const STATUS: Numbers = Numbers {
 
 /// The annotation that counts the templates. Upstream has a deprecated field for it, which is written so.
 const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
-
 const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
 
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
@@ -121,7 +117,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     if !given.is_null() && selector::is_empty(given) {
         errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
     }
-    rules::pod::template(&spec["template"], at, errors);
+    validation::pod::template(&spec["template"], at, errors);
     always_restarts(&spec["template"], at, "DaemonSet", errors);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     update_strategy(&spec["updateStrategy"], errors);

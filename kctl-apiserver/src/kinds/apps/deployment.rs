@@ -4,11 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, is_text, part, pod, zero_counts},
-        rules::{self, status::Numbers},
-        warnings,
-    },
+    defaulting::{add, fill, is_text, part, pod, zero_counts},
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set, unknown_strategy},
     registry::kind::{Generation, Kind, NewStatus},
@@ -18,6 +14,7 @@ use crate::{
         labels::query,
         workload::{containers, ready_of_desired},
     },
+    validation::{self, status::Numbers, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -31,8 +28,8 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
     default,
     validate,
-    validate_update: rules::change::selector_stays,
-    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    validate_update: validation::immutable::selector,
+    validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,

@@ -4,14 +4,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        defaults::{add, part, pod, zero_counts},
-        rules, warnings,
-    },
+    defaulting::{add, part, pod, zero_counts},
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
     registry::kind::{Generation, Kind, NewStatus},
     table::{fields::at, labels::selector, workload::replicas},
+    validation::{self, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,8 +20,10 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     default,
     validate,
-    validate_update: rules::change::selector_stays,
-    validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
+    validate_update: validation::immutable::selector,
+    validate_status: |old, new, errors| {
+        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors)
+    },
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,

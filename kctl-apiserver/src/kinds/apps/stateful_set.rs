@@ -6,11 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, is_text, items, part, pod, zero_counts},
-        rules::{self, entries, status::Numbers},
-        warnings::{claim, template},
-    },
+    defaulting::{add, fill, is_text, items, part, pod, zero_counts},
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
@@ -18,6 +14,11 @@ use crate::{
         age::age,
         fields::{at, name},
         workload::{containers, ready_of_desired},
+    },
+    validation::{
+        entries,
+        status::Numbers,
+        warnings::{claim, template},
     },
 };
 
@@ -34,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: |object, errors| validation::validate(object, false, errors),
     validate_create: Some(|object, errors| validation::validate(object, true, errors)),
     validate_update: validation::validate_update,
-    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
     validates_spec_only: true,
     warn: |_, object, warnings| warn(&object["spec"], warnings),
     warns_once_per_generation: true,

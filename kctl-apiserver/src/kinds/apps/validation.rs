@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{pod, selector},
     field_errors::{Errors, text},
+    validation::{pod, selector},
 };
 
 pub(crate) fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{entries, selector},
     field_error::FieldError,
     field_errors::{Errors, text},
+    validation::{entries, selector},
 };
 
-/// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
+/// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
 pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let (spec, meta) = (&review["spec"], &review["metadata"]);

@@ -6,11 +6,7 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
-use crate::{
-    admit::rules::{self, status::Numbers},
-    autoscaling,
-    registry::kind::Kind,
-};
+use crate::{autoscaling, registry::kind::Kind, validation::status::Numbers};
 
 pub(crate) static KIND: Kind = Kind {
     group: "autoscaling",
@@ -18,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "HorizontalPodAutoscaler",
     default,
     validate: validation::autoscaler,
-    validate_status: |old, new, errors| rules::status::numbers(&STATUS, old, new, errors),
+    validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
     printer: Some(table::cells),
     is_autoscaler: true,
     ..Kind::DEFAULT

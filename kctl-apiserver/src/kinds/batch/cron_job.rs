@@ -4,11 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, part, pod, zero_counts},
-        rules::schedule,
-        warnings,
-    },
+    defaulting::{add, fill, part, pod, zero_counts},
     field_errors::{Errors, text},
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
@@ -19,6 +15,7 @@ use crate::{
         labels::{NONE, selector},
         workload::containers,
     },
+    validation::{schedule, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -7,13 +7,11 @@ pub(crate) mod validation;
 use serde_json::{Map, Value};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, items, part, pod, zero_counts},
-        warnings,
-    },
+    defaulting::{add, fill, items, part, pod, zero_counts},
     field_errors::Errors,
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
+    validation::warnings,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -77,7 +75,7 @@ fn select_own_pods(job: &mut Value) {
     label_as_pods(job);
 }
 
-/// Gives a Job without labels of its own those of its Pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
+/// Gives a Job without labels those of its Pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
 fn label_as_pods(job: &mut Value) {
     let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
     let own = &mut job["metadata"]["labels"];

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    defaulting,
     field_errors::Errors,
     json_path::set,
     registry::kind::Kind,
@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     allows_unconditional_update: false,
     drop_unstored: drop_disabled,
-    default: |object| defaults::add(object, "spec", json!({})),
+    default: |object| defaulting::add(object, "spec", json!({})),
     filled_in: &["/spec/strategy", "/spec/preferredHolder"],
     validate,
     printer: Some(cells),

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::config::{VALUES_BYTES_MAX, config_key},
     field_errors::{Errors, pairs, text},
     registry::kind::Kind,
     table::{
         age::age,
         fields::{entries, name},
     },
+    validation::config_key::{VALUES_BYTES_MAX, config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {

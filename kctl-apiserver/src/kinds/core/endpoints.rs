@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{fill, items},
-        rules::{address, entries},
-    },
+    defaulting::{fill, items},
     field_errors::{Errors, text},
     names::NameRule,
     registry::kind::Kind,
@@ -16,6 +13,7 @@ use crate::{
         fields::{self, int, joined_with_more, list, name},
         labels::NONE,
     },
+    validation::{address, entries},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -44,7 +42,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
 }
 
-/// Every port with every address that is ready, or the addresses alone if there is no port.
+/// Returns each port with each ready address, or the addresses alone if the subset has no ports.
 fn places(subset: &Value) -> Vec<String> {
     let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");

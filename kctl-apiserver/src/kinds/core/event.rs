@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::defaults::{add, part},
+    defaulting::{add, part},
     names::NameRule,
     registry::kind::{Kind, Quota},
 };

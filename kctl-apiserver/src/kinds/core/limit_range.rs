@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::defaults::{add, is_text, items, part},
+    defaulting::{add, is_text, items, part},
     registry::kind::{Environment, Kind},
 };
 

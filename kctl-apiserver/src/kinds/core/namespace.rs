@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, fill, part},
-        rules::entries,
-    },
+    defaulting::{add, fill, part},
     field_errors::{Errors, text},
     json_path::set,
     names::{NameRule, check_label_value, check_qualified_name},
@@ -17,6 +14,7 @@ use crate::{
         age::age,
         fields::{self, name},
     },
+    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -67,7 +65,7 @@ fn set_generated_name(_: &Value, object: &mut Value) {
     }
 }
 
-/// Keeps `spec.finalizers`, which have a subresource of their own.
+/// Keeps `spec.finalizers`, which only the subresource `finalize` writes.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());

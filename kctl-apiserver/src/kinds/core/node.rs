@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::{add, part},
+    defaulting::{add, part},
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},

@@ -6,14 +6,11 @@ pub(crate) mod validation;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        CLASS_OF_CLAIM,
-        defaults::{add, fill, part, pod},
-        warnings::old_labels_of_terms,
-    },
+    defaulting::{add, fill, part, pod},
     json_path::set,
-    kinds::storage::protect,
+    kinds::{core::persistent_volume_claim::CLASS_OF_CLAIM, storage::protect},
     registry::kind::{DeleteAnswer, Environment, Kind},
+    validation::warnings::old_labels_of_terms,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -59,7 +56,7 @@ fn default(object: &mut Value) {
     fill(part(object, "status"), "phase", "Pending");
 }
 
-/// What is said of a volume (`pkg/api/persistentvolume/util.go`).
+/// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`).
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
         (CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),

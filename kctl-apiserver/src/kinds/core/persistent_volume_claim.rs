@@ -7,12 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        CLASS_OF_CLAIM,
-        defaults::{add, fill, part},
-        rules::change::keeps,
-        warnings::claim,
-    },
+    defaulting::{add, fill, part},
     field_errors::Errors,
     json_path::set,
     kinds::{
@@ -25,6 +20,7 @@ use crate::{
         fields::{name, text, text_or},
         labels::UNSET,
     },
+    validation::{immutable::immutable_field, warnings::claim},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -68,7 +64,7 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::validate_update(old, new, errors);
-    keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
+    immutable_field("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
 }
 
 /// Settles the two fields for the source of a claim, which say the same: `dataSource` takes few kinds, unless it had another
@@ -144,4 +140,13 @@ fn warn(object: &Value, texts: &mut Vec<String>) {
         let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
         texts.push(format!("metadata.annotations[{annotation}]: {why}"));
     }
+}
+
+/// The annotation that named the class of a claim before `storageClassName`.
+pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// Returns the class that a claim names (`GetPersistentVolumeClaimClass`).
+pub(crate) fn class_of_claim(claim: &Value) -> &str {
+    let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
+    by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()
 }

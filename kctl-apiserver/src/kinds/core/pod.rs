@@ -10,11 +10,12 @@ mod validation;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
     amounts::Amounts,
+    defaulting,
     field_errors::Errors,
     json_path::set,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota},
+    validation::warnings,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -42,11 +43,11 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
     parts: &["resize", "ephemeralcontainers"],
     with_part: parts::with_part,
-    default: defaults::pod::pod,
+    default: defaulting::pod::pod,
     set_once: Some("qosClass"),
     filled_in: FILLED_IN,
     filled_in_by_update: FILLED_IN,
-    validate: rules::pod::pod,
+    validate: crate::validation::pod::pod,
     validate_create: Some(validate_create),
     validate_update: validation::validate_update,
     validate_status: status::status,
@@ -61,7 +62,6 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
-
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },
@@ -99,14 +99,14 @@ fn prepare_status(old: &Value, new: &mut Value) {
 }
 
 fn validate_create(object: &Value, errors: &mut Errors) {
-    rules::pod::pod(object, errors);
-    rules::pod::new_pod(object, errors);
+    crate::validation::pod::pod(object, errors);
+    crate::validation::pod::new_pod(object, errors);
 }
 
 fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     // If a Pod can't be resized at all, nothing else is reported.
     if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
-        rules::pod::pod(new, errors);
+        crate::validation::pod::pod(new, errors);
     }
     let validate = if subresource == "resize" { resize::resize } else { resize::ephemeral };
     validate(old, new, errors);

@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults, rules, warnings},
+    defaulting,
     registry::kind::{DeleteAnswer, Generation, Kind},
     table::{
         fields::{at, name},
         labels::labels,
         workload::containers,
     },
+    validation::{self, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -18,8 +19,8 @@ pub(crate) static KIND: Kind = Kind {
     kind: "PodTemplate",
     generation: Generation::Counted,
     delete_answer: DeleteAnswer::Object,
-    default: |object| defaults::pod::template(object, "template"),
-    validate: |object, errors| rules::pod::template(&object["template"], "template", errors),
+    default: |object| defaulting::pod::template(object, "template"),
+    validate: |object, errors| validation::pod::template(&object["template"], "template", errors),
     warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
     warns_once_per_generation: true,
     printer: Some(cells),

@@ -4,16 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, part, pod, zero_counts},
-        rules::{self, selector},
-        warnings,
-    },
+    defaulting::{add, part, pod, zero_counts},
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
     registry::kind::{Generation, Kind},
     table::{fields::at, labels::labels, workload::replicas},
+    validation::{self, selector, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -27,7 +24,9 @@ pub(crate) static KIND: Kind = Kind {
     default,
     defaults_metadata: true,
     validate,
-    validate_status: |old, new, errors| rules::status::numbers(&rules::status::OF_REPLICA_SETS, old, new, errors),
+    validate_status: |old, new, errors| {
+        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors)
+    },
     validates_spec_only: true,
     warn: warnings::of_template,
     warns_once_per_generation: true,
@@ -52,7 +51,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     if spec["selector"].is_object() {
         selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], at, errors);
     }
-    rules::pod::template(&spec["template"], at, errors);
+    validation::pod::template(&spec["template"], at, errors);
     always_restarts(&spec["template"], at, "ReplicationController", errors);
 }
 

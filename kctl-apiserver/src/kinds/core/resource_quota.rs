@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    defaulting,
     registry::kind::{DeleteAnswer, Kind, Quota},
     table::{
         age::age,
@@ -18,7 +18,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "resourcequotas",
     kind: "ResourceQuota",
     delete_answer: DeleteAnswer::Object,
-    default: |object| defaults::add(object, "status", json!({})),
+    default: |object| defaulting::add(object, "status", json!({})),
     validate: validation::quota,
     validate_update: |old, new, errors| {
         validation::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);

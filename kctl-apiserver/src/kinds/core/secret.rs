@@ -5,19 +5,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{fill, part},
-        rules::{
-            change::keeps,
-            config::{VALUES_BYTES_MAX, config_key},
-        },
-    },
     decode,
+    defaulting::{fill, part},
     field_errors::{Errors, pairs, text},
     registry::kind::Kind,
     table::{
         age::age,
         fields::{self, entries, name},
+    },
+    validation::{
+        config_key::{VALUES_BYTES_MAX, config_key},
+        immutable::immutable_field,
     },
 };
 
@@ -35,7 +33,7 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    keeps("type", &old["type"], &new["type"], errors);
+    immutable_field("type", &old["type"], &new["type"], errors);
     super::config_map::validate_update(old, new, errors);
 }
 
@@ -89,7 +87,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Credentials for images are a map in JSON; what is wrong with them is told without a part of them.
+/// Validates that credentials for images are a JSON object. The error does not show them.
 fn docker(data: &Value, key: &str, errors: &mut Errors) {
     let at = format!("data[{key}]");
     let Some(encoded) = data[key].as_str() else { return errors.required(&at, "") };
@@ -117,7 +115,7 @@ pub(crate) fn default(object: &mut Value) {
 /// How each part of a PEM file begins.
 const PEM: &[u8] = b"-----BEGIN ";
 
-/// What cannot be a certificate with its key at first sight; whether they belong together is not looked at.
+/// Warns about data that is not a PEM certificate with its key. Their match is not checked.
 fn pair_of_keys(data: &Value) -> Option<String> {
     let is_pem = |name: &str| {
         let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::defaults::items,
+    defaulting::items,
     registry::kind::{DeleteAnswer, Kind},
 };
 

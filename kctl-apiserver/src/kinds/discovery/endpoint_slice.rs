@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::{add, items},
+    defaulting::{add, items},
     json_path::set,
     registry::kind::{Generation, Kind},
     table::{

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::{add, part},
+    defaulting::{add, part},
     registry::kind::{Kind, Quota},
     table::{
         age::since_text,

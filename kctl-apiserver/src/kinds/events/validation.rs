@@ -1,4 +1,4 @@
-//! Rules of events: those of the core say little, those of their own group are strict
+//! Validation of Events: lax for those of the core group, strict for those of `events.k8s.io`
 //! (`pkg/apis/core/validation/events.go`).
 
 use serde_json::Value;
@@ -10,13 +10,11 @@ use crate::{
 
 /// Longest `note` or `message`.
 const NOTE_LEN_MAX: usize = 1_024;
-
 /// Longest reason, action or reporting instance.
 const WORD_LEN_MAX: usize = 128;
-
 const IMMUTABLE: &str = "field is immutable";
 
-/// What the two groups call the fields that both are judged by.
+/// The fields that both groups validate, with their names in each.
 struct Names {
     about: &'static str,
     note: &'static str,
@@ -112,7 +110,7 @@ fn series(series: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a new event may not change: everything but its series.
+/// Validates that an update changes nothing but the series.
 pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
     if old["regarding"] != new["regarding"] {
         errors.invalid("involvedObject", &new["regarding"], IMMUTABLE);

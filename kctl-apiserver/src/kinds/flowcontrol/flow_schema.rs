@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    defaulting,
     registry::kind::{Generation, Kind},
     table::{
         self,
@@ -30,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn default(object: &mut Value) {
-    defaults::fill(defaults::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
+    defaulting::fill(defaulting::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -44,5 +44,5 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What a schema of flow control has that says nothing.
+/// The default of `matchingPrecedence` (`FlowSchemaDefaultMatchingPrecedence`).
 const PRECEDENCE: i64 = 1000;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::{add, fill, part},
+    defaulting::{add, fill, part},
     registry::kind::{Generation, Kind},
     table::{
         age::age,

@@ -3,18 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::entries,
     field_errors::{Errors, text},
     names::NameRule,
+    validation::entries,
 };
 
 /// The highest number that a schema may have; the lowest belongs to the one that is exempt.
 const PRECEDENCE_MAX: i64 = 10_000;
-
 const EXEMPT: &str = "exempt";
-
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-
 /// Queues of a level at most (`maxQueues`, 10 million).
 const QUEUES_MAX: i64 = 10_000_000;
 
@@ -206,7 +203,7 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a level has of the server.
+/// Validates `nominalConcurrencyShares`.
 fn shares(of: &Value, at: &str, errors: &mut Errors) {
     let seats = &of["nominalConcurrencyShares"];
     if seats.as_i64().is_some_and(|seats| seats < 0) {
@@ -230,7 +227,7 @@ fn of_limits(limited: &Value, errors: &mut Errors) {
     }
 }
 
-/// What becomes of requests that are too many.
+/// Validates the response to requests beyond the limit.
 fn response(response: &Value, errors: &mut Errors) {
     let at = "spec.limited.limitResponse";
     let queuing = &response["queuing"];

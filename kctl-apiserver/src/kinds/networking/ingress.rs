@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::part,
+    defaulting::part,
     field_errors::Errors,
     kinds::core::service::table::balancer_addresses,
     registry::kind::{Generation, Kind},
@@ -56,7 +56,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What is left out is counted in rules, and rules without a host count too.
+/// Returns the first hosts. The rest is counted in rules, also those without a host.
 fn hosts(object: &Value) -> String {
     let rules = list(object, "/spec/rules");
     let mut shown: Vec<&str> = Vec::new();

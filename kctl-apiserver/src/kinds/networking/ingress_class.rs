@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults::add, rules::change::keeps},
+    defaulting::add,
     field_errors::{Errors, text},
     kinds::networking::with_group,
     registry::kind::{Generation, Kind},
@@ -13,6 +13,7 @@ use crate::{
         fields::{self, annotation, at, name},
         labels::NONE,
     },
+    validation::immutable::immutable_field,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -29,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
-    keeps("spec.controller", &controller(old), &controller(new), errors);
+    immutable_field("spec.controller", &controller(old), &controller(new), errors);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {

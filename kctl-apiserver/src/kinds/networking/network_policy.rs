@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults::{add, items, part},
+    defaulting::{add, items, part},
     registry::kind::{Generation, Kind},
     table::{
         age::age,

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{address, entries},
     field_errors::{Errors, text},
     registry::kind::Kind,
     table::{
         age::age,
         fields::{name, texts},
     },
+    validation::{address, entries},
 };
 
 pub(crate) static KIND: Kind = Kind {

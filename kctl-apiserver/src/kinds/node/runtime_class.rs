@@ -4,16 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        rules::{affinity, entries, resources},
-        warnings,
-    },
     field_errors::{Errors, text},
     registry::kind::Kind,
     table::{
         age::age,
         fields::{self, name},
     },
+    validation::{affinity, entries, resources, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{part, zero_counts},
-        rules::{self, selector, status::Numbers},
-    },
+    defaulting::{part, zero_counts},
     field_errors::Errors,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
@@ -15,6 +12,7 @@ use crate::{
         age::age,
         fields::{at, int, name, scalar},
     },
+    validation::{self, selector, status::Numbers},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -36,8 +34,8 @@ const STATUS: Numbers =
     Numbers { counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], orders: &[] };
 
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
-    rules::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
-    rules::status::numbers(&STATUS, old, new, errors);
+    validation::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
+    validation::status::numbers(&STATUS, old, new, errors);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admit::defaults,
+    defaulting,
     names::NameRule,
     registry::kind::{Kind, Undecoded},
 };
@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ClusterRole",
     names: NameRule::WholePathSegment,
     creates_on_update: true,
-    default: |object| defaults::add(object, "rules", Value::Null),
+    default: |object| defaulting::add(object, "rules", Value::Null),
     later_defaults: &[("/rules", Undecoded::AsDefault)],
     filled_in: &["/rules"],
     validate: super::validation::cluster_role,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::admit::defaults::{fill, is_text, items, part};
+use crate::defaulting::{fill, is_text, items, part};
 
 pub(crate) fn binding(object: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";

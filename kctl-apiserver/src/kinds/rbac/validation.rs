@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::entries,
     field_errors::{Errors, text},
     names::NameRule,
+    validation::entries,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -48,7 +48,7 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     }
     for (index, selector) in entries(selectors) {
         let (at, before) = (format!("{at}[{index}]"), errors.len());
-        crate::admit::rules::selector::selector(selector, &at, errors);
+        crate::validation::selector::selector(selector, &at, errors);
         if errors.len() > before {
             errors.invalid(&at, &Value::Null, "invalid label selector.");
         }

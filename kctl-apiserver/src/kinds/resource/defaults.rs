@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::admit::defaults::{fill, is_text, items, part};
+use crate::defaulting::{fill, is_text, items, part};
 
 pub(crate) fn claim(object: &mut Value) {
     spec(part(object, "spec"));
@@ -38,7 +38,7 @@ fn spec(spec: &mut Value) {
     }
 }
 
-/// What is asked for: one device, if nothing else is said.
+/// Sets the defaults of a request: exactly one device.
 fn one(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if is_text(request, "allocationMode", "ExactCount") {

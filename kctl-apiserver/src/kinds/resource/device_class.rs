@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::each,
     field_errors::Errors,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
     registry::kind::{DeleteAnswer, Generation, Kind},
+    validation::each,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{change::keeps, volume::template_metadata},
     field_errors::Errors,
     kinds::resource::resource_claim::validation::devices,
     registry::kind::{DeleteAnswer, Kind},
+    validation::{immutable::immutable_field, volume::template_metadata},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     default: super::defaults::claim_template,
     filled_in: &["/spec/spec/devices/requests"],
     validate_create: Some(validate_create),
-    validate_update: |old, new, errors| keeps("spec", &old["spec"], &new["spec"], errors),
+    validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
     printer: Some(crate::table::fields::name_and_age),
     ..Kind::DEFAULT
 };

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::change::keeps,
     field_errors::{Errors, text},
     go,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
@@ -16,6 +15,7 @@ use crate::{
         age::age,
         fields::{self, name},
     },
+    validation::immutable::immutable_field,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -50,9 +50,9 @@ fn set_taint_times(environment: &dyn Environment, object: &mut Value) {
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let own = |value: &Value| Value::from(text(value));
-    keeps("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), errors);
-    keeps("spec.driver", &own(&was["driver"]), &own(&is["driver"]), errors);
-    keeps("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
+    immutable_field("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), errors);
+    immutable_field("spec.driver", &own(&was["driver"]), &own(&is["driver"]), errors);
+    immutable_field("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
 }
 
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

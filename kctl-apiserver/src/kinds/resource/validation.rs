@@ -4,14 +4,13 @@ use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{each, entries, unique},
     cel::type_of,
     field_errors::{Errors, text},
+    validation::{each, entries, unique},
 };
 
 /// The longest expression (`CELSelectorExpressionMaxLength`), in bytes.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;
-
 /// The longest settings of a driver (`OpaqueParametersMaxLength`), and the longest word of it about a device, in bytes of JSON.
 const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 
@@ -27,7 +26,7 @@ pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
     });
 }
 
-/// What is wrong with a selector. Nobody evaluates it here, so its cost is not judged.
+/// Returns the problem of a CEL selector. Its cost is not limited, because this server does not evaluate it.
 fn problem(expression: &str) -> Option<String> {
     match type_of(expression, &Environment::of_device()) {
         Err(why) => Some(format!("compilation failed: {why}")),

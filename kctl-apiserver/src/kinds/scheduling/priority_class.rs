@@ -4,16 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults,
-        rules::{change::keeps, declared},
-    },
+    defaulting,
     field_errors::{Errors, text},
     registry::kind::{Generation, Kind},
     table::{
         age::age,
         fields::{flag, int, name, text_or},
     },
+    validation::{declared, immutable::immutable_field},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -30,15 +28,15 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn default(object: &mut Value) {
-    defaults::add(object, "preemptionPolicy", "PreemptLowerPriority");
-    defaults::add(object, "value", 0);
+    defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority");
+    defaulting::add(object, "value", 0);
 }
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["value"] != new["value"] {
         errors.forbidden("value", "may not be changed in an update.");
     }
-    keeps("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
+    immutable_field("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -53,7 +51,6 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// The highest priority that users may define: `HighestUserDefinablePriority`.
 const PRIORITY_MAX: i64 = 1_000_000_000;
-
 const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
 fn validate_create(object: &Value, errors: &mut Errors) {

@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, part},
-        rules::{change::keeps, entries},
-    },
+    defaulting::{add, part},
     field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Generation, Kind},
     table::{
@@ -15,6 +12,7 @@ use crate::{
         fields::{self, at, flag, list, name, texts},
         labels::UNSET,
     },
+    validation::{entries, immutable::immutable_field},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -34,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (shown, field) in [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
-        keeps(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
+        immutable_field(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
     }
 }
 

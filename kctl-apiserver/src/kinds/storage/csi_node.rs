@@ -4,16 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{
-        defaults::{add, items, part},
-        rules::{entries, volume_source},
-    },
+    defaulting::{add, items, part},
     field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
         fields::{list, name},
     },
+    validation::{entries, volume_source},
 };
 
 pub(crate) static KIND: Kind = Kind {

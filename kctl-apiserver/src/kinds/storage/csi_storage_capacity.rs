@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{change::keeps, resources, selector},
     field_errors::{Errors, text},
     names::NameRule,
     registry::kind::Kind,
+    validation::{immutable::immutable_field, resources, selector},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
 
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["nodeTopology", "storageClassName"] {
-        keeps(field, &old[field], &new[field], errors);
+        immutable_field(field, &old[field], &new[field], errors);
     }
 }
 

@@ -21,7 +21,7 @@ pub(in crate::kinds) fn protect(name: &str, object: &mut Value) {
     }
 }
 
-/// What a class tells the one who makes its volumes.
+/// Validates the parameters that a class passes to its driver.
 pub(crate) fn parameters(parameters: &Value, errors: &mut Errors) {
     for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
         errors.invalid("parameters", &name.into(), "field can not be empty.");

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::{defaults::add, rules::entries, warnings::old_label},
+    defaulting::add,
     field_errors::{Errors, text},
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
         fields::{self, annotation, flag, name, text_or},
     },
+    validation::{entries, warnings::old_label},
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::defaults,
+    defaulting,
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     delete_answer: DeleteAnswer::Object,
     kept_by_status: Kind::CLIENT_METADATA,
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: |object| defaults::add(defaults::part(object, "status"), "attached", false),
+    default: |object| defaulting::add(defaulting::part(object, "status"), "attached", false),
     validate,
     validate_status: |_, new, errors| validate_status(new, errors),
     printer: Some(cells),
@@ -41,10 +41,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// In bytes: what a driver says of an error (`maxVolumeErrorMessageSize`).
+/// Maximum length of the message of a driver, in bytes (`maxVolumeErrorMessageSize`).
 const ERROR_LEN_MAX: usize = 1024;
-
-/// In bytes: what the real server says of the same (`maxAttachedVolumeMetadataSize`).
+/// The limit that the error names instead, in bytes (`maxAttachedVolumeMetadataSize`).
 const METADATA_LEN_MAX: usize = 256 * 1024;
 
 fn validate(object: &Value, errors: &mut Errors) {
@@ -57,7 +56,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is attached: a volume by its name, or one that is written out.
+/// Validates the attached volume: the name of a PersistentVolume, or an inline specification.
 fn source(source: &Value, errors: &mut Errors) {
     const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);
@@ -73,7 +72,7 @@ fn source(source: &Value, errors: &mut Errors) {
     }
 }
 
-/// What became of an attachment.
+/// Validates the errors that a driver reports.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for part in ["attachError", "detachError"] {
         let (error, at) = (&object["status"][part], format!("status.{part}"));

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::text;
-use crate::{admit::CLASS_OF_CLAIM, state::State, status::GroupResource};
+use crate::{
+    kinds::core::persistent_volume_claim::CLASS_OF_CLAIM, state::State, status::GroupResource, write::plugins::text,
+};
 
 /// Annotations that mark the default `StorageClass`.
 const OF_STORAGE: &[&str] =

@@ -7,14 +7,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Forbid, text};
 use crate::{
-    admit::{
-        amounts::{self, Amounts, Side},
-        quantity::Quantity,
-    },
+    amounts::{self, Amounts, Side},
+    quantity::Quantity,
     state::State,
     status::StatusError,
+    write::plugins::{Refuse, text},
 };
 
 /// The annotation of a Pod that lists what was set.
@@ -49,7 +47,7 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
         }
     }
     if pod["status"]["qosClass"].is_string() {
-        pod["status"]["qosClass"] = crate::admit::defaults::quality_of_service(&mut pod["spec"]).into();
+        pod["status"]["qosClass"] = crate::defaulting::quality_of_service(&mut pod["spec"]).into();
     }
 }
 

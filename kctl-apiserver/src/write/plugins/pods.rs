@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use super::{Forbid, text};
 use crate::{
-    admit::{amounts, warnings},
+    amounts,
     request::RequestInfo,
     state::State,
     status::StatusError,
+    validation::warnings,
+    write::plugins::{Refuse, text},
 };
 
 /// The preemption policy of a `PriorityClass` that names none.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
-
 /// Labels that are copied from a node to its Pods (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{admit, autoscaling, crd, json_path::set, registry::Resource, request::RequestInfo};
+use crate::{autoscaling, crd, defaulting, registry::Resource, request::RequestInfo, json_path::set};
 
 /// Sets the defaults of fields that were left out. Parts that are as in the stored object have their defaults already.
 pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
@@ -26,11 +26,11 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
 
 fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Value>) {
     let api_version = resource.api_version();
-    admit::default_object(type_of(resource, &api_version), object, stored);
+    defaulting::default_object(type_of(resource, &api_version), object, stored);
 }
 
-fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> admit::Type<'a> {
-    admit::Type { api_version, kind: resource.kind(), rules: resource.rules }
+fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type<'a> {
+    defaulting::Type { api_version, kind: resource.kind(), rules: resource.rules }
 }
 
 /// Sets the defaults of an existing object, except for those of the status that only a new object gets.
@@ -48,7 +48,7 @@ pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
         default(info, object, None);
     } else {
         let api_version = resource.api_version();
-        admit::default_decoded(type_of(resource, &api_version), object);
+        defaulting::default_decoded(type_of(resource, &api_version), object);
     }
 }
 

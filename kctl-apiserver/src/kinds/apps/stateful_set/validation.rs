@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{entries, pod, selector, storage},
     field_errors::{Errors, text},
     kinds::apps::validation::always_restarts,
     names::NameRule,
+    validation::{entries, pod, selector, volume_claim},
 };
 
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -48,7 +48,7 @@ pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
         errors.one_of(&at, &retention[name], &["Retain", "Delete"]);
     }
     for (index, claim) in entries(&spec["volumeClaimTemplates"]).filter(|_| is_new) {
-        storage::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
+        volume_claim::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
     }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admit::defaults::{add, part, zero_counts};
+use crate::defaulting::{add, part, zero_counts};
 
 pub(crate) fn v1(object: &mut Value) {
     add(part(object, "spec"), "minReplicas", 1);

@@ -3,16 +3,14 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{entries, resources},
     field_errors::{Errors, text},
     names::NameRule,
+    validation::{entries, resources},
 };
 
 /// Seconds for which a recommendation counts, and of a policy.
 const WINDOW_SECONDS_MAX: i64 = 3600;
-
 const PERIOD_SECONDS_MAX: i64 = 1800;
-
 /// The sources of metrics with the types that name them, in the order in which they are looked for.
 const SOURCES: &[(&str, &str)] = &[
     ("object", "Object"),

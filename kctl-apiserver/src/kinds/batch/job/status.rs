@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::entries,
     field_errors::{Errors, text},
+    validation::entries,
 };
 
 const CONDITIONS: &str = "status.conditions";
@@ -142,7 +142,7 @@ fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     refuse(is_asked, is_complete && !now.is("SuccessCriteriaMet"), detail);
 }
 
-/// What a job that has ended no longer has.
+/// Validates that a finished Job has a start time, and neither active nor uncounted Pods.
 fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     if !now.is_finished() {
         return;
@@ -272,7 +272,7 @@ fn successes(now: &State<'_>, errors: &mut Errors) {
     }
 }
 
-/// What never goes back.
+/// Validates that terminal conditions, counters and times are not taken back.
 fn transitions(was: &State<'_>, now: &State<'_>, errors: &mut Errors) {
     for kind in ["Failed", "Complete", "FailureTarget"] {
         if was.is(kind) && !now.is(kind) {

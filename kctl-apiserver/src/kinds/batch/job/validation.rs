@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{change::keeps, entries, pod, schedule, selector},
     field_errors::{Errors, text},
     names::NameRule,
+    validation::{entries, immutable::immutable_field, pod, schedule, selector},
 };
 
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let at = "spec.completions";
     if is["completionMode"] != "Indexed" {
-        keeps(at, &was["completions"], &is["completions"], errors);
+        immutable_field(at, &was["completions"], &is["completions"], errors);
     } else if was["completions"] != is["completions"]
         && !is["completions"].is_null()
         && is["completions"] != is["parallelism"]
@@ -23,9 +23,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         errors.invalid("spec.selector", &is["selector"], "field is immutable");
     }
     normalized_template(old, new, errors);
-    keeps("spec.completionMode", &was["completionMode"], &is["completionMode"], errors);
+    immutable_field("spec.completionMode", &was["completionMode"], &is["completionMode"], errors);
     for name in ["podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        keeps(&format!("spec.{name}"), &was[name], &is[name], errors);
+        immutable_field(&format!("spec.{name}"), &was[name], &is[name], errors);
     }
 }
 
@@ -34,7 +34,7 @@ fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"]["template"], &new["spec"]["template"]);
     let is_suspended = old["spec"]["suspend"] == true;
     if !is_suspended || !old["status"]["startTime"].is_null() {
-        return keeps("spec.template", was, is, errors);
+        return immutable_field("spec.template", was, is, errors);
     }
     let fixed = |template: &Value| {
         let mut spec = template["spec"].clone();
@@ -54,23 +54,15 @@ fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Pods of an indexed job at a time.
 const PARALLELISM_MAX: i64 = 100_000;
-
 const FAILED_INDEXES_MAX: i64 = 100_000;
-
 /// Above so many completions, a job with limits per index is to be smaller otherwise.
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
-
 const FEW_MAX: i64 = 10_000;
-
 /// Rules of one policy, and codes or conditions of one rule.
 const FAILURE_RULES_MAX: usize = 20;
-
 const SUCCESS_RULES_MAX: usize = 20;
-
 const CODES_MAX: usize = 255;
-
 const CONDITIONS_MAX: usize = 20;
-
 /// Characters of the name of who manages a job.
 const MANAGER_LEN_MAX: usize = 63;
 
@@ -127,7 +119,7 @@ fn whole_spec(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether the pods of a new indexed job can have names.
+/// Validates that the Pods of a new indexed Job can have host names.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)

@@ -4,13 +4,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
-    admit::rules::entries,
     field_errors::{Errors, text},
     names::NameRule,
+    validation::entries,
 };
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;
-
 /// Conditions that stay once they are there, and are always true.
 const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 
@@ -42,7 +41,7 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What was issued is nothing but certificates (`ValidateCertificate`). Of each only the outermost part is read.
+/// Validates that the bytes are PEM certificates and nothing else (`ValidateCertificate`). Only the outer ASN.1 sequence of each is read.
 fn certificates(bytes: &[u8]) -> Result<(), String> {
     const BEGIN: &str = "-----BEGIN ";
     let text = String::from_utf8_lossy(bytes);
@@ -65,7 +64,7 @@ fn certificates(bytes: &[u8]) -> Result<(), String> {
     if n_blocks == 0 { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
 }
 
-/// Whether bytes begin with a sequence of ASN.1 that is there to its end.
+/// Returns `true` if the bytes begin with a complete sequence of ASN.1.
 fn is_sequence(der: &[u8]) -> bool {
     const SEQUENCE: u8 = 0x30;
     const LONG: u8 = 0x80;
@@ -81,7 +80,7 @@ fn is_sequence(der: &[u8]) -> bool {
     len.iter().fold(0_usize, |len, byte| len << 8 | usize::from(*byte)) <= rest.len()
 }
 
-/// Whether bytes are PEM with such a block.
+/// Returns `true` if the bytes are PEM with a block of this type.
 fn holds(bytes: &Value, kind: &str) -> bool {
     let decoded = STANDARD.decode(text(bytes)).unwrap_or_default();
     String::from_utf8_lossy(&decoded).contains(&format!("-----BEGIN {kind}-----"))
@@ -109,7 +108,7 @@ fn signer(name: &str, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the parts of a name between dots.
+/// Validates the parts of a name between dots.
 fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
     for label in name.split('.') {
         for message in rule.check(label) {
@@ -145,7 +144,7 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a write of a subresource may not change.
+/// Validates what a write of a subresource may not change.
 pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
     let at = "status.conditions";

@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{address, declared, entries, resources},
     field_errors::{Errors, pairs, text},
     names::check_label_value,
+    validation::{address, declared, entries, resources},
 };
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;
-
 /// In bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
@@ -52,7 +51,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a kubelet can do: paths of words (`nodeDeclaredFeatureRegexp`), in their order.
+/// Validates `status.declaredFeatures`: sorted paths of words (`nodeDeclaredFeatureRegexp`).
 fn features(list: &Value, errors: &mut Errors) {
     const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
                         MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{
-        affinity,
-        change::keeps,
-        entries, paths, resources,
-        storage::access_modes,
-        volume_source::{self, Of},
-    },
     field_errors::{Errors, pairs, text},
     kinds::core::persistent_volume_claim::validation::validate_amount,
     names::NameRule,
+    validation::{
+        affinity, entries,
+        immutable::immutable_field,
+        paths, resources,
+        volume_claim::access_modes,
+        volume_source::{self, Of},
+    },
 };
 
 /// Labels of nodes that have other names since they are no longer of a beta.
@@ -30,7 +30,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden("spec.persistentvolumesource", detail);
     }
-    keeps("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
+    immutable_field("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
     if !was["nodeAffinity"].is_null() && !is_renamed(&was["nodeAffinity"], &is["nodeAffinity"]) {
         let detail = "field is immutable, except for updating from beta label to GA";
         errors.invalid("nodeAffinity", &is["nodeAffinity"], detail);
@@ -41,7 +41,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether nothing but the names of labels is new, and these only where they were of a beta.
+/// Returns `true` if an update only replaces beta names of node labels by the stable ones.
 fn is_renamed(was: &Value, is: &Value) -> bool {
     let (mut was, mut is) = (was.clone(), is.clone());
     let terms = |affinity: &Value| entries(&affinity["required"]["nodeSelectorTerms"]).count();

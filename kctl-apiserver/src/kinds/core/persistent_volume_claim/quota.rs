@@ -3,14 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    admit::class_of_claim,
     amounts::{self, Amounts, Quantity, Side},
-    kinds::core::is_selected,
+    kinds::core::{is_selected, persistent_volume_claim::class_of_claim},
 };
 
 /// Between the name of a storage class and the name of what is counted of its claims.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
 /// Returns `true` if a name in a quota is about claims.

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{declared, resources, storage::claim_spec},
     field_errors::{Errors, pairs, text},
     quantity::Quantity,
+    validation::{declared, resources, volume_claim::claim_spec},
 };
 
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -38,7 +38,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// A claim without a class may get one later, but none beside that of its annotation
 /// (`validateStorageClassUpgradeFromNil`).
 fn may_get_class(old: &Value, class: &Value) -> bool {
-    let named = old["metadata"]["annotations"].get(crate::admit::CLASS_OF_CLAIM);
+    let named = old["metadata"]["annotations"].get(super::CLASS_OF_CLAIM);
     class.is_string() && named.is_none_or(|named| named == class)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     claim_spec(&object["spec"], "spec", errors);
 }
 
-/// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
+/// Validates the status of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
     let status = &object["status"];
@@ -68,7 +68,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether something may be what a claim has of a volume.
+/// Validates the name of a resource in the status; returns `true` if it is valid.
 fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(at, name);

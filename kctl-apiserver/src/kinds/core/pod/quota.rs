@@ -8,14 +8,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    admit::defaults::quality_of_service,
     amounts::{self, Amounts, Quantity, Side},
+    defaulting::quality_of_service,
     kinds::core::{is_selected, resource_quota::validation::OF_PODS},
 };
 
 /// Amounts that each container has to state if a quota counts them.
 const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-
 const PAGES: &str = "hugepages-";
 
 pub(super) fn counts(name: &str) -> bool {

@@ -1,15 +1,15 @@
-//! What a write to `pods/resize` may change: amounts of CPU and memory, in so far as the pod's quality of service stays.
+//! Validation of writes to `pods/resize` and `pods/ephemeralcontainers`.
 
 use serde_json::Value;
 
 use crate::{
-    admit::{defaults, rules::entries},
+    defaulting,
     field_errors::{Errors, text},
+    validation::entries,
 };
 
-/// What containers and pods ask for that can change while they run.
+/// Resources that can change while a Pod runs.
 const SIZES: [&str; 2] = ["cpu", "memory"];
-
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
@@ -19,7 +19,7 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }
-    if old["status"]["qosClass"] != defaults::quality_of_service(&mut is.clone()) {
+    if old["status"]["qosClass"] != defaulting::quality_of_service(&mut is.clone()) {
         let class = text(&new["status"]["qosClass"]).into();
         errors.invalid("spec", &class, "Pod QOS Class may not change as a result of resizing");
     }
@@ -56,7 +56,7 @@ fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// What was asked for may be more or less afterwards, but not be gone.
+/// Validates that a resize removes no request or limit.
 fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
     for part in ["requests", "limits"] {
         if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
@@ -105,7 +105,7 @@ fn forget_sizes(of: &mut Value) {
     }
 }
 
-/// What a write to `pods/ephemeralcontainers` may do: add some. Those that are there stay as they are.
+/// Validates that a write to `pods/ephemeralcontainers` only adds containers.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let at = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];

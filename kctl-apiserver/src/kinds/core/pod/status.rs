@@ -5,17 +5,15 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{address, entries},
     field_errors::{Errors, text},
     names::NameRule,
+    validation::{address, entries},
 };
 
 /// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).
 const HEALTH_MESSAGE_LEN_MAX: usize = 1024;
-
 /// The largest number of a user and of a group.
 const ID_MAX: i64 = 2_147_483_647;
-
 /// The lists of containers' statuses, and of the containers.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
@@ -63,7 +61,7 @@ fn conditions(list: &Value, errors: &mut Errors) {
     }
 }
 
-/// The node that a pod is to get is none of one that has its node.
+/// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get.
 fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
     let (at, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
     if text(node).is_empty() || *node == old["status"]["nominatedNodeName"] {
@@ -75,7 +73,7 @@ fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
     }
 }
 
-/// What has ended, and is not started again, does not run again.
+/// Validates that terminated containers that are not restarted stay terminated.
 fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: &str, errors: &mut Errors) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
@@ -95,14 +93,14 @@ fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: 
     }
 }
 
-/// Whether the end of one container may start all of them again (`AllContainersCouldRestart`).
+/// Returns `true` if the exit of one container may restart all (`AllContainersCouldRestart`).
 fn may_all_start_again(spec: &Value) -> bool {
     let all = entries(&spec["initContainers"]).chain(entries(&spec["containers"]));
     let mut rules = all.flat_map(|(_, container)| entries(&container["restartPolicyRules"]));
     rules.any(|(_, rule)| rule["action"] == "RestartAllContainers")
 }
 
-/// Whether a container that has ended so is started again (`ContainerShouldRestart`).
+/// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`).
 fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,

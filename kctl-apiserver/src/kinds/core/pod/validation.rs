@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{affinity, entries},
     field_errors::{Errors, pairs, text},
+    validation::{affinity, entries},
 };
 
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -105,7 +105,7 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
     spec
 }
 
-/// What may change of the placement from one spec of a held back pod to the next.
+/// Validates that an update of a Pod with scheduling gates only narrows the nodes that it fits.
 fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     if entries(&was["schedulingGates"]).next().is_none() {
         return;
@@ -138,7 +138,7 @@ fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
 
 const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
-/// Whether a term begins as it was. One that asked for nothing stays so: it selects no node.
+/// Returns `true` if a term only adds requirements. An empty term selects no node and must stay empty.
 fn only_adds(old: &Value, new: &Value) -> bool {
     let list = |term: &Value, name: &str| term[name].as_array().cloned().unwrap_or_default();
     if LISTS.iter().all(|name| list(old, name).is_empty()) {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{entries, resources},
     field_errors::{Errors, pairs, text},
     quantity,
+    validation::{entries, resources},
 };
 
 const SCOPES: &[&str] = &[
@@ -22,8 +22,7 @@ const SCOPES: &[&str] = &[
 
 /// Scopes that a quota cannot have together.
 const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
-
-/// What quotas count of pods, and what most scopes are about.
+/// Resources of Pods that quotas count, to which most scopes apply.
 pub(crate) const OF_PODS: &[&str] = &[
     "pods",
     "cpu",
@@ -37,7 +36,7 @@ pub(crate) const OF_PODS: &[&str] = &[
     "limits.ephemeral-storage",
 ];
 
-/// What is counted of a quota (`ValidateResourceQuotaStatusUpdate`).
+/// Validates the status (`ValidateResourceQuotaStatusUpdate`).
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for part in ["hard", "used"] {
         for (name, amount) in pairs(&object["status"][part]) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admit::defaults::{add, fill, is_text, items, part};
+use crate::defaulting::{add, fill, is_text, items, part};
 
 pub(crate) fn service(object: &mut Value) {
     let spec = part(object, "spec");

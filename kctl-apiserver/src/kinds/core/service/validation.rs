@@ -5,17 +5,15 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules::{address, declared, entries, ports},
     field_errors::{Errors, text},
     names::NameRule,
+    validation::{address, declared, entries, ports},
 };
 
 /// Seconds for which a client stays with a pod: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
-
 /// Addresses of a service: one of each family.
 const ADDRESSES_MAX: usize = 2;
-
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 pub(crate) fn service(object: &Value, errors: &mut Errors) {
@@ -237,7 +235,7 @@ fn is_reached_from_outside(spec: &Value) -> bool {
     ["LoadBalancer", "NodePort"].contains(&text(&spec["type"])) || by_address
 }
 
-/// Whether a balancer asks nodes if they have pods of a service.
+/// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`).
 pub(crate) fn is_checked(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
@@ -269,7 +267,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a changed service keeps; the causes come before those of its state.
+/// Validates what an update of a Service may not change.
 pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| spec["type"] == "ExternalName";
@@ -324,7 +322,7 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the addresses of a service.
+/// Returns the errors of the cluster IPs and IP families.
 pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::FieldError> {
     let mut errors = Errors::default();
     addresses(&object["spec"], &mut errors);

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::{admit::rules::entries, field_errors::text};
+use crate::{field_errors::text, validation::entries};
 
-/// What is said of a service, in the order of `GetWarningsForService` of `pkg/api/service/warnings.go`.
+/// Adds the warnings of `GetWarningsForService` (`pkg/api/service/warnings.go`).
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);

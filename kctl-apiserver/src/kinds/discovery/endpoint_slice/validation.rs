@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{address, entries},
     field_errors::{Errors, text},
     kinds::core::endpoints::validate_port,
     names::{NameRule, check_label_value},
+    validation::{address, entries},
 };
 
 /// Zones, and nodes, for which one endpoint is.
@@ -44,7 +44,7 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// For whom an endpoint is: zones, which are values of labels, and nodes.
+/// Validates the zones and nodes whose traffic an endpoint should get.
 fn hints(hints: &Value, at: &str, errors: &mut Errors) {
     for list in ["forZones", "forNodes"] {
         let (all, at) = (&hints[list], format!("{at}.{list}"));

@@ -3,16 +3,14 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{address, declared, entries, ports},
     field_errors::{Errors, text},
     names::NameRule,
+    validation::{address, declared, entries, ports},
 };
 
 const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-/// What would make a path mean different things to different proxies.
+/// Parts of a path that proxies read differently.
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
-
 const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 
 pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
@@ -50,7 +48,7 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is judged of a new ingress alone.
+/// Validates what only a new Ingress must fulfil.
 pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     const CLASS: &str = "kubernetes.io/ingress.class";
     let (annotated, class) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
@@ -141,8 +139,7 @@ fn backend(backend: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Another object by group, kind and name.
-/// Where an ingress can be reached (`ValidateIngressLoadBalancerStatus`); what was told before stays.
+/// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that were there before are not validated again.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
     let (before, now) = (list(old), list(new));

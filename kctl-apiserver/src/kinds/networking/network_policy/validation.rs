@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{address, entries, ports, selector},
     field_errors::{Errors, text},
+    validation::{address, entries, ports, selector},
 };
 
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];

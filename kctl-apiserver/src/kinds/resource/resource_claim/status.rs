@@ -1,4 +1,4 @@
-//! Rules of the statuses of claims for devices: what was handed out, to whom, and what drivers say of it.
+//! Validation of the status of a ResourceClaim: allocation, consumers and device statuses.
 //!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
 //! `pkg/registry/resource/resourceclaim/strategy.go`, asked of kube-apiserver 1.36.
@@ -8,22 +8,21 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{
-        address, affinity, each, entries,
-        format::{driver, pool_name},
-        status,
-    },
     field_errors::{Errors, text},
     kinds::resource::{
         resource_claim::validation::{names, of_request, of_requests},
         validation::{bindings, of_driver, opaque},
     },
     names::NameRule,
+    validation::{
+        address, affinity, each, entries,
+        format::{driver, pool_name},
+        status,
+    },
 };
 
 /// Conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
 const CONDITIONS_MAX: usize = 8;
-
 const NO_SPLIT: &str = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
 
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
@@ -45,7 +44,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Takes away what is said of devices that the claim had and has no more (`dropDeallocatedStatusDevices`).
+/// Drops the statuses of devices that the update deallocates (`dropDeallocatedStatusDevices`).
 pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
     let is = handed_out(&new["status"]["allocation"]);
     let returned: BTreeSet<String> = &handed_out(&old["status"]["allocation"]) - &is;
@@ -117,7 +116,7 @@ fn device_name(name: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.device"), &text(name).into(), NameRule::Label);
 }
 
-/// What is handed out, for a claim that had nothing.
+/// Validates a new allocation.
 fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Errors) {
     let devices = &allocation["devices"];
     each(&devices["results"], "status.allocation.devices.results", errors, |result, at, errors| {

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    admit::{
-        names::{NameRule, check_label_value},
-        rules::{each, entries, format::fully_qualified},
-    },
     field_errors::{Errors, text},
     kinds::resource::validation::{opaque, selectors},
+    names::{NameRule, check_label_value},
+    validation::{each, entries, format::fully_qualified},
 };
 
 const NO_REQUEST: &str =
@@ -101,7 +99,7 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// What is asked for: devices of a class, how many, and which.
+/// Validates the selectors, the number and the tolerations of a request.
 fn asked(asked: &Value, at: &str, errors: &mut Errors) {
     selectors(&asked["selectors"], &format!("{at}.selectors"), errors);
     let (count, count_at) = (asked["count"].as_i64().unwrap_or_default(), format!("{at}.count"));

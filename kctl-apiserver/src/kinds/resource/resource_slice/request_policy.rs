@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use crate::{
-    admit::rules::entries,
     field_errors::{Errors, text},
     quantity::Quantity,
+    validation::entries,
 };
 
 /// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
@@ -17,7 +17,7 @@ fn amount(value: &Value) -> Quantity {
     Quantity::parse(text(value)).unwrap_or(Quantity::ZERO)
 }
 
-/// Whether the first amount is more than the second.
+/// Returns `true` if the first quantity is greater than the second.
 fn is_more(one: &Value, other: &Value) -> bool {
     amount(one).thousandths() > amount(other).thousandths()
 }

@@ -1,29 +1,26 @@
-//! Rules of slices of devices: the pool, the nodes that reach it, and the devices with what they say of themselves.
+//! Validation of ResourceSlices: pool, nodes, devices with their attributes, capacities and taints.
 //!
 //! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
 
 use serde_json::Value;
 
 use crate::{
-    admit::rules::{
+    field_errors::{Errors, pairs, text},
+    kinds::resource::{resource_slice::request_policy, validation::bindings},
+    names::{NameRule, check_label_value},
+    validation::{
         affinity, each, entries,
         format::{driver, pool_name, qualified},
         unique,
     },
-    field_errors::{Errors, pairs, text},
-    kinds::resource::{resource_slice::request_policy, validation::bindings},
-    names::{NameRule, check_label_value},
 };
 
 /// Devices of a slice (`ResourceSliceMaxDevices`).
 const DEVICES_MAX: usize = 128;
-
 /// The same where a device has taints or consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
 const DEVICES_WITH_MORE_MAX: usize = 64;
-
 /// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
-
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
@@ -136,7 +133,7 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     bindings(device, at, errors);
 }
 
-/// What a device says where each is reached from nodes of its own.
+/// The error if `perDeviceNodeSelection` is set and a device does not select its nodes.
 const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
@@ -157,7 +154,7 @@ fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Error
     }
 }
 
-/// What a device says of itself: one value of one kind.
+/// Validates the value of an attribute.
 fn attribute(value: &Value, at: &str, errors: &mut Errors) {
     if text(&value["string"]).len() > TEXT_LEN_MAX {
         errors.too_long(&format!("{at}.string"), TEXT_LEN_MAX);
@@ -173,7 +170,7 @@ fn attribute(value: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Whether a text is a version of <https://semver.org>, 2.0.0.
+/// Returns `true` for a version of <https://semver.org>, 2.0.0.
 fn is_semver(version: &str) -> bool {
     let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
     let (numbers, before) = version.split_once('-').map_or((version, None), |(numbers, rest)| (numbers, Some(rest)));

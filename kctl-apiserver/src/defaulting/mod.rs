@@ -1,0 +1,228 @@
+//! Defaults of the built-in kinds: takes an object as a client sent it, and completes it as kube-apiserver stores it.
+//!
+//! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
+
+mod image;
+pub(crate) mod pod;
+#[cfg(test)]
+mod tests;
+mod zeros;
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::{
+    quantity,
+    registry::kind::{Kind, Undecoded},
+    schema::{PerPlace, Schema},
+};
+
+pub(crate) use self::pod::quality_of_service;
+
+/// The type of an object that gets defaults.
+#[derive(Clone, Copy)]
+pub(crate) struct Type<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
+    /// The rules of the kind; those of `Kind::DEFAULT` for kinds of subresources, such as `Scale`.
+    pub(crate) rules: &'static Kind,
+}
+
+/// Fills in the defaults of a built-in kind.
+///
+/// Nulls, zero values of non-pointer Go fields, and empty lists and maps count as absent and are removed, as
+/// kube-apiserver does when it decodes an object. Quantities get their canonical form. A `Pod` also gets the
+/// tolerations and the priority that the admission plugins `DefaultTolerationSeconds` and `Priority` set. The
+/// function is idempotent.
+///
+/// Fields that depend on other objects (cluster IPs, node ports, service accounts) or on generated values (the
+/// selector of a `Job`) are left to the caller. So are the finalizers of storage protection.
+///
+/// Parts that are equal in `stored` already have their defaults and are skipped.
+pub(crate) fn default_object(of: Type<'_>, object: &mut Value, stored: Option<&Value>) {
+    let Type { api_version, kind, rules } = of;
+    let Some(schema) = Schema::built_in(api_version, kind) else { return };
+    if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
+        return without_schemas(object, |object| {
+            decode(schema, object, stored);
+            zeros::add(schema, object, stored);
+        });
+    }
+    if !object.is_object() {
+        return;
+    }
+    decode(schema, object, stored);
+    if stored.is_none_or(|stored| !has_defaults_of(rules, stored, object)) {
+        (rules.default)(object);
+        zeros::add(schema, object, stored);
+    }
+}
+
+/// Fills in what is left out where an object is read: webhooks see it before the storage and the strategy of its kind fill
+/// in the rest.
+pub(crate) fn default_decoded(of: Type<'_>, object: &mut Value) {
+    let later = of.rules.later_defaults;
+    let given: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
+    default_object(of, object, None);
+    for ((pointer, undecoded), given) in later.iter().zip(given) {
+        let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
+        let Some(Value::Object(parent)) = object.pointer_mut(parent) else { continue };
+        match (given, undecoded) {
+            (Some(given), _) => drop(parent.insert(field.to_owned(), given)),
+            (None, Undecoded::Text(text)) => drop(parent.insert(field.to_owned(), (*text).into())),
+            (None, Undecoded::AsDefault) => {}
+            (None, Undecoded::Absent) => drop(parent.remove(field)),
+        }
+    }
+}
+
+/// Changes a definition but for the schemas of its versions, which go through code of their own.
+fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let versions = |object: &mut Value| -> Vec<Option<Value>> {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
+    };
+    let schemas = versions(object);
+    change(object);
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for (version, schema) in versions.into_iter().flatten().zip(schemas) {
+        if let (Some(version), Some(schema)) = (version.as_object_mut(), schema) {
+            version.insert("schema".to_owned(), schema);
+        }
+    }
+}
+
+/// Returns `true` if an object is the stored one, but for metadata without defaults.
+fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
+    let (Value::Object(stored), Value::Object(object)) = (stored, object) else { return false };
+    let is_free = |name: &str| name == "metadata" && !rules.defaults_metadata;
+    let is_same = |((name, was), (other, is)): ((&String, &Value), (&String, &Value))| {
+        name == other && (was == is || is_free(name))
+    };
+    stored.len() == object.len() && stored.iter().zip(object).all(is_same)
+}
+
+/// What is not in JSON when it is zero, by type.
+static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
+    LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
+
+/// A list that has a default where it is not there, and is refused where it has no items.
+const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
+
+/// Drops zeros that Go leaves out, nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
+/// get their canonical form.
+fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
+    match value {
+        Value::Array(items) => {
+            if let Some(schema) = schema.items() {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let stored = stored.and_then(|stored| stored.get(index));
+                    if stored != Some(item) {
+                        decode(schema, item, stored);
+                    }
+                }
+            }
+        }
+        Value::Object(fields) => {
+            let left_out = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
+            fields.retain(|name, value| {
+                let stored = stored.and_then(|stored| stored.get(name));
+                // An empty list of managers says that fields are no longer tracked.
+                if name == "managedFields" || (stored == Some(value) && !value.is_null()) {
+                    return true;
+                }
+                let is_zero = *value == false || *value == 0 || *value == "";
+                if is_zero && left_out.contains(&name.as_str()) {
+                    return false;
+                }
+                let Some(field) = schema.field(name) else { return true };
+                decode(field, value, stored);
+                let is_entry = schema.property(name).is_none();
+                if is_quantity(field) {
+                    decode_quantity(is_entry, value);
+                } else if value.is_null() && is_entry && field.type_name() == Some("string") {
+                    *value = "".into();
+                }
+                // Structs have no additional properties: they stay, because only their pointers can be left out.
+                let is_map = field.additional_properties().is_some();
+                match value {
+                    Value::Null => false,
+                    Value::Array(items) => {
+                        let stays = || schema.requires(name) || (schema.name(), name.as_str()) == REFUSED_EMPTY;
+                        !items.is_empty() || stays()
+                    }
+                    Value::Object(entries) => schema.requires(name) || !is_map || !entries.is_empty(),
+                    _ => true,
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+static QUANTITY: LazyLock<Option<Schema<'static>>> =
+    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity"));
+
+fn is_quantity(schema: Schema<'_>) -> bool {
+    QUANTITY.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
+}
+
+/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse. Of those in a map, which are amounts of
+/// resources, thousandths are kept.
+fn decode_quantity(is_entry: bool, value: &mut Value) {
+    let canonical = if is_entry { quantity::canonical } else { quantity::canonical_fine };
+    let text = match value {
+        Value::String(text) => canonical(text),
+        Value::Number(number) => canonical(&number.to_string()),
+        Value::Null if is_entry => Some("0".to_owned()),
+        _ => None,
+    };
+    if let Some(text) = text {
+        *value = text.into();
+    }
+}
+
+/// Sets a field that is not there: a pointer in the Go type.
+pub(crate) fn add(object: &mut Value, key: &str, value: impl Into<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match fields.get_mut(key) {
+        Some(Value::Null) | None => drop(fields.insert(key.to_owned(), value.into())),
+        Some(_) => {}
+    }
+}
+
+/// Sets a field that is not there, zero or the empty text: a value in the Go type.
+pub(crate) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
+    let is_zero = object.get(key).is_some_and(|field| field == "" || field == 0);
+    if is_zero && let Some(field) = object.get_mut(key) {
+        *field = Value::Null;
+    }
+    add(object, key, value);
+}
+
+/// The field that holds an object, which is made when it is not there.
+pub(crate) fn part<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
+    add(object, key, json!({}));
+    match object {
+        Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
+        // Nothing can be set in what is not an object, so it stands for its own parts.
+        other => other,
+    }
+}
+
+/// The items of a list; nothing when it is not there.
+pub(crate) fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+pub(crate) fn is_text(object: &Value, key: &str, text: &str) -> bool {
+    object.get(key).is_some_and(|field| field == text)
+}
+
+pub(crate) fn zero_counts(object: &mut Value, fields: &[&str]) {
+    let status = part(object, "status");
+    for field in fields {
+        add(status, field, 0);
+    }
+}

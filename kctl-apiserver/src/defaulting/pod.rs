@@ -1,0 +1,303 @@
+//! Defaults of pods and of the templates of pods: reads what a client sent, leaves what the real server stores.
+
+use serde_json::{Value, json};
+
+use crate::{
+    amounts::{self, Side},
+    defaulting::{add, fill, image, is_text, items, part},
+    json_path::{at, at_mut},
+};
+
+/// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.
+const TOLERATION_SECONDS: u64 = 300;
+
+pub(crate) fn pod(object: &mut Value) {
+    let spec = part(object, "spec");
+    let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            copy_limits(container);
+            let ports = items(container, "ports").filter(|_| is_on_host);
+            ports.for_each(|port| fill(port, "hostPort", port["containerPort"].clone()));
+        }
+    }
+    requests_of_pod(spec);
+    pod_spec(spec);
+    add(spec, "enableServiceLinks", true);
+    // Of a template it stays what it is, with a warning.
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = 1.into();
+    }
+    admit(spec);
+    let class = quality_of_service(spec);
+    let status = part(object, "status");
+    fill(status, "qosClass", class);
+    same_addresses(status);
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        for container in items(status, list) {
+            for text in ["name", "image", "imageID"] {
+                add(container, text, "");
+            }
+            add(container, "ready", false);
+            add(container, "restartCount", 0);
+            part(container, "state");
+            part(container, "lastState");
+        }
+    }
+}
+
+/// The first of the addresses is the address; where they differ, that one counts.
+fn same_addresses(status: &mut Value) {
+    let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+    let first = status["podIPs"][0]["ip"].clone();
+    match address {
+        Some(address) if first != address.as_str() => status["podIPs"] = json!([{ "ip": address }]),
+        None if first.is_string() => status["podIP"] = first,
+        _ => {}
+    }
+}
+
+/// A pod with limits of its own has huge pages for its containers, and asks for as much as they do, or else for all of it
+/// (`defaultHugePagePodLimits`, `defaultPodRequests`).
+fn requests_of_pod(spec: &mut Value) {
+    let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    let (has_limits, has_any) = (said("limits"), said("limits") || said("requests"));
+    if has_any {
+        let pages = amounts::of_pod(spec, Side::Limits).into_iter().filter(|(name, _)| amounts::is_pages(name));
+        let asked = Side::Requests.of(spec);
+        for (name, amount) in pages.filter(|(name, _)| !asked.contains_key(name)) {
+            add(part(part(spec, "resources"), "limits"), &name, amount.to_string());
+        }
+    }
+    if !has_limits {
+        return;
+    }
+    let asked = amounts::of_pod(spec, Side::Requests).into_iter().filter(|(name, _)| !amounts::is_pages(name));
+    for (name, amount) in asked.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
+        add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
+    }
+}
+
+/// A template in a field. Pods alone get requests from limits, ports of the host and links to services.
+pub(crate) fn template(object: &mut Value, key: &str) {
+    let template = part(object, key);
+    part(template, "metadata");
+    pod_spec(part(template, "spec"));
+}
+
+fn pod_spec(spec: &mut Value) {
+    // Groups of pods belong to a feature that is off in 1.36.
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("schedulingGroup");
+    }
+    fill(spec, "restartPolicy", "Always");
+    fill(spec, "dnsPolicy", "ClusterFirst");
+    fill(spec, "schedulerName", "default-scheduler");
+    add(spec, "securityContext", json!({}));
+    add(spec, "terminationGracePeriodSeconds", 30);
+    // The deprecated alias follows the name, or gives it.
+    let account = ["serviceAccountName", "serviceAccount"].map(|key| spec.get(key).cloned());
+    if let Some(account) = account.into_iter().flatten().find(|name| name != "") {
+        spec["serviceAccountName"] = account.clone();
+        spec["serviceAccount"] = account;
+    }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        items(spec, list).for_each(container);
+    }
+    for volume in items(spec, "volumes") {
+        if volume.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) {
+            add(volume, "emptyDir", json!({}));
+        }
+        volume_source(volume);
+    }
+}
+
+/// Requests that are not there are those of the limits.
+fn copy_limits(container: &mut Value) {
+    let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
+    let is_asked = |name: &String| at(container, ["resources", "requests", name]).is_some_and(|asked| !asked.is_null());
+    if limits.keys().all(is_asked) {
+        return;
+    }
+    let limits = limits.clone();
+    let requests = part(part(container, "resources"), "requests");
+    limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
+}
+
+/// Removes the signal to stop with, which belongs to a feature that is off in 1.36: `ContainerStopSignals`.
+fn forget_signal(container: &mut Value) {
+    let Some(fields) = container.as_object_mut() else { return };
+    let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
+    if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
+        fields.remove("lifecycle");
+    }
+}
+
+fn container(container: &mut Value) {
+    if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
+        let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
+        fill(container, "imagePullPolicy", policy);
+    }
+    forget_signal(container);
+    fill(container, "terminationMessagePath", "/dev/termination-log");
+    fill(container, "terminationMessagePolicy", "File");
+    add(container, "resources", json!({}));
+    items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));
+    for env in items(container, "env") {
+        if let Some(from) = env.get_mut("valueFrom") {
+            reference_to_itself(from);
+        }
+    }
+    for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        container.get_mut(key).into_iter().for_each(probe);
+    }
+    for hook in ["preStop", "postStart"] {
+        at_mut(container, ["lifecycle", hook]).into_iter().for_each(http_get);
+    }
+}
+
+/// Sets the defaults of a reference to a field of the Pod.
+fn reference_to_itself(from: &mut Value) {
+    if let Some(field) = from.get_mut("fieldRef") {
+        fill(field, "apiVersion", "v1");
+    }
+    if let Some(amount) = from.get_mut("resourceFieldRef") {
+        add(amount, "divisor", "0");
+    }
+}
+
+fn probe(probe: &mut Value) {
+    fill(probe, "timeoutSeconds", 1);
+    fill(probe, "periodSeconds", 10);
+    fill(probe, "successThreshold", 1);
+    fill(probe, "failureThreshold", 3);
+    http_get(probe);
+    if let Some(grpc) = probe.get_mut("grpc") {
+        add(grpc, "service", "");
+    }
+}
+
+fn http_get(handler: &mut Value) {
+    if let Some(http) = handler.get_mut("httpGet") {
+        fill(http, "path", "/");
+        fill(http, "scheme", "HTTP");
+    }
+}
+
+/// Defaults of the sources of volumes, also those of a `PersistentVolume`.
+pub(crate) fn volume_source(volume: &mut Value) {
+    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(kind) {
+            add(source, "defaultMode", 420);
+        }
+    }
+    let fixed: [(&str, &[(&str, Value)]); 4] = [
+        ("hostPath", &[("type", "".into())]),
+        ("iscsi", &[("iscsiInterface", "default".into())]),
+        ("rbd", &[("pool", "rbd".into()), ("user", "admin".into()), ("keyring", "/etc/ceph/keyring".into())]),
+        ("scaleIO", &[("storageMode", "ThinProvisioned".into()), ("fsType", "xfs".into())]),
+    ];
+    for (key, fields) in fixed {
+        if let Some(source) = volume.get_mut(key) {
+            for (name, value) in fields {
+                fill(source, name, value.clone());
+            }
+        }
+    }
+    if let Some(image) = volume.get_mut("image") {
+        let is_always = image::is_latest(image["reference"].as_str().unwrap_or_default());
+        fill(image, "pullPolicy", if is_always { "Always" } else { "IfNotPresent" });
+    }
+    if let Some(disk) = volume.get_mut("azureDisk") {
+        add(disk, "cachingMode", "ReadWrite");
+        add(disk, "fsType", "ext4");
+        add(disk, "readOnly", false);
+        add(disk, "kind", "Shared");
+    }
+    volume.get_mut("downwardAPI").into_iter().for_each(downward_files);
+    if let Some(projected) = volume.get_mut("projected") {
+        add(projected, "sources", Value::Null);
+    }
+    for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
+        // Their features are off in 1.36.
+        if let Some(fields) = source.as_object_mut() {
+            fields.retain(|kind, _| !matches!(kind.as_str(), "clusterTrustBundle" | "podCertificate"));
+        }
+        source.get_mut("downwardAPI").into_iter().for_each(downward_files);
+        if let Some(token) = source.get_mut("serviceAccountToken") {
+            add(token, "expirationSeconds", 3600);
+        }
+    }
+    if let Some(claim) = at_mut(volume, ["ephemeral", "volumeClaimTemplate"]) {
+        part(claim, "metadata");
+        add(part(claim, "spec"), "volumeMode", "Filesystem");
+    }
+}
+
+fn downward_files(source: &mut Value) {
+    for file in items(source, "items") {
+        reference_to_itself(file);
+    }
+}
+
+/// Adds the tolerations of the plugin `DefaultTolerationSeconds`.
+fn admit(spec: &mut Value) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let is_tolerated = items(spec, "tolerations").any(|toleration| {
+            let is = |field: &str, text: &str| toleration.get(field).is_none() || is_text(toleration, field, text);
+            (is("key", key) || is_text(toleration, "key", ""))
+                && (is("effect", "NoExecute") || is_text(toleration, "effect", ""))
+        });
+        if !is_tolerated {
+            add(spec, "tolerations", json!([]));
+            let toleration = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS});
+            spec.get_mut("tolerations")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .for_each(|all| all.push(toleration.clone()));
+        }
+    }
+}
+
+pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
+    if at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
+        return quality_of_whole(spec);
+    }
+    let (mut is_best_effort, mut is_guaranteed) = (true, true);
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            for resource in ["cpu", "memory"] {
+                let amount = |kind: &str| {
+                    let amount = at(container, ["resources", kind, resource]);
+                    amount.filter(|amount| **amount != "0" && **amount != 0)
+                };
+                let (request, limit) = (amount("requests"), amount("limits"));
+                is_best_effort &= request.is_none() && limit.is_none();
+                is_guaranteed &= limit.is_some() && request == limit;
+            }
+        }
+    }
+    match (is_best_effort, is_guaranteed) {
+        (true, _) => "BestEffort",
+        (false, true) => "Guaranteed",
+        (false, false) => "Burstable",
+    }
+}
+
+/// Where the pod as a whole says what it needs, its containers have no say (`ComputePodQOS`).
+fn quality_of_whole(spec: &Value) -> &'static str {
+    let counted = |side: Side| {
+        let mut amounts = side.of(spec);
+        amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.thousandths() > 0);
+        amounts
+    };
+    let (requests, limits) = (counted(Side::Requests), counted(Side::Limits));
+    if requests.is_empty() && limits.is_empty() {
+        return "BestEffort";
+    }
+    let is_same = |name: &&str| match (requests.get(*name), limits.get(*name)) {
+        (Some(request), Some(limit)) => request.thousandths() == limit.thousandths(),
+        _ => false,
+    };
+    if ["cpu", "memory"].iter().all(is_same) { "Guaranteed" } else { "Burstable" }
+}

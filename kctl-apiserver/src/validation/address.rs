@@ -1,0 +1,121 @@
+//! Rules of addresses and of ranges of them.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+};
+
+pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
+
+const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
+pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
+    match parse(text(address)) {
+        None => errors.invalid(at, address, INVALID),
+        Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
+        Some(parsed) if is_mapped(parsed) => errors.invalid(at, address, MAPPED),
+        Some(_) => {}
+    }
+}
+
+/// The name of a load balancer, where it has no address.
+pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
+    if text(name).is_empty() {
+        return;
+    }
+    errors.name(at, name, NameRule::Subdomain);
+    if parse(text(name)).is_some() {
+        errors.invalid(at, name, "must be a DNS name, not an IP address");
+    }
+}
+
+const MAPPED: &str = "must not be an IPv4-mapped IPv6 address";
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some())
+}
+
+/// Returns `true` if a number of an IPv4 address has a leading zero, which some parsers read as octal.
+fn has_zeros(address: &str) -> bool {
+    !address.contains(':') && address.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
+}
+
+/// An address at which a service can be reached (`ValidateEndpointIP`).
+pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
+    let Some(parsed) = parse(text(address)) else {
+        return errors.invalid(at, address, "must be a valid IP address");
+    };
+    if parsed.is_unspecified() {
+        errors.invalid(at, address, &format!("may not be unspecified ({parsed})"));
+    }
+    if parsed.is_loopback() {
+        errors.invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+    }
+    let (is_local, is_local_group) = match parsed {
+        IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(six) => (six.is_unicast_link_local(), six.segments()[0] & 0xff0f == 0xff02),
+    };
+    if is_local {
+        errors.invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+    }
+    if is_local_group {
+        errors.invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+    }
+}
+
+/// A range of addresses: its first address and how many bits of it count.
+pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = text.split_once('/')?;
+    let address = parse(address)?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    // Rust would read a sign as well.
+    let bits = Some(bits).filter(|bits| bits.bytes().all(|one| one.is_ascii_digit()))?;
+    let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
+    Some((address, bits))
+}
+
+pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
+    let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
+    let (before, len) = text(value).split_once('/').unwrap_or_default();
+    if has_zeros(before) || (len.len() > 1 && len.starts_with('0')) {
+        return errors.invalid(at, value, "must not have leading 0s in IP or prefix length");
+    }
+    if is_mapped(address) {
+        errors.invalid(at, value, "must not have an IPv4-mapped IPv6 address");
+    }
+    let beyond = match address {
+        IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
+        IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
+    };
+    if beyond != 0 {
+        errors.invalid(at, value, "must not have bits set beyond the prefix length");
+    }
+}
+
+/// An address with the length of its network's prefix, as an interface has it (`IsValidInterfaceAddress`).
+pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
+    let Some((address, bits)) = range(text(value)) else {
+        return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
+    };
+    // Go writes a mapped address as the four bytes that it stands for; the prefix may get a length below zero so.
+    let bits = if is_mapped(address) { i64::from(bits) - 96 } else { i64::from(bits) };
+    let canonical = format!("{}/{bits}", address.to_canonical());
+    if canonical != text(value) {
+        errors.invalid(at, value, &format!("must be in canonical form ({canonical:?})"));
+    }
+}
+
+/// Returns `true` if one range is a strict subset of another.
+pub(crate) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
+    let bits_of = |address: IpAddr| match address {
+        IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
+        IpAddr::V6(six) => u128::from(six),
+    };
+    let kept = |address: IpAddr| bits_of(address).checked_shr(128 - whole.1).unwrap_or(0);
+    part.0.is_ipv4() == whole.0.is_ipv4() && part.1 > whole.1 && kept(part.0) == kept(whole.0)
+}

@@ -1,0 +1,224 @@
+//! Rules of where pods may run: affinities, tolerations, and how pods are spread.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::{NameRule, check_label_value},
+    validation::{declared, entries, selector},
+};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
+
+pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
+    let of_nodes = &affinity["nodeAffinity"];
+    let nodes_at = format!("{at}.nodeAffinity");
+    if of_nodes[REQUIRED].is_object() {
+        node_selector(&of_nodes[REQUIRED], &format!("{nodes_at}.{REQUIRED}"), errors);
+    }
+    for (index, term) in entries(&of_nodes[PREFERRED]) {
+        let at = format!("{nodes_at}.{PREFERRED}[{index}]");
+        weight(&term["weight"], &at, errors);
+        node_term(&term["preference"], false, &format!("{at}.preference"), errors);
+    }
+    for name in ["podAffinity", "podAntiAffinity"] {
+        let at = format!("{at}.{name}");
+        for (index, term) in entries(&affinity[name][REQUIRED]) {
+            pod_term(term, &format!("{at}.{REQUIRED}[{index}]"), errors);
+        }
+        for (index, term) in entries(&affinity[name][PREFERRED]) {
+            let at = format!("{at}.{PREFERRED}[{index}]");
+            weight(&term["weight"], &at, errors);
+            pod_term(&term["podAffinityTerm"], &format!("{at}.podAffinityTerm"), errors);
+        }
+    }
+}
+
+fn weight(weight: &Value, at: &str, errors: &mut Errors) {
+    let number = weight.as_i64().unwrap_or(0);
+    if !WEIGHTS.contains(&number) {
+        errors.invalid(&format!("{at}.weight"), &number.into(), "must be in the range 1-100");
+    }
+}
+
+pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
+    let at = format!("{at}.nodeSelectorTerms");
+    if entries(&selector["nodeSelectorTerms"]).next().is_none() {
+        errors.required(&at, "must have at least one node selector term");
+    }
+    for (index, term) in entries(&selector["nodeSelectorTerms"]) {
+        node_term(term, true, &format!("{at}[{index}]"), errors);
+    }
+}
+
+/// A term about nodes. Values are looked at where a pod depends on them.
+fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
+    for (index, requirement) in entries(&term["matchExpressions"]) {
+        let at = format!("{at}.matchExpressions[{index}]");
+        let (values_at, n_values) = (format!("{at}.values"), entries(&requirement["values"]).count());
+        match text(&requirement["operator"]) {
+            "In" | "NotIn" if n_values == 0 => {
+                errors.required(&values_at, "must be specified when `operator` is 'In' or 'NotIn'");
+            }
+            "Exists" | "DoesNotExist" if n_values > 0 => {
+                errors.forbidden(&values_at, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+            }
+            "Gt" | "Lt" if n_values != 1 => {
+                errors.required(&values_at, "must be specified single value when `operator` is 'Lt' or 'Gt'");
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+            other => errors.invalid(&format!("{at}.operator"), &other.into(), "not a valid selector operator"),
+        }
+        errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+        for (nth, value) in entries(&requirement["values"]).filter(|_| judges_values) {
+            for message in check_label_value(text(value)) {
+                errors.invalid(&format!("{values_at}[{nth}]"), value, &message);
+            }
+        }
+    }
+    for (index, requirement) in entries(&term["matchFields"]) {
+        node_field(requirement, &format!("{at}.matchFields[{index}]"), errors);
+    }
+}
+
+fn node_field(requirement: &Value, at: &str, errors: &mut Errors) {
+    let operator = text(&requirement["operator"]);
+    if !["In", "NotIn"].contains(&operator) {
+        errors.invalid(&format!("{at}.operator"), &operator.into(), "not a valid selector operator");
+    } else if entries(&requirement["values"]).count() != 1 {
+        let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+        errors.required(&format!("{at}.values"), detail);
+    }
+    if requirement["key"] != "metadata.name" {
+        let key = text(&requirement["key"]).into();
+        return errors.invalid(&format!("{at}.key"), &key, "not a valid field selector key");
+    }
+    for (index, value) in entries(&requirement["values"]) {
+        errors.name(&format!("{at}.values[{index}]"), value, NameRule::Subdomain);
+    }
+}
+
+fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
+    selector::selector(&term["labelSelector"], &format!("{at}.labelSelector"), errors);
+    selector::selector(&term["namespaceSelector"], &format!("{at}.namespaceSelector"), errors);
+    for (_, name) in entries(&term["namespaces"]) {
+        errors.name(&format!("{at}.namespace"), name, NameRule::Label);
+    }
+    label_keys(term, at, errors);
+    let key = text(&term["topologyKey"]);
+    if key.is_empty() {
+        errors.required(&format!("{at}.topologyKey"), "can not be empty");
+    }
+    errors.qualified_name(&format!("{at}.topologyKey"), key);
+}
+
+/// Labels whose values are those of the pod itself.
+fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
+    for name in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let at = format!("{at}.{name}");
+        if entries(&term[name]).next().is_some() && term["labelSelector"].is_null() {
+            errors.forbidden(&at, "must not be specified when labelSelector is not set");
+            continue;
+        }
+        for (index, key) in entries(&term[name]) {
+            errors.qualified_name(&format!("{at}[{index}]"), text(key));
+        }
+    }
+    shared_keys(term, at, errors);
+    for (index, key) in entries(&term["matchLabelKeys"]) {
+        if entries(&term["mismatchLabelKeys"]).any(|(_, other)| other == key) {
+            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+            errors.invalid(&format!("{at}.matchLabelKeys[{index}]"), key, detail);
+        }
+    }
+}
+
+/// The server has added a requirement for each key whose label is there: one more is the client's.
+fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
+    let selector = &term["labelSelector"];
+    let mut known: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
+    for (_, requirement) in entries(&selector["matchExpressions"]) {
+        let key = text(&requirement["key"]);
+        let shared = entries(&term["matchLabelKeys"]).find(|(_, shared)| *shared == key);
+        if let Some((index, _)) = shared.filter(|_| known.contains(&key)) {
+            errors.invalid(&format!("{at}[{index}]"), &key.into(), "exists in both matchLabelKeys and labelSelector");
+        }
+        known.push(key);
+    }
+}
+
+pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
+    for (index, toleration) in entries(list) {
+        tolerates(toleration, &format!("{at}[{index}]"), errors);
+    }
+}
+
+fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
+    let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
+    let operator_at = format!("{at}.operator");
+    if !key.is_empty() {
+        errors.qualified_name(&format!("{at}.key"), key);
+    }
+    if key.is_empty() && operator != "Exists" {
+        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        errors.invalid(&operator_at, &operator.into(), detail);
+    }
+    let effect = text(&toleration["effect"]);
+    if toleration["tolerationSeconds"].is_number() && effect != "NoExecute" {
+        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        errors.invalid(&format!("{at}.effect"), &effect.into(), detail);
+    }
+    match operator {
+        "Exists" if !text(&toleration["value"]).is_empty() => {
+            errors.invalid(&operator_at, &toleration["value"], "value must be empty when `operator` is 'Exists'");
+        }
+        "Exists" => {}
+        "" | "Equal" => {
+            let wrong = check_label_value(text(&toleration["value"]));
+            if !wrong.is_empty() {
+                errors.invalid(&operator_at, &toleration["value"], &wrong.join(";"));
+            }
+        }
+        "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
+        _ => errors.unsupported(&operator_at, &toleration["operator"].to_string(), &["Equal", "Exists"]),
+    }
+}
+
+pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
+    for (index, constraint) in entries(list) {
+        let at = format!("{at}[{index}]");
+        let (key, action) = (&constraint["topologyKey"], &constraint["whenUnsatisfiable"]);
+        positive(&constraint["maxSkew"], &format!("{at}.maxSkew"), errors);
+        if text(key).is_empty() {
+            errors.required(&format!("{at}.topologyKey"), "can not be empty");
+        }
+        let actions = declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable");
+        errors.always_one_of(&format!("{at}.whenUnsatisfiable"), action, &actions);
+        let is_same = |other: &Value| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
+        if entries(list).skip(index + 1).any(|(_, other)| is_same(other)) {
+            let shown = format!("\"{{{}, {}}}\"", text(key), text(action));
+            errors.duplicate(&format!("{at}.{{topologyKey, whenUnsatisfiable}}"), &shown);
+        }
+        let domains = &constraint["minDomains"];
+        if !domains.is_null() {
+            let at = format!("{at}.minDomains");
+            positive(domains, &at, errors);
+            if action != "DoNotSchedule" {
+                let action = text(action);
+                let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+                errors.invalid(&at, domains, &detail);
+            }
+        }
+        label_keys(constraint, &at, errors);
+        selector::selector(&constraint["labelSelector"], &format!("{at}.labelSelector"), errors);
+    }
+}
+
+fn positive(number: &Value, at: &str, errors: &mut Errors) {
+    let number = number.as_i64().unwrap_or(0);
+    if number <= 0 {
+        errors.invalid(at, &number.into(), "must be greater than zero");
+    }
+}

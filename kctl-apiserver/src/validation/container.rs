@@ -1,0 +1,215 @@
+//! Rules of containers.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+    validation::{
+        entries, environment, mounts, ports, probe,
+        resources::{self, Asker},
+        security,
+        volume::Known,
+    },
+};
+
+/// How many rules the end of a container may be judged by.
+const RULES_MAX: usize = 20;
+/// Codes of an exit that a rule may name.
+const CODES_MAX: usize = 255;
+/// Fields of containers that are validated only where they are allowed.
+const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
+
+/// All containers of a pod, with their list and their place in it.
+pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+}
+
+/// The containers of a pod, all kinds of them.
+pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+    let mut names: Vec<&str> = Vec::new();
+    let list_at = format!("{at}.containers");
+    if entries(&spec["containers"]).next().is_none() {
+        errors.required(&list_at, "");
+    }
+    for (index, one) in entries(&spec["containers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        named(one, &at, &mut names, errors);
+        probe::of_container(one, &at, spec, errors);
+        restarts(one, &at, errors);
+    }
+    let all: Vec<(usize, &Value)> = entries(&spec["containers"]).collect();
+    ports::host_ports(&all, &list_at, errors);
+    let list_at = format!("{at}.initContainers");
+    for (index, one) in entries(&spec["initContainers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        if one["restartPolicy"].is_null() && entries(&one["restartPolicyRules"]).next().is_some() {
+            // Of those that come first nothing more is told.
+            errors.required(&format!("{at}.restartPolicy"), NO_POLICY);
+        } else {
+            restarts(one, &at, errors);
+        }
+        named(one, &at, &mut names, errors);
+        ports::host_ports(&[(0, one)], &list_at, errors);
+        if one["restartPolicy"] == "Always" {
+            probe::of_container(one, &at, spec, errors);
+        } else {
+            ends_before(one, &at, errors);
+        }
+    }
+    let list_at = format!("{at}.ephemeralContainers");
+    for (index, one) in entries(&spec["ephemeralContainers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        image(one, &at, errors);
+        named(one, &at, &mut names, errors);
+        ephemeral(one, &at, spec, errors);
+    }
+}
+
+/// Rejects fields that an ephemeral container may not have.
+fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+    const NEVER: &[&str] = &[
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ];
+    let forbidden = "cannot be set for an Ephemeral Container";
+    let is_set = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    };
+    for name in NEVER.iter().filter(|name| is_set(&container[**name])) {
+        errors.forbidden(&format!("{at}.{name}"), forbidden);
+    }
+    for name in PROBES {
+        errors.leave_out(&format!("{at}.{name}."));
+    }
+    let target = text(&container["targetContainerName"]);
+    let is_there = ["containers", "initContainers"]
+        .iter()
+        .any(|list| entries(&spec[*list]).any(|(_, one)| text(&one["name"]) == target));
+    if !target.is_empty() && !is_there {
+        errors.not_found(&format!("{at}.targetContainerName"), &container["targetContainerName"]);
+    }
+    for (index, mount) in entries(&container["volumeMounts"]) {
+        for name in ["subPath", "subPathExpr"].into_iter().filter(|name| !text(&mount[*name]).is_empty()) {
+            errors.forbidden(&format!("{at}.volumeMounts[{index}].{name}"), forbidden);
+        }
+    }
+}
+
+/// Rejects fields that an init container may not have unless it is a sidecar.
+fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
+    for name in PROBES {
+        if !container[name].is_null() {
+            errors.leave_out(&format!("{at}.{name}."));
+            let detail = "may not be set for init containers without restartPolicy=Always";
+            errors.forbidden(&format!("{at}.{name}"), detail);
+        }
+    }
+    for (index, policy) in entries(&container["resizePolicy"]) {
+        if policy["restartPolicy"] == "RestartContainer" {
+            let at = format!("{at}.resizePolicy[{index}].restartPolicy");
+            let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.invalid(&at, &policy["restartPolicy"], detail);
+        }
+    }
+}
+
+fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
+    let name = text(&container["name"]);
+    if names.contains(&name) {
+        errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
+    } else if !name.is_empty() || !at.contains(".initContainers[") {
+        names.push(name);
+    }
+}
+
+fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    errors.required_name(&field("name"), &container["name"], NameRule::Label);
+    if text(&container["image"]).is_empty() {
+        errors.required(&field("image"), "");
+    }
+    ports::of_container(&container["ports"], &field("ports"), errors);
+    environment::variables(&container["env"], &field("env"), errors);
+    environment::sources(&container["envFrom"], &field("envFrom"), errors);
+    mounts::of_container(container, at, volumes, errors);
+    resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
+    resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
+    let host_users = spec["hostUsers"] != false;
+    security::of_container(&container["securityContext"], &field("securityContext"), host_users, errors);
+}
+
+/// Validates that images have no surrounding whitespace. Only Pods are checked, not templates.
+pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
+    for list in ["containers", "initContainers"] {
+        for (index, container) in entries(&spec[list]) {
+            image(container, &format!("{at}.{list}[{index}]"), errors);
+        }
+    }
+}
+
+fn image(container: &Value, at: &str, errors: &mut Errors) {
+    let image = text(&container["image"]);
+    if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        errors.invalid(&format!("{at}.image"), &container["image"], detail);
+    }
+}
+
+const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
+
+fn restarts(container: &Value, at: &str, errors: &mut Errors) {
+    let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
+    let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
+    let n_rules = entries(rules).count();
+    if policy.is_null() && n_rules > 0 {
+        errors.required(&policy_at, NO_POLICY);
+    }
+    errors.one_of(&policy_at, policy, &["Always", "Never", "OnFailure"]);
+    if n_rules > RULES_MAX {
+        errors.too_many(&rules_at, n_rules, RULES_MAX);
+    }
+    for (index, rule) in entries(rules) {
+        let (at, codes) = (format!("{rules_at}[{index}]"), &rule["exitCodes"]);
+        errors.always_one_of(&format!("{at}.action"), &rule["action"], &["Restart", "RestartAllContainers"]);
+        if codes.is_null() {
+            errors.required(&format!("{at}.exitCodes"), "must be specified");
+            continue;
+        }
+        errors.always_one_of(&format!("{at}.exitCodes.operator"), &codes["operator"], &["In", "NotIn"]);
+        let n_codes = entries(&codes["values"]).count();
+        if n_codes > CODES_MAX {
+            errors.too_many(&format!("{at}.exitCodes.values"), n_codes, CODES_MAX);
+        }
+    }
+}
+
+fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
+    let mut known = Vec::new();
+    for (index, policy) in entries(list) {
+        let (name, restarts) = (&policy["resourceName"], &policy["restartPolicy"]);
+        if known.contains(&name) {
+            errors.duplicate(&format!("{at}[{index}]"), &name.to_string());
+        }
+        known.push(name);
+        errors.required_one_of(at, name, &["cpu", "memory"]);
+        errors.required_one_of(at, restarts, &["NotRequired", "RestartContainer"]);
+        if of_pod == "Never" && restarts != "NotRequired" {
+            errors.invalid(at, restarts, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! Validation by data: the enums of the OpenAPI document (`data/types.json`) and the tags of declarative validation
+//! (`+k8s:…` in k8s.io/api, `data/validation.json`).
+//!
+//! Rules that no tag states are functions of the kinds. They run after this walk over the object.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt,
+    sync::LazyLock,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, pairs, text},
+    schema::{Schema, name_of},
+    validation::{entries, format::Format},
+};
+
+const PACKAGE: &str = "io.k8s.api.";
+/// Fields with an enum or a tag whose validation is a function of the kind. Functions take the values from [`values`].
+const BY_FUNCTION: &[(&str, &[&str])] = &[
+    // Version 1 rejects `Some` and `Unknown`, which stand in the document for older versions.
+    ("admissionregistration.v1.MutatingWebhook", &["sideEffects"]),
+    ("admissionregistration.v1.ValidatingWebhook", &["sideEffects"]),
+    // The error is at the whole strategy.
+    ("apps.v1.DaemonSetUpdateStrategy", &["type"]),
+    ("apps.v1.DeploymentStrategy", &["type"]),
+    ("apps.v1.StatefulSetUpdateStrategy", &["type"]),
+    // The error is `FieldValueInvalid`.
+    ("apps.v1.StatefulSetSpec", &["podManagementPolicy"]),
+    ("core.v1.NodeSelectorRequirement", &["operator"]),
+    ("core.v1.ResourceQuotaSpec", &["scopes"]),
+    ("core.v1.ScopedResourceSelectorRequirement", &["operator", "scopeName"]),
+    // The error is at the list.
+    ("core.v1.PersistentVolumeClaimSpec", &["accessModes"]),
+    ("core.v1.PersistentVolumeSpec", &["accessModes"]),
+    // The error is at the list, without the index of the mount.
+    ("core.v1.VolumeMount", &["mountPropagation"]),
+    // The error is at `metadata.taints`.
+    ("core.v1.Taint", &["effect"]),
+    // `Gt` and `Lt` need the feature gate `TaintTolerationComparisonOperators`, which is off by default.
+    ("core.v1.Toleration", &["operator"]),
+    // The feature gate `ContainerStopSignals` is off by default, so the field is dropped.
+    ("core.v1.Lifecycle", &["stopSignal"]),
+    // The empty string is in the document but rejected.
+    ("core.v1.ServiceSpec", &["ipFamilies", "ipFamilyPolicy"]),
+    // The empty string is `FieldValueNotSupported`, though the field is required.
+    ("core.v1.TopologySpreadConstraint", &["whenUnsatisfiable"]),
+    ("networking.v1.HTTPIngressPath", &["pathType"]),
+    // An update validates only that the field stays.
+    ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
+    // `Recycle` is for PersistentVolumes alone.
+    // Most fields of an inline volume are forbidden, not validated.
+    ("storage.v1.VolumeAttachmentSource", &["inlineVolumeSpec"]),
+    // Copies of the tolerations in the request, which are not validated again.
+    ("resource.v1.DeviceRequestAllocationResult", &["tolerations"]),
+];
+
+/// Optional enums whose empty string means that the field is unset; others are pointers in Go, where it is a value.
+const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
+    ("admissionregistration.v1.MutatingAdmissionPolicySpec", "reinvocationPolicy"),
+    ("core.v1.PodSpec", "preemptionPolicy"),
+    ("core.v1.ServiceSpec", "externalTrafficPolicy"),
+    ("core.v1.Toleration", "effect"),
+    ("storage.v1.StorageClass", "reclaimPolicy"),
+];
+
+/// The tags of one field.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a tag")]
+struct Rule {
+    required: bool,
+    immutable: bool,
+    /// The field may be set and cleared, but not changed (`update=NoModify`).
+    no_modify: bool,
+    /// Exactly one of the members of a type is set.
+    union_member: bool,
+    /// The value of this field decides which other fields are set; they have `member`.
+    discriminator: bool,
+    member: BTreeMap<String, Presence>,
+    minimum: Option<i64>,
+    maximum: Option<i64>,
+    max_items: Option<usize>,
+    /// In characters.
+    max_length: Option<usize>,
+    max_bytes: Option<usize>,
+    format: Option<Format>,
+    format_of_keys: Option<Format>,
+    /// The fields that identify an item; none if it is the item itself.
+    unique: Option<Vec<String>>,
+    /// The values are those of the OpenAPI document.
+    r#enum: bool,
+    #[serde(skip)]
+    values: Vec<&'static str>,
+    #[serde(skip)]
+    unset_when_empty: bool,
+}
+
+/// The presence of a member of a union, for one value of the discriminator.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Presence {
+    Optional,
+    Required,
+    Forbidden,
+}
+
+#[derive(Deserialize)]
+struct Tagged {
+    #[serde(borrow)]
+    name: &'static str,
+    fields: BTreeMap<&'static str, Rule>,
+}
+
+/// The fields of a type that have rules, or whose types have.
+#[derive(Default)]
+struct Type {
+    fields: Vec<Field>,
+}
+
+struct Field {
+    name: &'static str,
+    rule: Rule,
+    shape: Shape,
+    /// The type of the field, or of its items or values.
+    inner: Option<&'static str>,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    One,
+    List,
+    Map,
+}
+
+static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
+    let tagged: Vec<Tagged> =
+        serde_json::from_str(include_str!("../../data/validation.json")).expect("the file is generated and tested");
+    let tags: HashMap<_, _> = tagged.into_iter().map(|tagged| (tagged.name, tagged.fields)).collect();
+    let mut all: HashMap<&'static str, Vec<Field>> = HashMap::new();
+    for name in Schema::type_names().filter(|name| name.starts_with(PACKAGE)) {
+        let Some(schema) = Schema::named(name) else { continue };
+        let own = tags.get(name);
+        all.insert(
+            name,
+            schema.properties().filter_map(|(field, of)| self::field(name, schema, own, field, of)).collect(),
+        );
+    }
+    // Only types that lead to a rule stay.
+    let mut known: HashSet<&str> = HashSet::new();
+    loop {
+        let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| known.contains(inner));
+        let found: HashSet<&str> =
+            all.iter().filter(|(_, fields)| fields.iter().any(leads)).map(|(name, _)| *name).collect();
+        if found.len() == known.len() {
+            break;
+        }
+        known = found;
+    }
+    let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| known.contains(inner));
+    let types = all.into_iter().filter(|(name, _)| known.contains(name));
+    types.map(|(name, fields)| (name, Type { fields: fields.into_iter().filter(leads).collect() })).collect()
+});
+
+/// Returns a field with its rules; `None` if its validation is a function of the kind.
+fn field(
+    type_name: &'static str,
+    of: Schema<'static>,
+    tags: Option<&BTreeMap<&'static str, Rule>>,
+    name: &'static str,
+    schema: Schema<'static>,
+) -> Option<Field> {
+    let short = type_name.strip_prefix(PACKAGE).unwrap_or(type_name);
+    if BY_FUNCTION.iter().any(|(by, fields)| *by == short && fields.contains(&name)) {
+        return None;
+    }
+    let (shape, one) = match (schema.items(), schema.additional_properties()) {
+        (Some(item), _) => (Shape::List, item),
+        (None, Some(value)) => (Shape::Map, value),
+        (None, None) => (Shape::One, schema),
+    };
+    let mut rule = tags.and_then(|tags| tags.get(name)).cloned().unwrap_or_default();
+    // kube-apiserver does not validate enums of statuses, unless a tag says so.
+    if rule.r#enum || !type_name.ends_with("Status") {
+        rule.values = values_of(one);
+        rule.required |= !rule.values.is_empty() && of.requires(name);
+    }
+    rule.unset_when_empty = UNSET_WHEN_EMPTY.contains(&(short, name));
+    Some(Field { name, rule, shape, inner: one.name() })
+}
+
+fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
+    schema.json().get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Returns the values of an enum in the OpenAPI document, for a function that validates the field.
+pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
+    let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
+    let one = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
+    let found = one.map(values_of).unwrap_or_default();
+    debug_assert!(!found.is_empty(), "{type_name}.{field} has no enum");
+    found
+}
+
+/// Validates an object without its status. `old` is the object before an update. Custom resources have no rules here.
+pub(crate) fn validate(old: Option<&Value>, object: &Value, errors: &mut Errors) {
+    validate_fields(old, object, |name| name != "status", errors);
+}
+
+/// Validates the status of an object.
+pub(crate) fn validate_status(old: &Value, object: &Value, errors: &mut Errors) {
+    validate_fields(Some(old), object, |name| name == "status", errors);
+}
+
+fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -> bool, errors: &mut Errors) {
+    let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
+    let Some(known) = type_name.and_then(|name| TYPES.get(name)) else { return };
+    for field in known.fields.iter().filter(|field| is_validated(field.name)) {
+        let at = Path { parent: None, part: Part::Field(field.name) };
+        field.validate(known, old, object, at, errors);
+    }
+}
+
+/// The path of a field, as a list through the calls that lead to it. It becomes a string only for an error.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    part: Part<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    fn then(&'a self, part: Part<'a>) -> Self {
+        Path { parent: Some(self), part }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match (self.part, self.parent) {
+            (Part::Field(name), None) => f.write_str(name),
+            (Part::Field(name), Some(_)) => write!(f, ".{name}"),
+            (Part::Index(index), _) => write!(f, "[{index}]"),
+            (Part::Key(key), _) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+impl Type {
+    /// Validates the fields of a value of this type, and the union that they may form.
+    fn validate(&self, old: Option<&Value>, value: &Value, at: Path<'_>, errors: &mut Errors) {
+        for field in &self.fields {
+            field.validate(self, old, value, at.then(Part::Field(field.name)), errors);
+        }
+        let mut members = self.fields.iter().filter(|field| field.rule.union_member).peekable();
+        if members.peek().is_some() && members.filter(|member| !value[member.name].is_null()).count() != 1 {
+            errors.invalid(&at.to_string(), value, "exactly one value must be specified");
+        }
+    }
+
+    /// Returns the value of the field that decides which members are set.
+    fn discriminator<'v>(&self, value: &'v Value) -> &'v str {
+        let field = self.fields.iter().find(|field| field.rule.discriminator);
+        field.map_or("", |field| text(&value[field.name]))
+    }
+}
+
+impl Field {
+    /// Returns `true` for the values that `required` rejects: the zero values of Go. An object is a pointer in Go.
+    fn is_unset(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_i64() == Some(0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => matches!(self.shape, Shape::Map) && map.is_empty(),
+        }
+    }
+
+    fn has_rule(&self) -> bool {
+        let Rule { required, immutable, no_modify, union_member, discriminator, ref member, ref values, .. } =
+            self.rule;
+        let has_flag = required || immutable || no_modify || union_member || discriminator;
+        has_flag || !member.is_empty() || !values.is_empty() || self.rule.restricts()
+    }
+
+    /// Validates the field of `object`. An error about the presence or the length is the only one of the field.
+    fn validate(&self, of: &Type, old: Option<&Value>, object: &Value, at: Path<'_>, errors: &mut Errors) {
+        let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
+        if let Some(old) = old {
+            let may_change = rule.no_modify && (old.is_null() || value.is_null());
+            if (rule.immutable || (rule.no_modify && !may_change)) && old != value {
+                return errors.invalid(&at.to_string(), value, "field is immutable");
+            }
+            // The value was validated when it was set.
+            if rule.immutable || (rule.no_modify && !may_change) {
+                return;
+            }
+        }
+        if !rule.member.is_empty() {
+            match rule.member.get(of.discriminator(object)) {
+                Some(Presence::Required) if value.is_null() => return errors.required(&at.to_string(), ""),
+                Some(Presence::Forbidden) if !value.is_null() => return errors.forbidden(&at.to_string(), ""),
+                _ => {}
+            }
+        }
+        if rule.required && self.is_unset(value) {
+            return errors.required(&at.to_string(), "");
+        }
+        if value.is_null() {
+            return;
+        }
+        let found = value.as_array().map_or(0, Vec::len);
+        if let Some(most) = rule.max_items.filter(|most| found > *most) {
+            return errors.too_many(&at.to_string(), found, most);
+        }
+        if !(rule.unset_when_empty && value == "") {
+            rule.validate(value, at, errors);
+        }
+        let Some(inner) = self.inner.and_then(|inner| TYPES.get(inner)) else { return };
+        match self.shape {
+            Shape::One if value.is_object() => inner.validate(old, value, at, errors),
+            Shape::One => {}
+            Shape::List => {
+                for (index, item) in entries(value) {
+                    inner.validate(None, item, at.then(Part::Index(index)), errors);
+                }
+            }
+            Shape::Map => {
+                for (key, item) in pairs(value) {
+                    inner.validate(None, item, at.then(Part::Key(key)), errors);
+                }
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Returns `true` if the rule restricts a value that is set.
+    fn restricts(&self) -> bool {
+        let numbers = [self.minimum, self.maximum];
+        let lengths = [self.max_items, self.max_length, self.max_bytes];
+        numbers.iter().any(Option::is_some)
+            || lengths.iter().any(Option::is_some)
+            || self.format.is_some()
+            || self.format_of_keys.is_some()
+            || self.unique.is_some()
+    }
+
+    /// Validates a value that is set.
+    fn validate(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
+        if !self.values.is_empty() {
+            self.validate_enum(value, at, errors);
+        }
+        if let Some(number) = value.as_i64() {
+            if let Some(least) = self.minimum.filter(|least| number < *least) {
+                errors.invalid(&at.to_string(), value, &format!("must be greater than or equal to {least}"));
+            }
+            if let Some(most) = self.maximum.filter(|most| number > *most) {
+                errors.invalid(&at.to_string(), value, &format!("must be less than or equal to {most}"));
+            }
+        }
+        if let Some(most) = self.max_length.filter(|most| text(value).chars().count() > *most) {
+            errors.too_long(&at.to_string(), most);
+        }
+        if let Some(most) = self.max_bytes.filter(|most| text(value).len() > *most) {
+            errors.too_long(&at.to_string(), most);
+        }
+        if let Some(format) = self.format {
+            format.validate(value, &at.to_string(), errors);
+        }
+        if let Some(format) = self.format_of_keys {
+            pairs(value).for_each(|(key, _)| format.validate(&key.into(), &at.to_string(), errors));
+        }
+        if let Some(keys) = &self.unique {
+            validate_unique(keys, value, at, errors);
+        }
+    }
+
+    fn validate_enum(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    errors.one_of(&at.then(Part::Index(index)).to_string(), item, &self.values);
+                }
+            }
+            _ => errors.one_of(&at.to_string(), value, &self.values),
+        }
+    }
+}
+
+/// Reports each item that has the same keys as one before it.
+fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for (index, item) in entries(list) {
+        let id = match keys {
+            [] => item.to_string(),
+            [key] => Value::from(text(&item[key])).to_string(),
+            _ => Value::from_iter(keys.iter().map(|key| (key.as_str(), text(&item[key])))).to_string(),
+        };
+        if seen.contains(&id) {
+            errors.duplicate(&at.then(Part::Index(index)).to_string(), &id);
+        }
+        seen.insert(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(old: Option<&Value>, object: &Value) -> Vec<(String, &'static str)> {
+        let mut errors = Errors::default();
+        validate(old, object, &mut errors);
+        errors.into_causes().into_iter().map(|cause| (cause.field, cause.reason)).collect()
+    }
+
+    fn at(field: &str, reason: &'static str) -> (String, &'static str) {
+        (field.to_owned(), reason)
+    }
+
+    #[test]
+    fn exceptions_name_fields_with_an_enum_or_a_subtree() {
+        for (type_name, fields) in BY_FUNCTION {
+            let schema = Schema::named(&format!("{PACKAGE}{type_name}")).unwrap_or_else(|| panic!("{type_name}"));
+            for field in *fields {
+                let property = schema.property(field).unwrap_or_else(|| panic!("{type_name}.{field}"));
+                let one = property.items().unwrap_or(property);
+                assert!(!values_of(one).is_empty() || one.name().is_some(), "{type_name}.{field} needs no exception");
+            }
+        }
+        for (type_name, field) in UNSET_WHEN_EMPTY {
+            assert!(!values(type_name, field).is_empty(), "{type_name}.{field} has no enum");
+        }
+    }
+
+    #[test]
+    fn every_tag_is_at_a_field_that_a_kind_has() {
+        let tagged: Vec<Tagged> = serde_json::from_str(include_str!("../../data/validation.json")).expect("known tags");
+        assert!(tagged.len() > 30);
+        for Tagged { name, fields } in tagged {
+            let schema = Schema::named(name).unwrap_or_else(|| panic!("{name}"));
+            for field in fields.keys() {
+                assert!(schema.property(field).is_some(), "{name}.{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn enums_of_templates_are_validated_and_those_of_statuses_are_not() {
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "restartPolicy": "Often",
+            "containers": [{ "ports": [{ "protocol": "tcp" }] }] }, "status": { "phase": "Odd" } });
+        let not_supported = "FieldValueNotSupported";
+        assert_eq!(
+            found(None, &pod),
+            [at("spec.containers[0].ports[0].protocol", not_supported), at("spec.restartPolicy", not_supported)]
+        );
+        let mut errors = Errors::default();
+        validate_status(&pod, &pod, &mut errors);
+        assert!(errors.into_causes().is_empty());
+    }
+
+    #[test]
+    fn immutable_field_is_reported_once() {
+        let class =
+            |handler: &str| json!({ "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": handler });
+        assert_eq!(found(None, &class("")), [at("handler", "FieldValueRequired")]);
+        assert_eq!(found(None, &class("Run C")), [at("handler", "FieldValueInvalid")]);
+        assert_eq!(found(Some(&class("runc")), &class("Run C")), [at("handler", "FieldValueInvalid")]);
+        assert_eq!(found(Some(&class("runc")), &class("runc")), []);
+    }
+
+    #[test]
+    fn long_list_is_reported_without_its_items() {
+        let claim = |n: usize| {
+            let requests = vec![json!({ "name": "a" }); n];
+            json!({ "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+                "spec": { "devices": { "requests": requests } } })
+        };
+        assert_eq!(found(None, &claim(33)), [at("spec.devices.requests", "FieldValueTooMany")]);
+        assert_eq!(found(None, &claim(2)), [at("spec.devices.requests[1]", "FieldValueDuplicate")]);
+    }
+
+    #[test]
+    fn discriminator_decides_which_members_are_required_or_forbidden() {
+        let level = |spec: Value| json!({ "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration", "spec": spec });
+        assert_eq!(found(None, &level(json!({ "type": "Limited" }))), [at("spec.limited", "FieldValueRequired")]);
+        let both = level(json!({ "type": "Exempt", "exempt": {}, "limited": {} }));
+        assert_eq!(found(None, &both), [at("spec.limited", "FieldValueForbidden")]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Rules of where containers have the volumes of their pod: as folders and as devices.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    validation::{declared, entries, paths, volume::Known},
+};
+
+/// The mounts and the devices of a container.
+pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
+    let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
+    let privileged = container["securityContext"]["privileged"] == true;
+    mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, privileged, errors);
+    attached(devices, mounts, &format!("{at}.volumeDevices"), volumes, errors);
+}
+
+fn mounted(list: &Value, devices: &Value, list_at: &str, volumes: &[Known<'_>], privileged: bool, errors: &mut Errors) {
+    let mut taken = Vec::new();
+    for (index, mount) in entries(list) {
+        let at = format!("{list_at}[{index}]");
+        let (name, path) = (text(&mount["name"]), text(&mount["mountPath"]));
+        if name.is_empty() {
+            errors.required(&format!("{at}.name"), "");
+        }
+        if !volumes.iter().any(|volume| volume.name == name) {
+            errors.not_found(&format!("{at}.name"), &name.into());
+        }
+        if path.is_empty() {
+            errors.required(&format!("{at}.mountPath"), "");
+        }
+        if taken.contains(&path) {
+            errors.invalid(&format!("{at}.mountPath"), &path.into(), "must be unique");
+        }
+        taken.push(path);
+        if has(devices, "name", name) {
+            errors.invalid(&format!("{at}.name"), &name.into(), "must not already exist in volumeDevices");
+        }
+        if has(devices, "devicePath", path) {
+            let detail = "must not already exist as a path in volumeDevices";
+            errors.invalid(&format!("{at}.mountPath"), &path.into(), detail);
+        }
+        parts(mount, &at, list_at, errors);
+        propagates(mount, list_at, privileged, errors);
+        read_only(mount, &format!("{list_at}.recursiveReadOnly"), errors);
+    }
+}
+
+/// Which part of a volume is mounted. The real server leaves out the index here.
+fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
+    let (part, expression) = (&mount["subPath"], &mount["subPathExpr"]);
+    if !text(part).is_empty() {
+        paths::descending(part, &format!("{list_at}.subPath"), errors);
+    }
+    if !text(expression).is_empty() {
+        if !text(part).is_empty() {
+            let detail = "subPathExpr and subPath are mutually exclusive";
+            errors.invalid(&format!("{at}.subPathExpr"), expression, detail);
+        }
+        paths::descending(expression, &format!("{list_at}.subPathExpr"), errors);
+    }
+}
+
+fn propagates(mount: &Value, list_at: &str, privileged: bool, errors: &mut Errors) {
+    let (at, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
+    errors.one_of(&at, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
+    if how == "Bidirectional" && !privileged {
+        errors.forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
+    }
+}
+
+fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
+    let Some(how) = mount["recursiveReadOnly"].as_str() else { return };
+    if how != "Enabled" && how != "IfPossible" {
+        return errors.one_of(at, &how.into(), &["Disabled", "Enabled", "IfPossible"]);
+    }
+    if mount["readOnly"] != true {
+        errors.forbidden(at, "may only be specified when readOnly is true");
+    }
+    if mount["mountPropagation"].is_string() && mount["mountPropagation"] != "None" {
+        errors.forbidden(at, "may only be specified when mountPropagation is None or not specified");
+    }
+}
+
+fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
+    let (mut names, mut taken) = (Vec::new(), Vec::new());
+    for (index, device) in entries(list) {
+        let (name, path) = (text(&device["name"]), text(&device["devicePath"]));
+        let (name_at, path_at) = (format!("{list_at}[{index}].name"), format!("{list_at}[{index}].devicePath"));
+        if name.is_empty() {
+            errors.required(&name_at, "");
+        }
+        if names.contains(&name) {
+            errors.invalid(&name_at, &name.into(), "must be unique");
+        }
+        match volumes.iter().find(|volume| volume.name == name) {
+            None => errors.not_found(&name_at, &name.into()),
+            Some(volume) if !volume.is_claim => {
+                let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+                errors.invalid(&name_at, &name.into(), detail);
+            }
+            Some(_) => {}
+        }
+        if path.is_empty() {
+            errors.required(&path_at, "");
+        }
+        if taken.contains(&path) {
+            errors.invalid(&path_at, &path.into(), "must be unique");
+        }
+        if paths::has_backsteps(&device["devicePath"]) {
+            errors.invalid(&path_at, &path.into(), "can not contain backsteps ('..')");
+        } else {
+            taken.push(path);
+        }
+        if has(mounts, "name", name) {
+            errors.invalid(&name_at, &name.into(), "must not already exist in volumeMounts");
+        }
+        if has(mounts, "mountPath", path) {
+            errors.invalid(&path_at, &path.into(), "must not already exist as a path in volumeMounts");
+        }
+        if !name.is_empty() {
+            names.push(name);
+        }
+    }
+}
+
+fn has(list: &Value, field: &str, wanted: &str) -> bool {
+    entries(list).any(|(_, one)| text(&one[field]) == wanted)
+}

@@ -1,0 +1,160 @@
+//! Rules of pods and of the templates of pods.
+
+use serde_json::{Value, json};
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+    validation::{affinity, container, dns, entries, environment, ports, resources, security, volume, windows},
+};
+
+pub(crate) fn pod(object: &Value, errors: &mut Errors) {
+    let pod = &object["spec"];
+    spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
+    volume::tokens(pod, "spec", errors);
+    container::images(pod, "spec", errors);
+}
+
+/// Rejects fields that a new Pod may not have.
+pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if entries(&spec["ephemeralContainers"]).next().is_some() {
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+    if !text(&spec["nodeName"]).is_empty() && entries(&spec["schedulingGates"]).next().is_some() {
+        errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared");
+    }
+}
+
+/// A template at a place, such as `spec.template`.
+pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
+    metadata_of_template(template, at, errors);
+    spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
+    if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.forbidden(&format!("{at}.spec.ephemeralContainers"), detail);
+    }
+}
+
+/// The metadata of a template.
+pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
+    let meta = &template["metadata"];
+    errors.labels(&format!("{at}.labels"), &meta["labels"]);
+    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
+}
+
+fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
+    let claims = claims(&spec["resourceClaims"], &field("resourceClaims"), errors);
+    container::containers(spec, at, &volumes, &claims, errors);
+    resources::of_pod(spec, at, &claims, errors);
+    ports::on_host(spec, at, is_pod, errors);
+    errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
+    security::of_pod(spec, at, errors);
+    affinity::affinity(&spec["affinity"], &field("affinity"), errors);
+    dns::config(spec, &field("dnsConfig"), errors);
+    gates(spec, at, errors);
+    affinity::spread(&spec["topologySpreadConstraints"], &field("topologySpreadConstraints"), errors);
+    windows::host_processes(spec, at, errors);
+    host_users(spec, at, errors);
+    dns::host_name(spec, at, errors);
+    names_and_times(spec, at, errors);
+    affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
+    dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
+    // Of the two only one is a pointer, which may point to nothing.
+    if !text(&spec["priorityClassName"]).is_empty() {
+        errors.name(&field("priorityClassName"), &spec["priorityClassName"], NameRule::Subdomain);
+    }
+    if spec["runtimeClassName"].is_string() {
+        errors.name(&field("runtimeClassName"), &spec["runtimeClassName"], NameRule::Subdomain);
+    }
+    if spec["preemptionPolicy"] == "" {
+        errors.required(&field("preemptionPolicy"), "");
+    }
+    let overhead = json!({ "limits": spec["overhead"] });
+    if spec["overhead"].is_object() {
+        resources::resources(&overhead, &field("overhead"), resources::Asker::Container, &[], errors);
+    }
+    security::of_system(spec, at, errors);
+    environment::files(spec, at, errors);
+}
+
+fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    for name in ["serviceAccountName", "nodeName"] {
+        if !text(&spec[name]).is_empty() {
+            errors.name(&field(name), &spec[name], NameRule::Subdomain);
+        }
+    }
+    if spec["activeDeadlineSeconds"].is_number() {
+        let most = i64::from(i32::MAX);
+        errors.in_range(&field("activeDeadlineSeconds"), &spec["activeDeadlineSeconds"], 1, most);
+    }
+    for name in ["hostname", "subdomain"] {
+        if !text(&spec[name]).is_empty() {
+            errors.name(&field(name), &spec[name], NameRule::Label);
+        }
+    }
+}
+
+/// The claims of a pod on devices; handed on are their names.
+fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
+    const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
+    let mut names = Vec::new();
+    for (index, claim) in entries(list) {
+        let (at, name) = (format!("{at}[{index}]"), text(&claim["name"]));
+        if names.contains(&name) && !name.is_empty() {
+            errors.duplicate(&format!("{at}.name"), &claim["name"].to_string());
+        } else {
+            errors.required_name(&format!("{at}.name"), &claim["name"], NameRule::Label);
+            names.push(name);
+        }
+        match SOURCES.iter().filter(|source| !claim[**source].is_null()).count() {
+            0 => errors.invalid(&at, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+            1 => {}
+            _ => {
+                let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+                errors.invalid(&at, claim, detail);
+            }
+        }
+        for source in SOURCES.iter().filter(|source| !claim[**source].is_null()) {
+            errors.name(&format!("{at}.{source}"), &claim[*source], NameRule::Subdomain);
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn gates(spec: &Value, at: &str, errors: &mut Errors) {
+    for (index, gate) in entries(&spec["readinessGates"]) {
+        let at = format!("{at}.readinessGates[{index}].conditionType");
+        errors.qualified_name(&at, text(&gate["conditionType"]));
+    }
+    let mut known = Vec::new();
+    for (index, gate) in entries(&spec["schedulingGates"]) {
+        let (at, name) = (format!("{at}.schedulingGates[{index}]"), text(&gate["name"]));
+        errors.qualified_name(&at, name);
+        if known.contains(&name) {
+            errors.duplicate(&at, &gate["name"].to_string());
+        }
+        known.push(name);
+    }
+}
+
+/// Rejects host namespaces and block devices for a Pod with a user namespace.
+fn host_users(spec: &Value, at: &str, errors: &mut Errors) {
+    if spec["hostUsers"] != false {
+        return;
+    }
+    for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+        if spec[field] == true {
+            errors.forbidden(&format!("{at}.{shown}"), "when `hostUsers` is false");
+        }
+    }
+    for (list, index, container) in container::all(spec) {
+        if entries(&container["volumeDevices"]).next().is_some() {
+            errors.forbidden(&format!("{at}.{list}[{index}].volumeDevices"), "when `hostUsers` is false");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Rules of ports: their numbers, names and protocols.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    validation::entries,
+};
+
+/// The longest name of a port.
+const NAME_LEN_MAX: usize = 15;
+
+/// The ports of a container.
+pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for (index, port) in entries(ports) {
+        let at = format!("{at}[{index}]");
+        let name = text(&port["name"]);
+        if !name.is_empty() {
+            let wrong = check_name(name);
+            if wrong.is_empty() && names.contains(&name) {
+                errors.duplicate(&format!("{at}.name"), &port["name"].to_string());
+            }
+            for message in &wrong {
+                errors.invalid(&format!("{at}.name"), &port["name"], message);
+            }
+            if wrong.is_empty() {
+                names.push(name);
+            }
+        }
+        if number(port, "containerPort") == 0 {
+            errors.required(&format!("{at}.containerPort"), "");
+        } else {
+            errors.in_range(&format!("{at}.containerPort"), &port["containerPort"], 1, 65_535);
+        }
+        if number(port, "hostPort") != 0 {
+            errors.in_range(&format!("{at}.hostPort"), &port["hostPort"], 1, 65_535);
+        }
+    }
+}
+
+fn number(port: &Value, field: &str) -> i64 {
+    port[field].as_i64().unwrap_or(0)
+}
+
+/// A port of the host is that of one container.
+pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
+    let mut taken = Vec::new();
+    for (index, container) in containers {
+        for (nth, port) in entries(&container["ports"]) {
+            let host = number(port, "hostPort");
+            if host == 0 {
+                continue;
+            }
+            let key = format!("{}/{}/{host}", text(&port["protocol"]), text(&port["hostIP"]));
+            if taken.contains(&key) {
+                errors.duplicate(&format!("{at}[{index}].ports[{nth}].hostPort"), &format!("{key:?}"));
+            }
+            taken.push(key);
+        }
+    }
+}
+
+/// Pods on the network of their host have their ports there.
+pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
+    if spec["hostNetwork"] != true {
+        return;
+    }
+    for (index, container) in entries(&spec["containers"]) {
+        for (nth, port) in entries(&container["ports"]) {
+            let (host, own) = (number(port, "hostPort"), number(port, "containerPort"));
+            if (is_pod || host != 0) && host != own {
+                let at = format!("{at}.containers[{index}].ports[{nth}].hostPort");
+                errors.invalid(&at, &host.into(), "must match `containerPort` when `hostNetwork` is true");
+            }
+        }
+    }
+}
+
+/// A port by number or by name.
+pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
+    match port {
+        Value::String(name) => {
+            for message in check_name(name) {
+                errors.invalid(at, port, &message);
+            }
+        }
+        port => errors.in_range(at, port, 1, 65_535),
+    }
+}
+
+/// Returns the errors of a port name (`IsValidPortName`).
+fn check_name(name: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if name.len() > NAME_LEN_MAX {
+        messages.push(format!("must be no more than {NAME_LEN_MAX} characters"));
+    }
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+        messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        messages.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if name.contains("--") {
+        messages.push("must not contain consecutive hyphens".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        messages.push("must not begin or end with a hyphen".to_owned());
+    }
+    messages
+}

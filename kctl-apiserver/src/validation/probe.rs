@@ -1,0 +1,105 @@
+//! Rules of the probes of containers, and of what runs when they start and stop.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    validation::{entries, ports},
+};
+
+const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
+const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
+
+/// All three probes of a container, and its lifecycle.
+pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+    let grace = spec["terminationGracePeriodSeconds"].as_i64();
+    lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let (one, at) = (&container[name], format!("{at}.{name}"));
+        if one.is_null() {
+            continue;
+        }
+        probe(one, &at, errors);
+        if name == "readinessProbe" {
+            let seconds = &one["terminationGracePeriodSeconds"];
+            if !seconds.is_null() {
+                let at = format!("{at}.terminationGracePeriodSeconds");
+                errors.invalid(&at, seconds, "must not be set for readinessProbes");
+            }
+        } else if one["successThreshold"].as_i64().is_some_and(|times| times != 1) {
+            errors.invalid(&format!("{at}.successThreshold"), &one["successThreshold"], "must be 1");
+        }
+    }
+}
+
+fn probe(probe: &Value, at: &str, errors: &mut Errors) {
+    handler(probe, at, OF_PROBES, None, errors);
+    let times = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
+    for name in times {
+        errors.not_negative(&format!("{at}.{name}"), &probe[name]);
+    }
+    let seconds = &probe["terminationGracePeriodSeconds"];
+    if seconds.as_i64().is_some_and(|seconds| seconds <= 0) {
+        errors.invalid(&format!("{at}.terminationGracePeriodSeconds"), seconds, "must be greater than 0");
+    }
+}
+
+fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
+    for name in ["postStart", "preStop"] {
+        if lifecycle[name].is_object() {
+            handler(&lifecycle[name], &format!("{at}.{name}"), OF_LIFECYCLES, grace, errors);
+        }
+    }
+}
+
+fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
+    let given: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
+    for (index, kind) in given.iter().enumerate() {
+        let at = format!("{at}.{kind}");
+        if index > 0 {
+            errors.leave_out(&format!("{at}."));
+            errors.forbidden(&at, "may not specify more than 1 handler type");
+        } else {
+            action(kind, &handler[**kind], &at, grace, errors);
+        }
+    }
+    if given.is_empty() {
+        errors.required(at, "must specify a handler type");
+    }
+}
+
+fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
+    let port_at = format!("{at}.port");
+    // A port that is not told is zero.
+    let port = if action["port"].is_null() { &Value::from(0) } else { &action["port"] };
+    match kind {
+        "exec" if entries(&action["command"]).next().is_none() => errors.required(&format!("{at}.command"), ""),
+        "exec" => {}
+        "httpGet" => {
+            if text(&action["path"]).is_empty() {
+                errors.required(&format!("{at}.path"), "");
+            }
+            ports::number_or_name(port, &port_at, errors);
+            for (_, header) in entries(&action["httpHeaders"]) {
+                header_name(&header["name"], &format!("{at}.httpHeaders"), errors);
+            }
+        }
+        "sleep" => {
+            let seconds = action["seconds"].as_i64().unwrap_or(0);
+            if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
+                let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                errors.invalid(at, &seconds.into(), &detail);
+            }
+        }
+        _ => ports::number_or_name(port, &port_at, errors),
+    }
+}
+
+fn header_name(name: &Value, at: &str, errors: &mut Errors) {
+    let text = text(name);
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex \
+                      used for validation is '[-A-Za-z0-9]+')";
+        errors.invalid(at, &text.into(), detail);
+    }
+}

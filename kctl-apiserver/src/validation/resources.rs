@@ -1,0 +1,243 @@
+//! Rules of the amounts of resources that containers and pods ask for.
+
+use serde_json::Value;
+
+use crate::{
+    amounts::{self, Side},
+    field_errors::{Errors, pairs, text},
+    names::{NameRule, check_qualified_name},
+    quantity,
+    validation::entries,
+};
+
+/// Resources that are counted, and so come whole.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+const MEASURED: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "requests.storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+
+const PAGES: &str = "hugepages-";
+
+/// The part of a Pod that requests resources. It decides which resources are allowed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Container,
+    Pod,
+}
+
+/// Names, signs, and that requests are within limits.
+pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
+    let (limits, requests) = (&resources["limits"], &resources["requests"]);
+    let limits_at = format!("{at}.limits");
+    for (name, amount) in pairs(limits) {
+        one(name, amount, &format!("{limits_at}[{name}]"), asker, errors);
+    }
+    for (name, amount) in pairs(requests) {
+        let requests_at = format!("{at}.requests");
+        let one_at = format!("{requests_at}[{name}]");
+        name_and_sign(name, amount, &one_at, asker, errors);
+        let limit = limits.get(name).filter(|limit| !limit.is_null());
+        match (limit, is_overcommitted(name)) {
+            (Some(limit), false) if size(amount) != size(limit) => {
+                errors.invalid(&requests_at, amount, &format!("must be equal to {name} limit of {}", text(limit)));
+            }
+            (Some(limit), _) if size(amount) > size(limit) => {
+                let detail = format!("must be less than or equal to {name} limit of {}", text(limit));
+                errors.invalid(&requests_at, amount, &detail);
+            }
+            (None, false) => errors.required(&limits_at, "Limit must be set for non overcommitable resources"),
+            _ => {}
+        }
+        pages(name, amount, &one_at, errors);
+    }
+    let asks_for = |wanted: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| wanted(name));
+    if asks_for(&|name| name.starts_with(PAGES)) && !asks_for(&|name| ["cpu", "memory"].contains(&name)) {
+        errors.forbidden(at, "HugePages require cpu or memory");
+    }
+    claimed(&resources["claims"], &format!("{at}.claims"), claims, errors);
+}
+
+fn one(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
+    name_and_sign(name, amount, at, asker, errors);
+    pages(name, amount, at, errors);
+}
+
+fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
+    match asker {
+        Asker::Container => name_of_container(name, at, errors),
+        Asker::Pod => name_of_pod(name, at, errors),
+    }
+    value(name, amount, at, errors);
+}
+
+/// An amount that is not negative, and whole where things are counted (`ValidateResourceQuantityValue`).
+pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+    if size(amount).is_some_and(|size| size < 0) {
+        errors.invalid(at, amount, "must be greater than or equal to 0");
+    }
+    if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| wrapped(size) % 1000 != 0) {
+        errors.invalid(at, amount, "must be an integer");
+    }
+}
+
+/// Thousandths as the real server counts them: of an amount beyond 63 bits only the lower ones are left.
+fn wrapped(thousandths: i128) -> i128 {
+    #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
+    let lower = thousandths as i64;
+    if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
+}
+
+/// Memory in large pages comes in whole ones.
+fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+    let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
+    if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
+        let amount = text(amount);
+        errors.invalid(at, &amount.into(), &format!("{amount} is not positive integer multiple of {name}"));
+    }
+}
+
+/// A qualified name; one without a domain is one of Kubernetes (`validateResourceName`).
+pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+    let before = errors.len();
+    errors.qualified_name(at, name);
+    if errors.len() == before && !name.contains('/') && !is_standard(name) {
+        errors.invalid(at, &name.into(), "must be a standard resource type or fully qualified");
+    }
+    errors.len() == before
+}
+
+pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
+    known_name(name, at, errors);
+    let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
+    if !name.contains('/') {
+        if !of_containers {
+            errors.invalid(at, &name.into(), "must be a standard resource for containers");
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        errors.invalid(at, &name.into(), "doesn't follow extended resource name standard");
+    }
+}
+
+fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
+    if known_name(name, at, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
+        errors.unsupported(at, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
+    }
+}
+
+pub(crate) fn is_standard(name: &str) -> bool {
+    COUNTED.contains(&name)
+        || MEASURED.contains(&name)
+        || name.starts_with(PAGES)
+        || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
+}
+
+pub(crate) fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+pub(crate) fn is_extended(name: &str) -> bool {
+    !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+pub(crate) fn is_overcommitted(name: &str) -> bool {
+    is_native(name) && !name.starts_with(PAGES)
+}
+
+/// An amount in thousandths.
+pub(crate) fn size(amount: &Value) -> Option<i128> {
+    quantity::amount(text(amount))
+}
+
+fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
+    let mut keys: Vec<String> = Vec::new();
+    for (index, claim) in entries(list) {
+        let (at, name, request) = (format!("{at}[{index}]"), text(&claim["name"]), text(&claim["request"]));
+        if name.is_empty() {
+            errors.required(&at, "");
+            continue;
+        }
+        if keys.iter().any(|key| key == name) {
+            // All of the claim is asked for already.
+            errors.duplicate(&at, &claim["name"].to_string());
+        } else if request.is_empty() {
+            for _part in keys.iter().filter(|key| key.split('/').next() == Some(name)) {
+                errors.duplicate(&at, &claim["name"].to_string());
+            }
+            keys.push(name.to_owned());
+        } else {
+            errors.name(&format!("{at}.request"), &claim["request"], NameRule::Label);
+            let key = format!("{name}/{request}");
+            if keys.contains(&key) {
+                errors.duplicate(&at, &format!("{key:?}"));
+            }
+            keys.push(key);
+        }
+        if !known.contains(&name) {
+            let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(known)) };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
+            errors.not_found_in(&at, &claim["name"], &detail);
+        }
+    }
+}
+
+fn in_order(names: &[&str]) -> String {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+/// The amounts of a whole pod, beside those of its containers.
+pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
+    let (asked, at) = (&spec["resources"], format!("{at}.resources"));
+    if asked.is_null() {
+        return;
+    }
+    if spec["os"]["name"] == "windows" {
+        return errors.forbidden(&at, "may not be set for a windows pod");
+    }
+    if asked["claims"].is_array() {
+        errors.forbidden(&format!("{at}.claims"), "claims may not be set for Resources at pod-level");
+    }
+    resources(asked, &at, Asker::Pod, claims, errors);
+    let together = |side: Side, name: &str, is_told: fn(&str) -> bool, errors: &mut Errors| {
+        for (resource, sum) in amounts::of_pod(spec, side).iter().filter(|(resource, _)| is_told(resource)) {
+            let whole = &asked[name][resource];
+            if size(whole).is_some_and(|whole| sum.thousandths() > whole) {
+                let detail = format!("must be greater than or equal to aggregate container {name} of {sum}");
+                errors.invalid(&format!("{at}.{name}[{resource}]"), whole, &detail);
+            }
+        }
+    };
+    together(Side::Requests, "requests", |_| true, errors);
+    together(Side::Limits, "limits", amounts::is_pages, errors);
+    for (index, container) in entries(&spec["containers"]) {
+        for (name, limit) in pairs(&container["resources"]["limits"]) {
+            let whole = &asked["limits"][name];
+            if !whole.is_null() && size(limit) > size(whole) {
+                let detail = format!("must be less than or equal to pod limits of {}", text(whole));
+                errors.invalid(&format!("{at}.containers[{index}][{name}].limits"), limit, &detail);
+            }
+        }
+    }
+}

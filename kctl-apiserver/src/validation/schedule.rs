@@ -1,0 +1,236 @@
+//! The schedules of cron jobs, and lists of indexes of jobs: reads them, hands on why one cannot be read.
+//!
+//! Behaviour: `github.com/robfig/cron/v3`, with the texts of its errors.
+
+/// A field of a schedule: its least and its greatest number, and the names of numbers.
+struct Field {
+    least: i64,
+    most: i64,
+    names: &'static [(&'static str, i64)],
+}
+
+const MONTHS: &[(&str, i64)] = &[
+    ("jan", 1),
+    ("feb", 2),
+    ("mar", 3),
+    ("apr", 4),
+    ("may", 5),
+    ("jun", 6),
+    ("jul", 7),
+    ("aug", 8),
+    ("sep", 9),
+    ("oct", 10),
+    ("nov", 11),
+    ("dec", 12),
+];
+
+const DAYS: &[(&str, i64)] = &[("sun", 0), ("mon", 1), ("tue", 2), ("wed", 3), ("thu", 4), ("fri", 5), ("sat", 6)];
+const FIELDS: [Field; 5] = [
+    Field { least: 0, most: 59, names: &[] },
+    Field { least: 0, most: 23, names: &[] },
+    Field { least: 1, most: 31, names: &[] },
+    Field { least: 1, most: 12, names: MONTHS },
+    Field { least: 0, most: 6, names: DAYS },
+];
+
+const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+/// Units of Go's durations, longer ones before those that they end like.
+const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
+
+/// Why a schedule is none.
+pub(crate) fn check(schedule: &str) -> Result<(), String> {
+    let mut schedule = schedule;
+    if let Some(zoned) = schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
+        let Some((zone, rest)) = zoned.split_once(' ') else {
+            return Err("invalid schedule format: runtime error: slice bounds out of range [:-1]".into());
+        };
+        if !is_zone(zone) {
+            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+        }
+        schedule = rest.trim();
+    }
+    if schedule.starts_with('@') {
+        return descriptor(schedule);
+    }
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if fields.len() != FIELDS.len() {
+        let found = fields.len();
+        return Err(format!("expected exactly {} fields, found {found}: [{}]", FIELDS.len(), fields.join(" ")));
+    }
+    for (text, field) in fields.iter().zip(&FIELDS) {
+        for range in text.split(',').filter(|range| !range.is_empty()) {
+            check_range(range, field)?;
+        }
+    }
+    Ok(())
+}
+
+fn descriptor(text: &str) -> Result<(), String> {
+    if DESCRIPTORS.contains(&text) {
+        return Ok(());
+    }
+    let Some(duration) = text.strip_prefix("@every ") else {
+        return Err(format!("unrecognized descriptor: {text}"));
+    };
+    if is_duration(duration) {
+        return Ok(());
+    }
+    Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}"))
+}
+
+/// Numbers with units: `1h30m`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.trim_start_matches(['-', '+']);
+    if rest == "0" {
+        return true;
+    }
+    let has_parts = !rest.is_empty();
+    while !rest.is_empty() {
+        let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let Some(known) = UNITS.iter().find(|known| unit.starts_with(**known)) else { return false };
+        if unit.len() == rest.len() {
+            return false;
+        }
+        rest = &unit[known.len()..];
+    }
+    has_parts
+}
+
+fn check_range(text: &str, field: &Field) -> Result<(), String> {
+    let (range, steps) = text.split_once('/').map_or((text, None), |(range, steps)| (range, Some(steps)));
+    let parts: Vec<&str> = range.split('-').collect();
+    let (start, mut end) = if ["*", "?"].contains(&parts[0]) {
+        (field.least, field.most)
+    } else {
+        let start = number(parts[0], field.names)?;
+        match parts.as_slice() {
+            [_] => (start, start),
+            [_, end] => (start, number(end, field.names)?),
+            _ => return Err(format!("too many hyphens: {text}")),
+        }
+    };
+    let mut step = 1;
+    if let Some(steps) = steps {
+        if steps.contains('/') {
+            return Err(format!("too many slashes: {text}"));
+        }
+        step = number(steps, &[])?;
+        if parts.len() == 1 {
+            end = field.most;
+        }
+    }
+    let Field { least, most, .. } = field;
+    if start < *least {
+        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
+    }
+    if end > *most {
+        return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
+    }
+    if start > end {
+        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+    }
+    if step == 0 {
+        return Err(format!("step of range should be a positive number: {text}"));
+    }
+    Ok(())
+}
+
+fn number(text: &str, names: &[(&str, i64)]) -> Result<i64, String> {
+    if let Some((_, number)) = names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
+        return Ok(*number);
+    }
+    let number: i64 = text.parse().map_err(|_| format!("failed to parse int from {text}: {}", not_an_integer(text)))?;
+    if number < 0 {
+        return Err(format!("negative number ({number}) not allowed: {text}"));
+    }
+    Ok(number)
+}
+
+/// What Go says of a text that is no integer.
+fn not_an_integer(text: &str) -> String {
+    format!("strconv.Atoi: parsing {text:?}: invalid syntax")
+}
+
+/// Whether there is a time zone of that name. Go reads it as that of a file, so its letters are not changed.
+pub(crate) fn is_zone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
+}
+
+/// How many indexes a list such as `1,3-5` names, of those below a number.
+pub(crate) fn indexes(list: &str, below: i64) -> Result<i64, String> {
+    let (mut total, mut last): (i64, Option<i64>) = (0, None);
+    for interval in list.split(',').filter(|_| !list.is_empty()) {
+        let index = |text: &str| -> Result<i64, String> {
+            text.parse::<i64>()
+                .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))
+                .and_then(|index| if index < below { Ok(index) } else { Err(format!("too large index: {text:?}")) })
+        };
+        let (first, end) = match interval.split('-').collect::<Vec<_>>().as_slice() {
+            [one] => (index(one)?, index(one)?),
+            [first, end] => (index(first)?, index(end)?),
+            _ => {
+                return Err(format!(
+                    "the fragment {interval:?} violates the requirement that an index interval can have at most two \
+                     parts separated by '-'"
+                ));
+            }
+        };
+        if let Some(previous) = last.filter(|previous| *previous >= first) {
+            return Err(format!("non-increasing order, previous: {previous}, current: {first}"));
+        }
+        if first > end {
+            return Err(format!("non-increasing order, previous: {first}, current: {end}"));
+        }
+        total += end - first + 1;
+        last = Some(end);
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_read_as_cron_reads_them() {
+        let whole = [
+            "* * * * *",
+            "*/5 1-3 ? jan,Feb MON-fri",
+            "@hourly",
+            "@every 1h30m",
+            "TZ=Etc/UTC 0 0 1 1 0",
+            "5/15 * * * *",
+        ];
+        for schedule in whole {
+            assert_eq!(check(schedule), Ok(()), "{schedule}");
+        }
+        for (schedule, why) in [
+            ("-1 * * * *", "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("* * * foo *", "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax"),
+            ("@every 5", "failed to parse duration @every 5: time: invalid duration \"5\""),
+        ] {
+            assert_eq!(check(schedule), Err(why.to_owned()), "{schedule}");
+        }
+    }
+
+    #[test]
+    fn zones_are_named_as_they_are_written() {
+        for name in ["UTC", "Etc/UTC", "GMT", "Zulu", "EST", "US/Pacific", "Europe/Berlin", "Etc/GMT+1"] {
+            assert!(is_zone(name), "{name}");
+        }
+        for name in ["utc", "Europe/berlin", "europe/Berlin", "Nowhere/Town", "+00:00"] {
+            assert!(!is_zone(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn lists_of_indexes_grow() {
+        for (list, number) in [("", 0), ("0", 1), ("0,2-4", 4), ("9", 1)] {
+            assert_eq!(indexes(list, 10), Ok(number), "{list}");
+        }
+        for list in ["3,1", "4-2", "10", "a", "1-2-3"] {
+            assert!(indexes(list, 10).is_err(), "{list}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Rules of security contexts: of pods and of their containers.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    validation::{entries, paths, windows},
+};
+
+/// Ids of users and groups: 31 bits.
+const ID_MAX: i64 = i32::MAX as i64;
+/// Bytes of the name of a kernel parameter.
+const PARAMETER_LEN_MAX: usize = 253;
+/// Bytes of the path of a profile.
+const PROFILE_LEN_MAX: usize = 4095;
+const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+/// Kernel parameters that belong to a namespace of the network, or of the communication between processes.
+const OF_NETWORK: &[&str] = &["net."];
+const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
+
+pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
+    if context.is_null() {
+        return;
+    }
+    for name in ["runAsUser", "runAsGroup"] {
+        errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
+    }
+    let mounted = &context["procMount"];
+    if host_users && mounted == "Unmasked" {
+        errors.invalid(&format!("{at}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
+    }
+    system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
+    if context["allowPrivilegeEscalation"] == false {
+        let reason = "cannot set `allowPrivilegeEscalation` to false and";
+        if context["privileged"] == true {
+            errors.invalid(at, context, &format!("{reason} `privileged` to true"));
+        }
+        for (_, capability) in entries(&context["capabilities"]["add"]) {
+            if capability == "CAP_SYS_ADMIN" {
+                errors.invalid(at, context, &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
+            }
+        }
+    }
+    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
+    app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
+}
+
+/// The context of a pod. What is the host's is beside it in the specification.
+pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
+    let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
+    for name in ["fsGroup", "runAsUser", "runAsGroup"] {
+        errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
+    }
+    for (index, group) in entries(&context["supplementalGroups"]) {
+        errors.in_range(&format!("{at}.supplementalGroups[{index}]"), group, 0, ID_MAX);
+    }
+    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&format!("{at}.shareProcessNamespace"), &true.into(), detail);
+    }
+    parameters(spec, &format!("{at}.sysctls"), errors);
+    system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
+    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
+    app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
+    errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["Recursive"]);
+}
+
+fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
+        let (at, name) = (format!("{at}[{index}].name"), text(&parameter["name"]));
+        if name.is_empty() {
+            errors.required(&at, "");
+        } else if !is_parameter(name) {
+            let detail = format!("must have at most {PARAMETER_LEN_MAX} characters and match regex {PARAMETER}");
+            errors.invalid(&at, &name.into(), &detail);
+        } else if names.contains(&name) {
+            errors.duplicate(&at, &parameter["name"].to_string());
+        }
+        let plain = name.replace('/', ".");
+        for (host, prefixes) in [("hostNetwork", OF_NETWORK), ("hostIPC", OF_PROCESSES)] {
+            if spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix)) {
+                errors.invalid(&at, &name.into(), &format!("may not be specified when '{host}' is true"));
+            }
+        }
+        names.push(name);
+    }
+}
+
+/// Parts of small letters and digits, with dashes and underscores in them, and dots or slashes between them.
+fn is_parameter(name: &str) -> bool {
+    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    name.len() <= PARAMETER_LEN_MAX
+        && name
+            .split(['.', '/'])
+            .all(|part| is_end(part.bytes().next()) && is_end(part.bytes().last()) && part.bytes().all(is_inner))
+}
+
+fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
+    if profile.is_null() {
+        return;
+    }
+    let (kind, local, local_at) = (&profile["type"], &profile["localhostProfile"], format!("{at}.localhostProfile"));
+    match (kind == "Localhost", local.is_null()) {
+        (true, true) => errors.required(&local_at, "must be set when seccomp type is Localhost"),
+        (true, false) => paths::descending(local, &local_at, errors),
+        (false, false) => {
+            errors.invalid(&local_at, local, "can only be set when seccomp type is Localhost");
+        }
+        (false, true) => {}
+    }
+}
+
+fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
+    if profile.is_null() {
+        return;
+    }
+    let (local, local_at) = (&profile["localhostProfile"], format!("{at}.localhostProfile"));
+    let path = text(local);
+    match text(&profile["type"]) {
+        "Localhost" if path.trim().is_empty() && path.trim() == path => {
+            errors.required(&local_at, "must be set when AppArmor type is Localhost");
+        }
+        "Localhost" => {
+            if path.trim() != path {
+                errors.invalid(&local_at, local, "must not be padded with whitespace");
+            }
+            if path.len() > PROFILE_LEN_MAX {
+                errors.too_long(&local_at, PROFILE_LEN_MAX);
+            }
+        }
+        "RuntimeDefault" | "Unconfined" if !local.is_null() => {
+            errors.invalid(&local_at, local, "can only be set when AppArmor type is Localhost");
+        }
+        _ => {}
+    }
+}
+
+/// Rejects fields that the operating system of the Pod does not have.
+pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
+    let system = &spec["os"];
+    match text(&system["name"]) {
+        _ if system.is_null() => {}
+        "linux" => of_linux(spec, at, errors),
+        "windows" => of_windows(spec, at, errors),
+        "" => errors.required(&format!("{at}.os.name"), ""),
+        _ => errors.one_of(&format!("{at}.os"), &system["name"], &["linux", "windows"]),
+    }
+}
+
+fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
+    let detail = "windows options cannot be set for a linux pod";
+    if !spec["securityContext"]["windowsOptions"].is_null() {
+        errors.forbidden(&format!("{at}.securityContext.windowsOptions"), detail);
+    }
+    for (list, index, container) in super::container::all(spec) {
+        if !container["securityContext"]["windowsOptions"].is_null() {
+            errors.forbidden(&format!("{at}.{list}[{index}].securityContext.windowsOptions"), detail);
+        }
+    }
+}
+
+fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
+    const OF_PODS: &[&str] = &[
+        "/securityContext/appArmorProfile",
+        "/securityContext/seLinuxOptions",
+        "/hostUsers",
+        "/hostPID",
+        "/hostIPC",
+        "/securityContext/seccompProfile",
+        "/securityContext/fsGroup",
+        "/securityContext/fsGroupChangePolicy",
+        "/securityContext/sysctls",
+        "/shareProcessNamespace",
+        "/securityContext/runAsUser",
+        "/securityContext/runAsGroup",
+        "/securityContext/supplementalGroups",
+        "/securityContext/supplementalGroupsPolicy",
+        "/securityContext/seLinuxChangePolicy",
+    ];
+    const OF_CONTAINERS: &[&str] = &[
+        "appArmorProfile",
+        "seLinuxOptions",
+        "seccompProfile",
+        "capabilities",
+        "readOnlyRootFilesystem",
+        "privileged",
+        "allowPrivilegeEscalation",
+        "procMount",
+        "runAsUser",
+        "runAsGroup",
+    ];
+    let detail = "cannot be set for a windows pod";
+    for pointer in OF_PODS {
+        // Of a pod on the host, `false` is as good as nothing.
+        let is_off = |value: &Value| ["/hostPID", "/hostIPC"].contains(pointer) && *value == false;
+        if spec.pointer(pointer).is_some_and(|value| !value.is_null() && !is_off(value)) {
+            errors.forbidden(&format!("{at}{}", pointer.replace('/', ".")), detail);
+        }
+    }
+    for (list, index, container) in super::container::all(spec) {
+        for name in OF_CONTAINERS.iter().filter(|name| !container["securityContext"][**name].is_null()) {
+            errors.forbidden(&format!("{at}.{list}[{index}].securityContext.{name}"), detail);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Rules of the statuses that controllers write.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    validation::entries,
+};
+
+/// Rules for the numbers in a status.
+pub(crate) struct Numbers {
+    /// Fields that are not negative.
+    pub(crate) counts: &'static [&'static str],
+    /// The first of two fields is not greater than the second; then the name of the second in the error.
+    pub(crate) orders: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// The numbers of `ReplicaSet` and `ReplicationController`.
+pub(crate) const OF_REPLICA_SETS: Numbers = Numbers { counts: SETS, orders: ORDERS_OF_SETS };
+
+const SETS: &[&str] = &[
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+];
+
+const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
+    ("fullyLabeledReplicas", "replicas", "status.replicas"),
+    ("readyReplicas", "replicas", "status.replicas"),
+    ("availableReplicas", "replicas", "status.replicas"),
+    ("availableReplicas", "readyReplicas", "readyReplicas"),
+];
+
+/// Validates the numbers in a status.
+pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
+    let (before, status) = (&old["status"], &new["status"]);
+    let number = |name: &str| status[name].as_i64().unwrap_or(0);
+    for name in numbers.counts {
+        errors.not_negative(&format!("status.{name}"), &status[*name]);
+    }
+    for (less, more, called) in numbers.orders {
+        if number(less) > number(more) {
+            errors.invalid(
+                &format!("status.{less}"),
+                &number(less).into(),
+                &format!("cannot be greater than {called}"),
+            );
+        }
+    }
+    let collisions = before["collisionCount"].as_i64();
+    if collisions.is_some_and(|known| known > number("collisionCount")) {
+        errors.invalid("status.collisionCount", &number("collisionCount").into(), "cannot be decremented");
+    }
+}
+
+/// Bytes of the reason and of the message of a condition.
+const REASON_LEN_MAX: usize = 1024;
+const MESSAGE_LEN_MAX: usize = 32 * 1024;
+
+/// Validates a list of `metav1.Condition` (`ValidateConditions` in
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
+pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, condition) in entries(conditions) {
+        let at = |field: &str| format!("{at}[{index}].{field}");
+        let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
+        if seen.contains(&kind) {
+            errors.duplicate(&at("type"), &Value::from(kind).to_string());
+        }
+        seen.push(kind);
+        errors.qualified_name(&at("type"), kind);
+        errors.always_one_of(&at("status"), &condition["status"], &["False", "True", "Unknown"]);
+        if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
+            let detail = "must be greater than or equal to zero";
+            errors.invalid(&at("observedGeneration"), &condition["observedGeneration"], detail);
+        }
+        if !condition["lastTransitionTime"].is_string() {
+            errors.required(&at("lastTransitionTime"), "");
+        }
+        if reason.is_empty() {
+            errors.required(&at("reason"), "");
+        } else if !is_reason(reason) {
+            errors.invalid(
+                &at("reason"),
+                &reason.into(),
+                "a condition reason must start with alphabetic character, optionally followed by a string of \
+                 alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  \
+                 or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
+                 '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
+            );
+        }
+        for (field, most) in [("reason", REASON_LEN_MAX), ("message", MESSAGE_LEN_MAX)] {
+            if text(&condition[field]).len() > most {
+                errors.too_long(&at(field), most);
+            }
+        }
+    }
+}
+
+fn is_reason(reason: &str) -> bool {
+    let last = reason.as_bytes().last().copied().unwrap_or_default();
+    reason.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte))
+        && reason.starts_with(|first: char| first.is_ascii_alphabetic())
+        && (last.is_ascii_alphanumeric() || last == b'_')
+}

@@ -1,0 +1,78 @@
+//! The specification of PersistentVolumeClaims, which Pods, StatefulSets and claims have.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+    validation::{declared, entries, resources},
+};
+
+/// Validates the specification of a claim or of a claim template.
+pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
+    let modes_at = format!("{at}.accessModes");
+    if entries(&spec["accessModes"]).next().is_none() {
+        errors.required(&modes_at, "at least 1 access mode is required");
+    }
+    super::selector::selector(&spec["selector"], &format!("{at}.selector"), errors);
+    access_modes(&spec["accessModes"], &modes_at, errors);
+    let (storage, storage_at) = (&spec["resources"]["requests"]["storage"], format!("{at}.resources[storage]"));
+    match resources::size(storage) {
+        None => errors.required(&storage_at, ""),
+        Some(size) if size <= 0 => errors.invalid(&storage_at, storage, "must be greater than zero"),
+        Some(_) => {}
+    }
+    if !text(&spec["storageClassName"]).is_empty() {
+        errors.name(&format!("{at}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
+    }
+    data_sources(spec, at, errors);
+    if !text(&spec["volumeAttributesClassName"]).is_empty() {
+        let at = format!("{at}.volumeAttributesClassName");
+        errors.name(&at, &spec["volumeAttributesClassName"], NameRule::Subdomain);
+    }
+}
+
+pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
+    const ALONE: &str = "ReadWriteOncePod";
+    let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
+    for (_, mode) in entries(list) {
+        errors.one_of(at, mode, &modes);
+    }
+    let is_alone = entries(list).any(|(_, mode)| mode == ALONE);
+    if is_alone && entries(list).any(|(_, mode)| mode != ALONE) {
+        errors.forbidden(at, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+/// Validates `dataSource` and `dataSourceRef`, which must agree.
+fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
+    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {
+        if from.is_null() {
+            continue;
+        }
+        let at = format!("{at}.{name}");
+        for field in ["name", "kind"].into_iter().filter(|field| text(&from[*field]).is_empty()) {
+            errors.required(&format!("{at}.{field}"), "");
+        }
+        let group = text(&from["apiGroup"]);
+        if group.is_empty() && text(&from["kind"]) != "PersistentVolumeClaim" {
+            let kind = text(&from["kind"]).into();
+            errors.invalid(&at, &kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+        } else if !group.is_empty() {
+            errors.name(&format!("{at}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
+        }
+        if !text(&from["namespace"]).is_empty() {
+            errors.name(&format!("{at}.namespace"), &from["namespace"], NameRule::Label);
+        }
+    }
+    let fields = ["apiGroup", "kind", "name"];
+    if !source.is_null() && !text(&reference["namespace"]).is_empty() {
+        errors.shown(at, "{}", "may not be specified when dataSourceRef.namespace is specified");
+    } else if !source.is_null()
+        && !reference.is_null()
+        && fields.iter().any(|field| source[*field] != reference[*field])
+    {
+        errors.shown(at, "{}", "must match dataSourceRef");
+    }
+}

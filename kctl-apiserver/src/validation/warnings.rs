@@ -1,0 +1,285 @@
+//! Warnings about accepted objects that several kinds share.
+//!
+//! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
+
+mod files;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{field_errors::text, quantity, registry::Resource, validation::entries};
+
+/// Deprecated volume sources: field, name in the warning, reason.
+const DEPRECATED: &[(&str, &str, &str)] = &[
+    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+const TERMS: &[(&str, &str)] = &[
+    ("requiredDuringSchedulingIgnoredDuringExecution", ""),
+    ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
+];
+
+const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
+
+/// Returns the warnings about an accepted object. `old` is its state before.
+pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let generation = |object: &Value| object["metadata"]["generation"].clone();
+    if resource.rules.warns_once_per_generation && old.is_some_and(|old| generation(old) == generation(object)) {
+        return texts;
+    }
+    (resource.rules.warn)(old, object, &mut texts);
+    texts
+}
+
+/// Warns about the Pod template of a workload.
+pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
+    template(&object["spec"]["template"], "spec.template.", texts);
+}
+
+/// Annotations that name profiles of containers begin with it.
+pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The profile that an annotation names (`ApparmorFieldForAnnotation`).
+pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
+    match annotation {
+        "unconfined" => Some(json!({ "type": "Unconfined" })),
+        "runtime/default" => Some(json!({ "type": "RuntimeDefault" })),
+        other => {
+            let name = other.strip_prefix("localhost/").filter(|name| !name.is_empty())?;
+            Some(json!({ "type": "Localhost", "localhostProfile": name }))
+        }
+    }
+}
+
+pub(crate) fn old_profile(at: &str) -> String {
+    format!("{at}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
+}
+
+/// Profiles that only annotations name. Those of a pod that is no template become fields, of which is warned there.
+fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
+    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
+    let annotations_at = format!("{at}metadata.annotations");
+    let mut seccomp = |context: &Value, key: &str| {
+        if context["seccompProfile"].is_null() && annotations.get(key).is_some() {
+            let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+            texts.push(format!("{annotations_at}[{key}]: {why}"));
+        }
+    };
+    seccomp(&spec["securityContext"], OF_POD);
+    for (_, _, container) in containers(spec) {
+        seccomp(&container["securityContext"], &format!("{OF_CONTAINER}{}", text(&container["name"])));
+    }
+    let of_pod = &spec["securityContext"]["appArmorProfile"];
+    for (_, _, container) in containers(spec).filter(|_| !at.is_empty()) {
+        let key = format!("{APP_ARMOR}{}", text(&container["name"]));
+        let Some(annotation) = annotations[&key].as_str() else { continue };
+        let is_named = container["securityContext"]["appArmorProfile"].is_object();
+        if !is_named && (of_pod.is_null() || profile_of(annotation).as_ref() != Some(of_pod)) {
+            texts.push(old_profile(&format!("{annotations_at}[{key}]")));
+        }
+    }
+}
+
+pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
+    let critical = "scheduler.alpha.kubernetes.io/critical-pod";
+    if template["metadata"]["annotations"].get(critical).is_some() {
+        let why = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
+        texts.push(format!("{at}metadata.annotations[{critical}]: {why}"));
+    }
+    profiles(template, at, texts);
+    if template["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        texts.push(format!("{at}spec.terminationGracePeriodSeconds: {why}"));
+    }
+    pod(&template["spec"], &format!("{at}spec"), texts);
+}
+
+/// Deprecated node labels with their replacements.
+const OLD_LABELS: [(&str, &str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "1.14", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "1.14", "kubernetes.io/os"),
+    ("failure-domain.beta.kubernetes.io/region", "1.17", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "1.17", "topology.kubernetes.io/zone"),
+    ("beta.kubernetes.io/instance-type", "1.17", "node.kubernetes.io/instance-type"),
+];
+
+/// Returns the warning about a deprecated node label.
+pub(crate) fn old_label(label: &str) -> Option<String> {
+    let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
+    Some(format!("deprecated since v{since}; use {instead:?} instead"))
+}
+
+pub(crate) fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
+    for (index, term) in entries(terms) {
+        old_labels_of_term(term, &format!("{at}[{index}]"), texts);
+    }
+}
+
+fn old_labels_of_term(term: &Value, at: &str, texts: &mut Vec<String>) {
+    for (index, expression) in entries(&term["matchExpressions"]) {
+        let key = text(&expression["key"]);
+        texts.extend(old_label(key).map(|why| format!("{at}.matchExpressions[{index}].key: {key} is {why}")));
+    }
+}
+
+/// Where a pod chooses nodes.
+fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    for label in spec["nodeSelector"].as_object().into_iter().flatten().map(|(label, _)| label) {
+        texts.extend(old_label(label).map(|why| format!("{at}.nodeSelector[{label}]: {why}")));
+    }
+    let (affinity, at) = (&spec["affinity"]["nodeAffinity"], format!("{at}.affinity.nodeAffinity"));
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let terms_at = format!("{at}.{required}.nodeSelectorTerms");
+    old_labels_of_terms(&affinity[required]["nodeSelectorTerms"], &terms_at, texts);
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    for (index, term) in entries(&affinity[preferred]) {
+        old_labels_of_term(&term["preference"], &format!("{at}.{preferred}[{index}].preference"), texts);
+    }
+}
+
+/// Warns about a request for a fraction of a byte.
+fn fraction(amount: &Value) -> Option<String> {
+    let amount = text(amount);
+    let is_part = quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0);
+    is_part.then(|| format!("fractional byte value {amount:?} is invalid, must be an integer"))
+}
+
+pub(crate) fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    for amounts in ["requests", "limits"] {
+        let fraction = fraction(&spec["resources"][amounts]["storage"]);
+        texts.extend(fraction.map(|why| format!("{at}.resources.{amounts}[storage]: {why}")));
+    }
+}
+
+fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    nodes(spec, at, texts);
+    for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
+        let key = text(&constraint["topologyKey"]);
+        let key_at = format!("{at}.topologySpreadConstraints[{index}].topologyKey");
+        texts.extend(old_label(key).map(|why| format!("{key_at}: {key} is {why}")));
+        if constraint["labelSelector"].is_null() {
+            texts.push(format!("{at}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
+        }
+    }
+    for (index, warn) in entries(&spec["volumes"]) {
+        for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| warn[*name].is_object()) {
+            texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
+        }
+        let asked = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
+        claim(asked, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
+    }
+    files::overlapping(spec, texts);
+    repeated(&spec["hostAliases"], "ip", &format!("{at}.hostAliases"), "ip", texts);
+    repeated(&spec["imagePullSecrets"], "name", &format!("{at}.imagePullSecrets"), "name", texts);
+    for (index, secret) in entries(&spec["imagePullSecrets"]) {
+        if text(&secret["name"]).is_empty() {
+            texts.push(format!("{at}.imagePullSecrets[{index}].name: invalid empty name \"\""));
+        }
+    }
+    for (list, index, container) in containers(spec) {
+        one_container(container, &format!("{at}.{list}[{index}]"), texts);
+    }
+    ports(spec, at, texts);
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        for (name, term_at) in TERMS {
+            for (index, term) in entries(&spec["affinity"][kind][*name]) {
+                let term = if term_at.is_empty() { term } else { &term["podAffinityTerm"] };
+                if term["labelSelector"].is_null() {
+                    texts.push(format!("{at}.affinity.{kind}.{name}[{index}]{term_at}.labelSelector: {NO_SELECTOR}"));
+                }
+            }
+        }
+    }
+}
+
+fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
+    let lists = ["initContainers", "containers"].into_iter();
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+}
+
+fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<String>) {
+    let mut known = Vec::new();
+    for (index, one) in entries(list) {
+        let value = text(&one[field]);
+        if known.contains(&value) {
+            texts.push(format!("{at}[{index}].{field}: duplicate {what} {value:?}"));
+        }
+        known.push(value);
+    }
+}
+
+fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
+    for name in ["memory", "ephemeral-storage"] {
+        for part in ["limits", "requests"] {
+            let amount = text(&container["resources"][part][name]);
+            if quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0) {
+                let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
+                texts.push(format!("{at}.resources.{part}[{name}]: {why}"));
+            }
+        }
+    }
+    let mut known = Vec::new();
+    for (index, variable) in entries(&container["env"]) {
+        let (name, value) = (text(&variable["name"]), text(&variable["value"]));
+        let reference = format!("$({name})");
+        // One that adds to what was there before hides nothing.
+        let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
+        if known.contains(&name) && !adds {
+            let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
+            texts.push(format!("{at}.env[{index}]: {why}"));
+        }
+        known.push(name);
+    }
+}
+
+fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
+    let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    let mut of_names = Vec::new();
+    for (list, index, container) in containers(spec) {
+        for (nth, port) in entries(&container["ports"]) {
+            let at = format!("{at}.{list}[{index}].ports[{nth}]");
+            let (host, ip, name) = (number(port, "hostPort"), text(&port["hostIP"]), text(&port["name"]));
+            if !ip.is_empty() && host == 0 {
+                texts.push(format!(
+                    "{at}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} Protocol:{} HostIP:{ip}}}",
+                    number(port, "containerPort"),
+                    text(&port["protocol"])
+                ));
+            }
+            let others = known.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
+            for (other_at, other) in others.iter() {
+                let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
+                let how = match (host == other_host, ip == other_ip) {
+                    (true, true) => "duplicate",
+                    _ if host == 0 || other_host == 0 => "overlapping",
+                    (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
+                    _ => continue,
+                };
+                texts.push(format!("{at}: {how} port definition with {other_at}"));
+            }
+            others.push((at.clone(), port));
+            match names.get(name).filter(|_| !name.is_empty()) {
+                Some(other) => of_names.push(format!(
+                    "{at}: duplicate port name {name:?} with {other}, services and probes that select ports by name \
+                     will use {other}"
+                )),
+                None => drop(names.insert(name, at)),
+            }
+        }
+    }
+    texts.extend(of_names);
+}

@@ -1,0 +1,109 @@
+//! Rules of what containers on Windows have: names of users there, and processes on the host.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+    validation::container,
+};
+
+const KIB: usize = 1024;
+/// Bytes of the text that names an account of a group.
+const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
+/// Bytes of the parts of `DOMAIN\USER`.
+const DOMAIN_LEN_MAX: usize = 255;
+const USER_LEN_MAX: usize = 104;
+const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
+
+/// A domain as `NetBIOS` or as DNS has it.
+static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
+    let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
+    let netbios = r#"[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}"#;
+    Regex::new(&format!(r"^(?:{netbios}|{label}(?:\.{label})*)$")).expect("the pattern is one")
+});
+
+/// The options of a pod or a container.
+pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
+    if options["gmsaCredentialSpecName"].is_string() {
+        let at = format!("{at}.gmsaCredentialSpecName");
+        errors.name(&at, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
+    }
+    let (credentials, at_credentials) = (&options["gmsaCredentialSpec"], format!("{at}.gmsaCredentialSpec"));
+    if credentials == "" {
+        errors.invalid(&at_credentials, credentials, "gmsaCredentialSpec cannot be an empty string");
+    } else if text(credentials).len() > CREDENTIALS_LEN_MAX {
+        let detail = format!("gmsaCredentialSpec size must be under {} KiB", CREDENTIALS_LEN_MAX / KIB);
+        errors.invalid(&at_credentials, credentials, &detail);
+    }
+    if let Some(name) = options["runAsUserName"].as_str() {
+        for detail in mistakes(name) {
+            errors.invalid(&format!("{at}.runAsUserName"), &name.into(), &format!("runAsUserName{detail}"));
+        }
+    }
+}
+
+/// Validates a user name, `USER` or `DOMAIN\USER`.
+fn mistakes(name: &str) -> Vec<String> {
+    let one = |text: &str| vec![text.to_owned()];
+    let parts: Vec<&str> = name.split('\\').collect();
+    let (domain, user) = match parts[..] {
+        _ if name.is_empty() => return one(" cannot be an empty string"),
+        _ if name.chars().any(|char| char.is_ascii_control()) => return one(" cannot contain control characters"),
+        [user] => (None, user),
+        [domain, user] => (Some(domain), user),
+        _ => return one(" cannot contain more than one backslash"),
+    };
+    let is_blank = !user.is_empty() && user.chars().all(|char| matches!(char, '.' | ' '));
+    let rules = [
+        (
+            domain.is_some_and(|domain| domain.len() > DOMAIN_LEN_MAX),
+            format!("'s Domain length must be under {} characters", DOMAIN_LEN_MAX + 1),
+        ),
+        (
+            domain.is_some_and(|domain| !DOMAIN.is_match(domain)),
+            "'s Domain doesn't match the NetBios nor the DNS format".to_owned(),
+        ),
+        (user.is_empty(), "'s User cannot be empty".to_owned()),
+        (user.len() > USER_LEN_MAX, format!("'s User length must not be longer than {USER_LEN_MAX} characters")),
+        (is_blank, "'s User cannot contain only periods or spaces".to_owned()),
+        (
+            user.contains(|char| NOT_IN_USERS.contains(char)),
+            format!("'s User cannot contain the following characters: {NOT_IN_USERS}"),
+        ),
+    ];
+    rules.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text).collect()
+}
+
+/// Containers that are processes of the host: all of a pod, and with its network.
+pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
+    let said = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
+    let of_pod = said(&spec["securityContext"]);
+    let (mut n_containers, mut n_on_host) = (0, 0);
+    for (list, index, container) in container::all(spec) {
+        let own = said(&container["securityContext"]);
+        if let (Some(of_pod), Some(own)) = (of_pod, own)
+            && of_pod != own
+        {
+            let at = format!("{at}.{list}[{index}].securityContext.windowsOptions.hostProcess");
+            let detail = format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
+            errors.invalid(&at, &own.into(), &detail);
+        }
+        n_containers += 1;
+        n_on_host += usize::from(own.or(of_pod) == Some(true));
+    }
+    if n_on_host == 0 {
+        return;
+    }
+    if n_on_host < n_containers {
+        let detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        errors.invalid(at, &"".into(), detail);
+    }
+    if spec["hostNetwork"] != true {
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid(&format!("{at}.hostNetwork"), &false.into(), detail);
+    }
+}
