@@ -1,13 +1,13 @@
-//! Keys of ConfigMaps and Secrets, and the limit of their size.
+//! Keys of `ConfigMap`s and Secrets, and the limit of their size.
 
 use crate::field_errors::Errors;
 
-/// Maximum size of all values of a Secret or ConfigMap, in bytes (`MaxSecretSize`).
+/// Maximum size of all values of a Secret or `ConfigMap`, in bytes (`MaxSecretSize`).
 pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum length of a key, in bytes.
 const KEY_LEN_MAX: usize = 253;
 
-/// Validates a key of a ConfigMap or Secret (`IsConfigMapKey`).
+/// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).
 pub(crate) fn config_key(key: &str, at: &str, errors: &mut Errors) {
     if key.len() > KEY_LEN_MAX {
         errors.invalid(at, &key.into(), &format!("must be no more than {KEY_LEN_MAX} characters"));

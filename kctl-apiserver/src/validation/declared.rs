@@ -1,4 +1,4 @@
-//! Validation by data: the enums of the OpenAPI document (`data/types.json`) and the tags of declarative validation
+//! Validation by data: the enums of the `OpenAPI` document (`data/types.json`) and the tags of declarative validation
 //! (`+k8s:…` in k8s.io/api, `data/validation.json`).
 //!
 //! Rules that no tag states are functions of the kinds. They run after this walk over the object.
@@ -91,7 +91,7 @@ struct Rule {
     format_of_keys: Option<Format>,
     /// The fields that identify an item; none if it is the item itself.
     unique: Option<Vec<String>>,
-    /// The values are those of the OpenAPI document.
+    /// The values are those of the `OpenAPI` document.
     r#enum: bool,
     #[serde(skip)]
     values: Vec<&'static str>,
@@ -196,7 +196,7 @@ fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
     schema.json().get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns the values of an enum in the OpenAPI document, for a function that validates the field.
+/// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
     let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
     let one = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
@@ -409,7 +409,7 @@ fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Err
         let id = match keys {
             [] => item.to_string(),
             [key] => Value::from(text(&item[key])).to_string(),
-            _ => Value::from_iter(keys.iter().map(|key| (key.as_str(), text(&item[key])))).to_string(),
+            _ => keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string(),
         };
         if seen.contains(&id) {
             errors.duplicate(&at.then(Part::Index(index)).to_string(), &id);

@@ -13,48 +13,54 @@ use crate::{
 
 /// A format of a string, with the name of its tag.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
     /// A label of DNS.
-    K8sShortName,
+    #[serde(rename = "k8s-short-name")]
+    ShortName,
     /// A subdomain of DNS.
-    K8sLongName,
+    #[serde(rename = "k8s-long-name")]
+    LongName,
     /// A subdomain of DNS that may have capital letters.
-    K8sLongNameCaseless,
+    #[serde(rename = "k8s-long-name-caseless")]
+    LongNameCaseless,
     /// A qualified name.
-    K8sLabelKey,
-    K8sUuid,
+    #[serde(rename = "k8s-label-key")]
+    LabelKey,
+    #[serde(rename = "k8s-uuid")]
+    Uuid,
     /// The name of an extended resource, such as `example.com/gpu`.
-    K8sExtendedResourceName,
+    #[serde(rename = "k8s-extended-resource-name")]
+    ExtendedResourceName,
     /// Subdomains with slashes between them.
-    K8sResourcePoolName,
+    #[serde(rename = "k8s-resource-pool-name")]
+    ResourcePoolName,
     /// An identifier with its domain, such as `example.com/model`.
-    K8sResourceFullyQualifiedName,
+    #[serde(rename = "k8s-resource-fully-qualified-name")]
+    ResourceFullyQualifiedName,
 }
 
 impl Format {
     pub(super) fn validate(self, value: &Value, at: &str, errors: &mut Errors) {
         match self {
-            Self::K8sShortName => errors.name(at, value, NameRule::Label),
-            Self::K8sLongName => errors.name(at, value, NameRule::Subdomain),
-            Self::K8sLongNameCaseless => {
+            Self::ShortName => errors.name(at, value, NameRule::Label),
+            Self::LongName => errors.name(at, value, NameRule::Subdomain),
+            Self::LongNameCaseless => {
                 for message in NameRule::Subdomain.check(&text(value).to_lowercase()) {
                     errors.invalid(at, value, &message);
                 }
             }
-            Self::K8sLabelKey => errors.qualified_name(at, text(value)),
-            Self::K8sUuid if !is_uuid(text(value)) => {
+            Self::LabelKey => errors.qualified_name(at, text(value)),
+            Self::Uuid if !is_uuid(text(value)) => {
                 let detail = "must be a lowercase UUID in RFC 4122 normalized form, \
                               `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`";
                 errors.invalid(at, value, detail);
             }
-            Self::K8sUuid => {}
-            Self::K8sExtendedResourceName if !resources::is_extended(text(value)) => {
+            Self::ExtendedResourceName if !resources::is_extended(text(value)) => {
                 errors.invalid(at, value, "must be a valid extended resource name");
             }
-            Self::K8sExtendedResourceName => {}
-            Self::K8sResourcePoolName => pool_name(value, at, errors),
-            Self::K8sResourceFullyQualifiedName => fully_qualified(value, at, errors),
+            Self::Uuid | Self::ExtendedResourceName => {}
+            Self::ResourcePoolName => pool_name(value, at, errors),
+            Self::ResourceFullyQualifiedName => fully_qualified(value, at, errors),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The specification of PersistentVolumeClaims, which Pods, StatefulSets and claims have.
+//! The specification of `PersistentVolumeClaim`s, which Pods, `StatefulSet`s and claims have.
 
 use serde_json::Value;
 

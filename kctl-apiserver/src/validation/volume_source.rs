@@ -11,7 +11,7 @@ use crate::{
     validation::paths,
 };
 
-/// The owner of a source: a Pod, or the PersistentVolume of this name.
+/// The owner of a source: a Pod, or the `PersistentVolume` of this name.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {
     Pod,

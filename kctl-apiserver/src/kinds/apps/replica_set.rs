@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     validate,
     validate_update: validation::immutable::selector,
     validate_status: |old, new, errors| {
-        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors)
+        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
     },
     validates_spec_only: true,
     warn: warnings::of_template,

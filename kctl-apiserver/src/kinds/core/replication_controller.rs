@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults_metadata: true,
     validate,
     validate_status: |old, new, errors| {
-        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors)
+        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
     },
     validates_spec_only: true,
     warn: warnings::of_template,

@@ -56,7 +56,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the attached volume: the name of a PersistentVolume, or an inline specification.
+/// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
 fn source(source: &Value, errors: &mut Errors) {
     const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);

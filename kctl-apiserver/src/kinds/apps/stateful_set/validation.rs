@@ -1,4 +1,4 @@
-//! Validation of StatefulSets (`pkg/apis/apps/validation`).
+//! Validation of `StatefulSet`s (`pkg/apis/apps/validation`).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Validation of Jobs, and of the Jobs in CronJobs (`pkg/apis/batch/validation`).
+//! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation`).
 
 use serde_json::Value;
 

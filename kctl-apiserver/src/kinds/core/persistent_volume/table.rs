@@ -1,4 +1,4 @@
-//! The row of a PersistentVolume, and cells that it shares with that of a claim.
+//! The row of a `PersistentVolume`, and cells that it shares with that of a claim.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

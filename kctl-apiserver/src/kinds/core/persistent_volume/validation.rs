@@ -1,4 +1,4 @@
-//! Validation of PersistentVolumes, and of those inside of VolumeAttachments.
+//! Validation of `PersistentVolume`s, and of those inside of `VolumeAttachment`s.
 
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ fn recycling(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the VolumeAttributesClass of a volume, which only volumes of CSI drivers have.
+/// Validates the `VolumeAttributesClass` of a volume, which only volumes of CSI drivers have.
 fn attributes(spec: &Value, errors: &mut Errors) {
     let (class, at) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
     if class.is_null() {

@@ -1,4 +1,4 @@
-//! Validation of EndpointSlices (`pkg/apis/discovery/validation`).
+//! Validation of `EndpointSlice`s (`pkg/apis/discovery/validation`).
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::{
 /// Zones, and nodes, for which one endpoint is.
 const HINTS_MAX: usize = 8;
 
-/// Validates a new EndpointSlice.
+/// Validates a new `EndpointSlice`.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }

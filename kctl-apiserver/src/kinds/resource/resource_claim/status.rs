@@ -1,4 +1,4 @@
-//! Validation of the status of a ResourceClaim: allocation, consumers and device statuses.
+//! Validation of the status of a `ResourceClaim`: allocation, consumers and device statuses.
 //!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
 //! `pkg/registry/resource/resourceclaim/strategy.go`, asked of kube-apiserver 1.36.

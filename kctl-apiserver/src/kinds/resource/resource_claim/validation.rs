@@ -1,4 +1,4 @@
-//! Validation of ResourceClaims, and of those in templates (`pkg/apis/resource/validation/validation.go`).
+//! Validation of `ResourceClaim`s, and of those in templates (`pkg/apis/resource/validation/validation.go`).
 
 use std::collections::BTreeSet;
 

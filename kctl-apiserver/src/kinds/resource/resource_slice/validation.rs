@@ -1,4 +1,4 @@
-//! Validation of ResourceSlices: pool, nodes, devices with their attributes, capacities and taints.
+//! Validation of `ResourceSlice`s: pool, nodes, devices with their attributes, capacities and taints.
 //!
 //! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
 
