@@ -12,7 +12,7 @@ use crate::{
     quantity::Quantity,
     state::State,
     status::StatusError,
-    write::plugins::{Refuse, text},
+    write::plugins::{Forbid, text},
 };
 
 /// The annotation of a Pod that lists what was set.

@@ -8,7 +8,7 @@ use crate::{
     state::State,
     status::StatusError,
     validation::warnings,
-    write::plugins::{Refuse, text},
+    write::plugins::{Forbid, text},
 };
 
 /// The preemption policy of a `PriorityClass` that names none.

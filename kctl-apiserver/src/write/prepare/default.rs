@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{autoscaling, crd, defaulting, registry::Resource, request::RequestInfo, json_path::set};
+use crate::{autoscaling, crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
 
 /// Sets the defaults of fields that were left out. Parts that are as in the stored object have their defaults already.
 pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
