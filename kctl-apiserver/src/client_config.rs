@@ -75,15 +75,5 @@ pub(crate) fn decode_reply(reply: &WebhookReply, api_version: &str, kind: &str) 
     if (found_version.as_str(), found_kind.as_str()) == (api_version, kind) {
         return Ok(body);
     }
-    let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
-    Err(if found_kind.is_empty() {
-        format!("Object 'Kind' is missing in '{text}'")
-    } else if found_kind == kind && found_version.split('/').next() == api_version.split('/').next() {
-        let (found, wanted) = (short(&found_version), short(api_version));
-        format!("converting ({found}.{kind}) to ({wanted}.{kind}): unknown conversion")
-    } else {
-        format!(
-            "no kind {found_kind:?} is registered for version {found_version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )
-    })
+    Err(format!("must be a {kind} of {api_version}, found {found_kind:?} of {found_version:?}"))
 }

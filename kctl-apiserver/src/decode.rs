@@ -6,7 +6,6 @@ mod lenient;
 mod path;
 mod scalar;
 mod times;
-mod unrepeated;
 mod wrong;
 mod yaml;
 
@@ -15,14 +14,10 @@ use serde_json::{Map, Value};
 use self::path::JsonPath;
 pub(crate) use self::{
     duplicates::duplicates,
-    unrepeated::unrepeated,
-    wrong::misfit,
+    wrong::{json_type, misfit},
     yaml::{is_other_in_yaml, yaml},
 };
-use crate::{
-    proto::{self, ProtoError},
-    schema::Schema,
-};
+use crate::{proto, schema::Schema};
 
 /// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
 /// looks at an object.
@@ -36,16 +31,10 @@ pub(crate) const DEPTH_MAX: usize = 127;
 /// # Errors
 /// Fails if the body cannot be parsed or has no kind.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
-    let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
+    let unrecognized = |why: String| format!("the body must be a {kind}: {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if media == proto::MEDIA_TYPE {
-        return proto::decode(bytes).map_err(|error| match error {
-            ProtoError::EnvelopeBroken(why) => unrecognized(why),
-            ProtoError::ObjectBroken { api_version, kind: found, why } => {
-                let version = api_version.rsplit('/').next().unwrap_or_default();
-                format!("{found} in version {version:?} cannot be handled as a {kind}: {why}")
-            }
-        });
+        return proto::decode(bytes).map_err(unrecognized);
     }
     let value = if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;

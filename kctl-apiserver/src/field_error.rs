@@ -1,12 +1,8 @@
-//! One validation error of a field.
-//!
-//! The constructors are those of `k8s.io/apimachinery/pkg/util/validation/field/errors.go`.
+//! Field errors of an object: one constructor for each error type of `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use serde_json::Value;
 
-use crate::go;
-
-/// A validation error of one field: an entry of `details.causes` in a `Status` with the reason `Invalid`.
+/// One entry of `details.causes` in a `Status` with the reason `Invalid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The type of the error, such as `FieldValueInvalid` (`field.ErrorType`).
@@ -30,7 +26,7 @@ impl FieldError {
 
     /// Returns `Invalid value`, with the value as Go prints it.
     pub(crate) fn invalid(field: &str, value: &Value, detail: &str) -> Self {
-        Self::new("FieldValueInvalid", field, format!("Invalid value: {}: {detail}", go::value(value)))
+        Self::new("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail))
     }
 
     /// Returns `Forbidden`, for a field that may not be set here.
@@ -40,19 +36,28 @@ impl FieldError {
 
     /// Returns `Duplicate value`, for the second item of a list with the same key.
     pub(crate) fn duplicate(field: &str, value: &Value) -> Self {
-        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {}", go::value(value)))
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
-    /// Returns `Unsupported value`. The caller sorts `supported` where upstream sorts it.
-    pub(crate) fn not_supported(field: &str, value: &Value, supported: &[String]) -> Self {
-        let supported: Vec<String> = supported.iter().map(|text| go::quote(text)).collect();
-        let message = format!("Unsupported value: {}: supported values: {}", go::value(value), supported.join(", "));
-        Self::new("FieldValueNotSupported", field, message)
+    pub(crate) fn not_supported(field: &str, value: &Value, supported: &[impl std::fmt::Debug]) -> Self {
+        Self::new(
+            "FieldValueNotSupported",
+            field,
+            format!("Unsupported value: {value}: supported values: {supported:?}"),
+        )
+    }
+
+    pub(crate) fn too_long(field: &str, len_max: usize) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {len_max} bytes"))
+    }
+
+    pub(crate) fn too_many(field: &str, found: usize, len_max: usize) -> Self {
+        Self::new("FieldValueTooMany", field, format!("Too many: {found}: must have at most {len_max} items"))
     }
 
     /// Returns an error without a field, which upstream prints with the path `<nil>`.
     pub(crate) fn nameless(detail: &str) -> Self {
-        Self::new("FieldValueInvalid", "<nil>", format!("Invalid value: \"\": {detail}"))
+        Self::new("FieldValueInvalid", "<nil>", format!("Invalid value: {detail}"))
     }
 }
 

@@ -47,7 +47,7 @@ impl Errors {
 
     /// Adds `Invalid value`.
     pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
-        self.shown(field, &value.to_string(), detail);
+        self.0.push(FieldError::invalid(field, value, detail));
     }
 
     /// Adds `Invalid value` with the value as Go prints it, if that is not JSON.
@@ -92,19 +92,21 @@ impl Errors {
 
     /// Adds `Unsupported value` with the supported ones, in the given order.
     pub(crate) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
-        let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
-        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
-        self.add("FieldValueNotSupported", field, message);
+        self.add(
+            "FieldValueNotSupported",
+            field,
+            format!("Unsupported value: {value}: supported values: {supported:?}"),
+        );
     }
 
     /// Adds `Too many`, for a list longer than its limit.
     pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
-        self.add("FieldValueTooMany", field, format!("Too many: {found}: must have at most {most} items"));
+        self.0.push(FieldError::too_many(field, found, most));
     }
 
     /// Adds `Too long`, for a string longer than its limit in bytes.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
-        self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
+        self.0.push(FieldError::too_long(field, most));
     }
 
     /// Requires a string that is one of a few.
@@ -147,8 +149,8 @@ impl Errors {
 
     /// Checks a name by the rule of its kind.
     pub(crate) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
-        for message in rule.check(text(value)) {
-            self.invalid(field, value, &message);
+        if let Some(message) = rule.check(text(value)) {
+            self.invalid(field, value, message);
         }
     }
 
@@ -163,8 +165,8 @@ impl Errors {
 
     /// Checks the key of a label or annotation (`ValidateQualifiedName`).
     pub(crate) fn qualified_name(&mut self, field: &str, name: &str) {
-        for message in check_qualified_name(name) {
-            self.invalid(field, &name.into(), &message);
+        if let Some(message) = check_qualified_name(name) {
+            self.invalid(field, &name.into(), message);
         }
     }
 
@@ -179,8 +181,8 @@ impl Errors {
     pub(crate) fn labels(&mut self, field: &str, labels: &Value) {
         for (key, value) in pairs(labels) {
             self.qualified_name(field, key);
-            for message in check_label_value(text(value)) {
-                self.invalid(field, value, &message);
+            if let Some(message) = check_label_value(text(value)) {
+                self.invalid(field, value, message);
             }
         }
     }
@@ -188,8 +190,8 @@ impl Errors {
     /// Checks keys of annotations, whose prefixes may have upper-case letters.
     pub(crate) fn annotations(&mut self, field: &str, annotations: &Value) {
         for (key, _) in pairs(annotations) {
-            for message in check_qualified_name(&key.to_lowercase()) {
-                self.invalid(field, &key.into(), &message);
+            if let Some(message) = check_qualified_name(&key.to_lowercase()) {
+                self.invalid(field, &key.into(), message);
             }
         }
     }

@@ -68,6 +68,7 @@ mod store;
 pub mod table;
 mod tokens;
 mod transport;
+mod url;
 mod validation;
 mod verbs;
 mod webhook_client;

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
@@ -52,11 +52,14 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     for (index, entry) in managed.iter().enumerate() {
         let at = format!("metadata.managedFields[{index}]");
         if !matches!(text(entry, "operation"), "Apply" | "Update") {
-            let operation = Value::from(text(entry, "operation"));
-            errors.push(FieldError::invalid(&format!("{at}.operation"), &operation, "must be `Apply` or `Update`"));
+            errors.push(FieldError::invalid(
+                &format!("{at}.operation"),
+                &entry["operation"],
+                "must be Apply or Update",
+            ));
         }
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
-            errors.push(FieldError::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be `FieldsV1`"));
+            errors.push(FieldError::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be FieldsV1"));
         }
     }
     errors
@@ -75,13 +78,8 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-/// Adds `Invalid value` for each message.
-fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages: Vec<String>) {
-    if messages.is_empty() {
-        return;
-    }
-    let value = Value::from(value);
-    errors.extend(messages.into_iter().map(|message| FieldError::invalid(field, &value, &message)));
+fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, message: Option<&str>) {
+    errors.extend(message.map(|message| FieldError::invalid(field, &value.into(), message)));
 }
 
 /// Validates `name` and `generateName`.
@@ -132,8 +130,7 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
         n_bytes += key.len() + value.len();
     }
     if n_bytes > ANNOTATIONS_BYTES_MAX {
-        let message = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
-        errors.push(FieldError { reason: "FieldValueTooLong", message, field: field.to_owned() });
+        errors.push(FieldError::too_long(field, ANNOTATIONS_BYTES_MAX));
     }
 }
 
@@ -141,23 +138,11 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
 fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
-    let shown = |reference: &Value| format!("{}/{}", text(reference, "kind"), text(reference, "name"));
-    let mut controller = None;
     for reference in references {
         validate_owner_reference(reference, errors);
-        if reference["controller"] != json!(true) {
-            continue;
-        }
-        let Some(first) = controller else {
-            controller = Some(shown(reference));
-            continue;
-        };
-        let all = references.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let second = shown(reference);
-        let detail = "Only one reference can have Controller set to true. Found \"true\" in references for";
-        let message = format!("Invalid value: [{all}]: {detail} {first} and {second}");
-        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
-        controller = Some(first);
+    }
+    if references.iter().filter(|reference| reference["controller"] == true).count() > 1 {
+        errors.push(FieldError::invalid(field, &meta["ownerReferences"], "only one owner may be the controller"));
     }
 }
 
@@ -183,8 +168,7 @@ fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
-        let message = format!("Invalid value: {reference}: /v1, Kind=Event is disallowed from being an owner");
-        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        errors.push(FieldError::invalid(field, reference, "an Event must not be an owner"));
     }
 }
 

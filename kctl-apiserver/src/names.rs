@@ -1,4 +1,4 @@
-//! Validates object names, label keys and label values.
+//! Validation of object names, label keys and label values.
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
 
@@ -12,13 +12,18 @@ const SUBDOMAIN_LEN_MAX: usize = 253;
 const CRON_JOB_LEN_MAX: usize = 52;
 
 /// The error for a string that is not an IP address.
-pub(crate) const ADDRESS_INVALID: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const SEARCH_DOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+pub(crate) const ADDRESS_INVALID: &str = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff";
+const SUBDOMAIN: &str =
+    "must be a lower-case RFC 1123 subdomain of at most 253 characters, such as my-name.example.com";
+const SEARCH_DOMAIN: &str = "must be a lower-case subdomain of at most 253 characters, whose parts may begin with '_'";
+const LABEL: &str = "must be a lower-case RFC 1123 label of at most 63 characters, such as my-name or 123-abc";
+const LABEL_1035: &str =
+    "must be a lower-case RFC 1035 label of at most 63 characters that begins with a letter, such as my-name";
+const CRON_JOB: &str = "must be a lower-case RFC 1123 subdomain of at most 52 characters";
+const PATH_SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
+const QUALIFIED: &str = "must be a name of at most 63 letters, digits, '-', '_' and '.' that begins and ends with a letter or digit, which may follow a subdomain and '/', such as example.com/MyName";
+const LABEL_VALUE: &str =
+    "must be empty, or at most 63 letters, digits, '-', '_' and '.' that begin and end with a letter or digit";
 
 /// The rule that a kind has for the names of its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,143 +48,73 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// Validates a name. Returns the error messages; none if it is valid.
-    pub fn check(self, name: &str) -> Vec<String> {
-        match self {
-            Self::Subdomain | Self::SubdomainOnceWhole => subdomain(name),
-            Self::CronJob => subdomain(name).into_iter().chain(too_long(name, CRON_JOB_LEN_MAX)).collect(),
-            Self::Label => label(name, is_label, LABEL),
-            Self::Label1035 => label(name, is_label_1035, LABEL_1035),
-            Self::PathSegment | Self::WholePathSegment if name == "." || name == ".." => {
-                vec![format!("may not be '{name}'")]
+    /// Validates a name. Returns the error message; `None` if it is valid.
+    pub fn check(self, name: &str) -> Option<&'static str> {
+        let is_path_segment = || ![".", ".."].contains(&name) && !name.contains(['/', '%']);
+        let (is_valid, message) = match self {
+            Self::Subdomain | Self::SubdomainOnceWhole => (is_subdomain(name), SUBDOMAIN),
+            Self::CronJob => (is_subdomain(name) && name.len() <= CRON_JOB_LEN_MAX, CRON_JOB),
+            Self::Label => (is_label(name) && name.len() <= LABEL_LEN_MAX, LABEL),
+            Self::Label1035 => {
+                let begins_with_letter = name.starts_with(|first: char| first.is_ascii_lowercase());
+                (is_label(name) && begins_with_letter && name.len() <= LABEL_LEN_MAX, LABEL_1035)
             }
-            Self::PathSegment | Self::WholePathSegment => path_segment(name),
-            Self::Address if parse_address(name).is_none() => vec![ADDRESS_INVALID.to_owned()],
-            Self::Address => Vec::new(),
-        }
+            Self::PathSegment | Self::WholePathSegment => (is_path_segment(), PATH_SEGMENT),
+            Self::Address => (parse_address(name).is_some(), ADDRESS_INVALID),
+        };
+        (!is_valid).then_some(message)
     }
 
     /// Validates a prefix from `generateName`. As in kube-apiserver, the dash at its end and the character before it
     /// are replaced by a letter first.
-    pub fn check_prefix(self, prefix: &str) -> Vec<String> {
+    pub fn check_prefix(self, prefix: &str) -> Option<&'static str> {
         let masked = prefix.strip_suffix('-').and_then(|rest| {
             let (last, _) = rest.char_indices().next_back()?;
             Some(format!("{}a", &rest[..last]))
         });
         match (self, masked) {
-            (Self::SubdomainOnceWhole, _) => Vec::new(),
+            (Self::SubdomainOnceWhole, _) => None,
             (Self::Address | Self::WholePathSegment, _) => self.check(prefix),
             (Self::CronJob, _) => Self::Subdomain.check_prefix(prefix),
-            (Self::PathSegment, _) => path_segment(prefix),
+            (Self::PathSegment, _) => prefix.contains(['/', '%']).then_some(PATH_SEGMENT),
             (_, Some(masked)) => self.check(&masked),
             (_, None) => self.check(prefix),
         }
     }
 }
 
-/// Validates a label key, an annotation key or a finalizer. Returns the error messages.
-pub fn check_qualified_name(name: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut parts = name.split('/');
-    let name = match (parts.next(), parts.next(), parts.next()) {
-        (Some(prefix), Some(name), None) => {
-            if prefix.is_empty() {
-                wrong.push("prefix part must be non-empty".to_owned());
-            } else {
-                // Names are limited in characters and prefixes in bytes. The messages differ, the limit does not.
-                let messages = subdomain(prefix).into_iter();
-                wrong.extend(
-                    messages.map(|message| format!("prefix part {}", message.replace("3 characters", "3 bytes"))),
-                );
-            }
-            name
-        }
-        (Some(name), None, _) => name,
-        _ => {
-            let suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {QUALIFIED} {suffix}")];
-        }
-    };
-    if name.is_empty() {
-        wrong.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_LEN_MAX {
-        wrong.push(format!("name part must be no more than {LABEL_LEN_MAX} bytes"));
-    }
-    if !is_mixed(name) {
-        wrong.push(format!("name part {QUALIFIED}"));
-    }
-    wrong
+/// Validates a label key, an annotation key or a finalizer. Returns the error message; `None` if it is valid.
+pub fn check_qualified_name(name: &str) -> Option<&'static str> {
+    let (prefix, name) = name.split_once('/').unwrap_or(("prefix", name));
+    let is_valid = is_subdomain(prefix) && is_mixed(name) && name.len() <= LABEL_LEN_MAX;
+    (!is_valid).then_some(QUALIFIED)
 }
 
-/// Validates a DNS search domain: like a subdomain, but parts may start with an underscore.
-pub(crate) fn check_search_domain(domain: &str) -> Vec<String> {
-    let mut wrong = too_long(domain, SUBDOMAIN_LEN_MAX);
+/// Validates a search domain: a subdomain whose parts may begin with an underscore.
+pub(crate) fn check_search_domain(domain: &str) -> Option<&'static str> {
     let is_part = |part: &str| {
         let part = part.strip_prefix('_').unwrap_or(part);
         is_label(&part.replace('_', "-")) && !part.starts_with('_') && !part.ends_with('_')
     };
-    if !domain.split('.').all(is_part) {
-        wrong.push(SEARCH_DOMAIN.to_owned());
-    }
-    wrong
+    let is_valid = domain.len() <= SUBDOMAIN_LEN_MAX && domain.split('.').all(is_part);
+    (!is_valid).then_some(SEARCH_DOMAIN)
 }
 
-/// Validates a label value. Returns the error messages.
-pub fn check_label_value(value: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if value.len() > LABEL_LEN_MAX {
-        wrong.push(format!("must be no more than {LABEL_LEN_MAX} bytes"));
-    }
-    if !value.is_empty() && !is_mixed(value) {
-        wrong.push(LABEL_VALUE.to_owned());
-    }
-    wrong
-}
-
-/// Validates an RFC 1123 subdomain.
-fn subdomain(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, SUBDOMAIN_LEN_MAX);
-    if !is_subdomain(name) {
-        wrong.push(SUBDOMAIN.to_owned());
-    }
-    wrong
-}
-
-/// Validates a DNS label.
-fn label(name: &str, is_valid: fn(&str) -> bool, text: &str) -> Vec<String> {
-    let mut wrong = too_long(name, LABEL_LEN_MAX);
-    if !is_valid(name) {
-        let has_dots = text == LABEL && is_subdomain(name);
-        wrong.push(if has_dots { "must not contain dots" } else { text }.to_owned());
-    }
-    wrong
-}
-
-/// Validates a path segment.
-fn path_segment(name: &str) -> Vec<String> {
-    let found = ['/', '%'].into_iter().filter(|unsafe_char| name.contains(*unsafe_char));
-    found.map(|unsafe_char| format!("may not contain '{unsafe_char}'")).collect()
-}
-
-/// Checks the length of a name.
-fn too_long(name: &str, len_max: usize) -> Vec<String> {
-    if name.len() > len_max { vec![format!("must be no more than {len_max} characters")] } else { Vec::new() }
+/// Validates a label value. Returns the error message; `None` if it is valid.
+pub fn check_label_value(value: &str) -> Option<&'static str> {
+    let is_valid = value.is_empty() || (is_mixed(value) && value.len() <= LABEL_LEN_MAX);
+    (!is_valid).then_some(LABEL_VALUE)
 }
 
 /// Returns `true` for an RFC 1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
-    name.split('.').all(is_label)
+    name.len() <= SUBDOMAIN_LEN_MAX && name.split('.').all(is_label)
 }
 
 /// Returns `true` for an RFC 1123 label.
 fn is_label(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty() && name.bytes().all(is_inner) && !name.starts_with('-') && !name.ends_with('-')
-}
-
-/// Returns `true` for an RFC 1035 label.
-fn is_label_1035(name: &str) -> bool {
-    is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
 /// Letters and digits, with `-`, `_` and `.` between them.

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(crate) use crate::field_error::FieldError;
-use crate::go;
+use crate::field_error::with_detail;
 
 /// An error response, before it is written in the format that the client accepts.
 ///
@@ -100,10 +100,20 @@ impl StatusError {
 
     /// Returns `Timeout` (504), as `NewTimeoutError` in `k8s.io/apiserver/pkg/endpoints/handlers/finisher`.
     pub(crate) fn timed_out() -> Self {
-        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
-        let mut status_error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        status_error.details = json!({});
-        status_error
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", "the request took longer than its timeout")
+            .with_empty_details()
+    }
+
+    /// Adds a reason to the message.
+    pub(crate) fn because(mut self, why: &str) -> Self {
+        self.message = with_detail(&self.message, why);
+        self
+    }
+
+    /// Adds empty `details`.
+    pub(crate) fn with_empty_details(mut self) -> Self {
+        self.details = json!({});
+        self
     }
 
     /// Sets the details to a resource and the name of an object.
@@ -120,38 +130,35 @@ impl StatusError {
 
     /// Returns `NotFound` (404) for an object.
     pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name))).for_object(of, name)
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {name:?} not found")).for_object(of, name)
     }
 
     /// Returns `AlreadyExists` (409) for the name of a create.
     pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {} already exists", go::quote(name)))
-            .for_object(of, name)
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {name:?} already exists")).for_object(of, name)
     }
 
     /// Adds to `AlreadyExists` that the name was generated, so that the client may retry (`NewGenerateNameConflict`).
     pub(crate) fn for_generated_name(mut self) -> Self {
-        self.message += ", the server was not able to generate a unique name for the object";
+        self.message += ": no unique name could be generated, try again";
         self.details["retryAfterSeconds"] = 1.into();
         self
     }
 
     /// Returns `Conflict` (409).
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {of} {}: {why}", go::quote(name));
-        Self::new(StatusCode::CONFLICT, "Conflict", message).for_object(of, name)
+        Self::new(StatusCode::CONFLICT, "Conflict", format!("{of} {name:?}: {why}")).for_object(of, name)
     }
 
     /// Returns `Conflict` (409) for a write whose `resourceVersion` is not the stored one (`OptimisticLockErrorMsg`).
     pub(crate) fn modified(of: &GroupResource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(of, name, why)
+        Self::conflict(of, name, "the object has been modified: read it again and repeat the change")
     }
 
     /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
     pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
-        let quoted = if name.is_empty() { String::new() } else { format!(" {}", go::quote(name)) };
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}")).for_object(of, name)
+        let object = if name.is_empty() { of.to_string() } else { format!("{of} {name:?}") };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}")).for_object(of, name)
     }
 
     /// Returns `Invalid` (422) with one cause per field error.
@@ -167,17 +174,9 @@ impl StatusError {
         }
         let texts: Vec<String> =
             once.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)).collect();
-        let all = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
         let of = GroupResource::new(group, kind);
-        let mut status_error = Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!("{of} {} is invalid: {all}", go::quote(name)),
-        );
-        status_error.details = details(&of, name);
+        let message = format!("{of} {name:?} is invalid: {}", texts.join(", "));
+        let mut status_error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).for_object(&of, name);
         status_error.details["causes"] = once
             .iter()
             .map(|field_error| json!({ "reason": field_error.reason, "message": field_error.message, "field": field_error.field }))
@@ -185,28 +184,25 @@ impl StatusError {
         status_error
     }
 
-    /// Returns `BadRequest` (400), mostly for a body or a query that could not be decoded.
+    /// Rejects an object that has field errors.
+    pub(crate) fn unless_valid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Result<(), Self> {
+        if errors.is_empty() { Ok(()) } else { Err(Self::invalid(group, kind, name, errors)) }
+    }
+
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
     /// Returns `NotFound` (404) for a path that no resource or document is served at (`NewGenericServerResponse`).
     pub(crate) fn path_not_found() -> Self {
-        let mut status_error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-        status_error.details = json!({});
-        status_error
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).with_empty_details()
     }
 
     /// Returns `MethodNotAllowed` (405) for a built-in resource that lacks the verb.
     pub(crate) fn method_not_allowed() -> Self {
-        let mut status_error = Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        );
-        status_error.details = json!({});
-        status_error
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with_empty_details()
     }
 
     /// Returns `MethodNotAllowed` (405) as the handler of custom resources does (`NewMethodNotSupported`).
@@ -234,7 +230,11 @@ impl StatusError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// Returns `UnsupportedMediaType` (415), with the media types that the request could have sent.
+    /// The client accepts none of the forms that are served.
+    pub(crate) fn not_acceptable(forms: &str) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", format!("the Accept header must name one of {forms}"))
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");

@@ -16,7 +16,6 @@ pub(crate) struct Difference {
 
 const PRIVILEGED: &str =
     "clusters let containers be privileged (`--allow-privileged`), which kube-apiserver by itself does not";
-const TOGETHER: &str = "errors of the metadata are reported with all others, so that a client can fix them at once";
 const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the warning is the same";
 
 pub(crate) const DIFFERENCES: &[Difference] = &[
@@ -56,24 +55,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             }
         }"#,
         why: PRIVILEGED,
-    },
-    Difference {
-        case: "of core events the name is judged when nothing else is wrong",
-        at: "/0/body/details/causes",
-        ours: r#"[
-            { "field": "metadata.name", "reason": "FieldValueRequired", "message": "Required value" },
-            { "field": "involvedObject.namespace", "reason": "FieldValueInvalid", "message": "does not match" }
-        ]"#,
-        why: TOGETHER,
-    },
-    Difference {
-        case: "who has no name is told what else is wrong",
-        at: "/0/body/details/causes",
-        ours: r#"[
-            { "field": "metadata.name", "reason": "FieldValueRequired", "message": "Required value" },
-            { "field": "spec.minAvailable", "reason": "FieldValueInvalid", "message": "must not be negative" }
-        ]"#,
-        why: TOGETHER,
     },
     Difference { case: "fields that come twice", at: "/0/body/data", ours: r#"{ "c": "d" }"#, why: TWICE },
     Difference {

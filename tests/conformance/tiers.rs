@@ -3,8 +3,9 @@
 //! Asserted: HTTP code, headers, reason, the set of (field path, error type), the number of warnings, stored objects with
 //! their managedFields, events of a watch. Reported: texts of messages and warnings, and order and repetition of field errors.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use crate::normal;
@@ -28,12 +29,15 @@ pub(crate) struct Differences {
 /// Compares the answers of a case, one by one.
 pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
     let mut differences = Differences::default();
+    let (expected_meanings, found_meanings) = (meanings(expected), meanings(found));
     for index in 0..expected.len().max(found.len()) {
         let nothing = Value::Null;
         let (one, other) = (expected.get(index).unwrap_or(&nothing), found.get(index).unwrap_or(&nothing));
         let at = format!("/{index}");
         let before = differences.asserted.len();
-        normal::compare(&meaning(one), &meaning(other), &at, &mut differences.asserted);
+        let (meant, found_meant) = (expected_meanings.get(index), found_meanings.get(index));
+        let [meant, found_meant] = [meant, found_meant].map(|meaning| meaning.unwrap_or(&nothing));
+        normal::compare(meant, found_meant, &at, &mut differences.asserted);
         if differences.asserted.len() == before {
             normal::compare(one, other, &at, &mut differences.wording);
         } else {
@@ -45,6 +49,21 @@ pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
         }
     }
     differences
+}
+
+/// Returns answers without their wording. UIDs get new numbers, because a UID may stand first in a message.
+fn meanings(answers: &[Value]) -> Vec<Value> {
+    static UID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"UID\d+").expect("the pattern is right"));
+    let text = Value::Array(answers.iter().map(meaning).collect()).to_string();
+    let mut known: Vec<String> = Vec::new();
+    let text = UID.replace_all(&text, |found: &regex::Captures<'_>| {
+        let number = known.iter().position(|uid| *uid == found[0]).unwrap_or_else(|| {
+            known.push(found[0].to_owned());
+            known.len() - 1
+        });
+        format!("UID{number}")
+    });
+    serde_json::from_str(&text).expect("only numbers were changed")
 }
 
 /// Returns an answer without its wording.

@@ -71,10 +71,10 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         let wrong = |what: &str| {
             Err(ExecutionError::function_error("serviceAccount", format!("Invalid service account {what}")))
         };
-        if !NameRule::Subdomain.check(&name).is_empty() {
+        if NameRule::Subdomain.check(&name).is_some() {
             return wrong("name");
         }
-        if !NameRule::Label.check(&namespace).is_empty() {
+        if NameRule::Label.check(&namespace).is_some() {
             return wrong("namespace");
         }
         // A service account named in an expression is not an authenticated user.

@@ -2,8 +2,6 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 
-use std::sync::Arc;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_cel::cel::objects::Key;
 use serde_json::{Map, Value, json};
@@ -55,44 +53,13 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
         let all = match parameters(state, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
-            Err(why) => {
-                let named = bound.at_fault("policy", &why);
-                return Err(refused(attributes, &named, &why.text(), "Forbidden"));
-            }
+            Err(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Forbidden")),
         };
-        any |= change_with_all(state, &bound, &all, attributes)?;
-    }
-    Ok(any)
-}
-
-/// Applies a policy with each of its parameters. The errors of all of them are reported together.
-fn change_with_all(
-    state: &State,
-    bound: &Bound,
-    all: &[Option<Arc<Value>>],
-    attributes: &mut Attributes<'_>,
-) -> Result<bool, StatusError> {
-    let mut any = false;
-    let mut denial: Option<StatusError> = None;
-    for params in all {
-        let status_error = match change(state, bound, params.as_deref(), attributes) {
-            Ok(changed) => {
-                any |= changed;
-                continue;
-            }
-            Err(status_error) => status_error,
-        };
-        match &mut denial {
-            None => denial = Some(status_error),
-            Some(first) => {
-                let more = status_error.details["causes"].as_array().cloned().unwrap_or_default();
-                if let Some(errors) = first.details["causes"].as_array_mut() {
-                    errors.extend(more);
-                }
-            }
+        for params in &all {
+            any |= change(state, &bound, params.as_deref(), attributes)?;
         }
     }
-    denial.map_or(Ok(any), Err)
+    Ok(any)
 }
 
 /// Applies all mutations of one policy, each to the result of those before it.
@@ -132,7 +99,7 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
-    let failed = |why: String| MutationFailure::Fails(format!("expression '{expression}' resulted in error: {why}"));
+    let failed = |why: String| MutationFailure::Fails(format!("expression {expression:?}: {why}"));
     let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
     let said = said.map_err(&failed)?;
     let mut changed = if field == "jsonPatch" {
@@ -165,15 +132,12 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
     }
     let part = &part;
-    let untyped = |why| {
-        MutationFailure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"))
-    };
-    validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
+    validate(place, part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
     let mut whole = Vec::new();
     atomic(place, part, "", &mut whole);
     if !whole.is_empty() {
-        let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
-        return Err(MutationFailure::Fails(format!("{why}: {}", whole.join(", "))));
+        let why = format!("an apply configuration must not set parts of one value: {}", whole.join(", "));
+        return Err(MutationFailure::Fails(why));
     }
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
@@ -222,7 +186,7 @@ fn written(value: &Cel) -> Result<Value, String> {
         Cel::Map(map) => {
             let fields = map.map.iter().map(|(key, value)| match key {
                 Key::String(name) => Ok((name.to_string(), written(value)?)),
-                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err(unwritable(key)),
+                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err(format!("keys must be strings, found {key}")),
             });
             Value::Object(fields.collect::<Result<Map<_, _>, String>>()?)
         }
@@ -230,21 +194,7 @@ fn written(value: &Cel) -> Result<Value, String> {
     })
 }
 
-/// Returns the error of a map whose keys are not strings (`ConvertToNative` of `cel-go/common/types`).
-fn unwritable(key: &Key) -> String {
-    let r#type = match key {
-        Key::Int(_) => "int",
-        Key::Uint(_) => "uint",
-        Key::Bool(_) => "bool",
-        Key::String(_) => "string",
-    };
-    format!(
-        "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion from \
-         '{type}' to string"
-    )
-}
-
-/// Returns the error of a policy. Unlike other `Forbidden` errors it does not name the resource.
+/// A refusal that says nothing of the kind, unlike others.
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");

@@ -10,7 +10,7 @@ use crate::{
     admission::Attributes,
     crd,
     decode::{self, Integers},
-    defaulting, go,
+    defaulting,
     registry::Kind,
     request::Operation,
     schema::Schema,
@@ -83,12 +83,10 @@ fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<()
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (kind, api_version, own) = (text("kind"), text("apiVersion"), resource.api_version());
     if kind.is_empty() {
-        return Err(StatusError::internal(&format!("Object 'Kind' is missing in '{}'", go::json(object))));
+        return Err(StatusError::internal("the patched object has no kind"));
     }
     if api_version != own {
-        let slash = if api_version.contains('/') { "" } else { "/" };
-        let why =
-            format!("{slash}{api_version}, Kind={kind} is unstructured and is not suitable for converting to {own:?}");
+        let why = format!("the patched object must be of {own}, found {api_version:?}");
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     if !object["metadata"].is_object() {

@@ -3,7 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{client_config, decode::misfit, go, kinds::core::namespace, webhook_round::WebhookReply};
+use crate::{
+    client_config,
+    decode::{json_type, misfit},
+    kinds::core::namespace,
+    webhook_round::WebhookReply,
+};
 
 /// The versions of reviews that the server supports.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -83,15 +88,9 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Res
     }
     let patch = patch(&response["patch"]).map_err(|why| format!("failed to call webhook: {why}"))?;
     if asked["apiVersion"] == "admission.k8s.io/v1" {
-        match (mutates, patch.is_empty(), response["patchType"].is_string()) {
-            (true, false, false) => {
-                return invalid("webhook returned response.patch but not response.patchType".into());
-            }
-            (true, true, true) => return invalid("webhook returned response.patchType but not response.patch".into()),
-            (false, false, _) => return invalid("validating webhook may not return response.patch".into()),
-            (false, true, true) => return invalid("validating webhook may not return response.patchType".into()),
-            // Upstream does not check the value of `patchType`.
-            _ => {}
+        let (has_patch, has_type) = (!patch.is_empty(), response["patchType"].is_string());
+        if has_patch != has_type || (has_patch && !mutates) {
+            return invalid("response.patch and response.patchType belong together, in mutating webhooks".into());
         }
     }
     let texts = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -127,7 +126,7 @@ fn typed(response: &Value) -> Result<(), String> {
     for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");
         let given = response.pointer(&pointer).filter(|given| !given.is_null());
-        if let Some(given) = given.filter(|given| go::json_type(given) != json) {
+        if let Some(given) = given.filter(|given| json_type(given) != json) {
             return Err(misfit(path, &format!("a JSON {json}"), given));
         }
     }

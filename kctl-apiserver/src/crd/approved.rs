@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::accepted::{condition, set_condition};
-use crate::{field_error::FieldError, go};
+use crate::field_error::FieldError;
 
 /// The annotation that says where a definition was approved, or why not.
 const ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -75,7 +75,7 @@ fn told(definition: &Value) -> Option<[String; 3]> {
     let (status, reason, message) = match is {
         Approval::Missing => ("False", "MissingAnnotation", is.problem()),
         Approval::Invalid => ("False", "InvalidAnnotation", is.problem()),
-        Approval::Bypassed => ("False", "UnapprovedAnnotation", format!("not approved: {}", go::quote(value))),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation", format!("not approved: {value:?}")),
         Approval::Given => ("True", "ApprovedAnnotation", format!("approved in {value}")),
     };
     is_protected(definition).then(|| [status.to_owned(), reason.to_owned(), message])

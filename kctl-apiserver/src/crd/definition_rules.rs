@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{approved, bundle, is_established, names, selectable, structural};
-use crate::{field_error::FieldError, go, names::NameRule, webhook_client};
+use super::{approved, bundle, is_established, selectable, structural};
+use crate::{field_error::FieldError, names::NameRule, webhook_client};
 
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -39,8 +39,7 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     stored_versions(object, versions, &mut errors);
     errors.extend(approved::check(old, object));
     if spec["preserveUnknownFields"] == true {
-        let detail =
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail = "must be false: set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     errors
@@ -83,8 +82,14 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<FieldError>) {
-    errors.extend(problems.iter().map(|problem| FieldError::invalid(field, &text.into(), problem)));
+fn check_name(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
+    errors.extend(rule.check(name).map(|message| FieldError::invalid(field, &name.into(), message)));
+}
+
+/// Validates a kind, which may have upper-case letters.
+pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) {
+    let message = NameRule::Label1035.check(&kind.to_lowercase());
+    errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
 }
 
 fn name(object: &Value, errors: &mut Vec<FieldError>) {
@@ -92,7 +97,7 @@ fn name(object: &Value, errors: &mut Vec<FieldError>) {
     if name.is_empty() {
         return;
     }
-    problems("metadata.name", name, &NameRule::Subdomain.check(name), errors);
+    check_name("metadata.name", name, NameRule::Subdomain, errors);
     let spec = &object["spec"];
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
@@ -106,9 +111,8 @@ fn group(spec: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required("spec.group", ""));
         return;
     }
-    let found = NameRule::Subdomain.check(group);
-    problems("spec.group", group, &found, errors);
-    if found.is_empty() && !group.contains('.') {
+    check_name("spec.group", group, NameRule::Subdomain, errors);
+    if NameRule::Subdomain.check(group).is_none() && !group.contains('.') {
         errors.push(FieldError::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
     }
 }
@@ -118,10 +122,7 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<F
     match value.as_str().unwrap_or_default() {
         "" => errors.push(FieldError::required(field, "")),
         text if supported.contains(&text) => {}
-        _ => {
-            let supported: Vec<String> = supported.iter().map(|&text| text.to_owned()).collect();
-            errors.push(FieldError::not_supported(field, value, &supported));
-        }
+        _ => errors.push(FieldError::not_supported(field, value, supported)),
     }
 }
 
@@ -129,7 +130,7 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<F
 fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     for (i, name) in names.iter().enumerate() {
-        problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
+        check_name(&format!("spec.versions[{i}].name"), name, NameRule::Label1035, errors);
     }
     let list = names.iter().copied().collect::<Value>();
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
@@ -144,7 +145,7 @@ fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     }
     // The first version was the only one in v1beta1, and is checked once more under that name.
     if let Some(name) = names.first().filter(|name| !name.is_empty()) {
-        problems("spec.version", name, &names::label_problems(name), errors);
+        check_name("spec.version", name, NameRule::Label1035, errors);
     }
 }
 
@@ -182,25 +183,11 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
         }
         if let Some(warning) = version["deprecationWarning"].as_str() {
             let field = format!("{path}.deprecationWarning");
-            if version["deprecated"] != true {
-                errors.push(FieldError::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
-            }
-            if version["deprecated"] != true {
-                continue;
-            }
-            if warning.len() > WARNING_LEN_MAX {
-                let detail = format!("must be <= {WARNING_LEN_MAX} characters long");
+            let is_valid = (1..=WARNING_LEN_MAX).contains(&warning.len()) && !warning.contains(char::is_control);
+            if version["deprecated"] != true || !is_valid {
+                let detail =
+                    format!("must be 1 to {WARNING_LEN_MAX} printable bytes, and only set if deprecated is true");
                 errors.push(FieldError::invalid(&field, &warning.into(), &detail));
-            }
-            if warning.is_empty() {
-                errors.push(FieldError::invalid(&field, &warning.into(), "must not be an empty string"));
-            }
-            if let Some((index, _)) = warning.char_indices().find(|(_, letter)| letter.is_control()) {
-                let detail = format!(
-                    "must only contain printable UTF-8 characters; non-printable character found at index {index}"
-                );
-                let message = format!("Invalid value: {}: {detail}", go::json(&warning.into()));
-                errors.push(FieldError::new("FieldValueInvalid", &field, message));
             }
         }
     }
@@ -263,52 +250,48 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
-const SIMPLE_PATH: &str = "must be a simple json path starting with .";
-
 fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !scale.is_object() {
         return;
     }
-    for (key, roots, detail) in [
-        ("specReplicasPath", [".spec."].as_slice(), "should be a json path under .spec"),
-        ("statusReplicasPath", [".status."].as_slice(), "should be a json path under .status"),
-        ("labelSelectorPath", [".spec.", ".status."].as_slice(), "should be a json path under either .spec or .status"),
+    for (key, roots) in [
+        ("specReplicasPath", [".spec."].as_slice()),
+        ("statusReplicasPath", &[".status."]),
+        ("labelSelectorPath", &[".spec.", ".status."]),
     ] {
         let (value, field) = (text(scale, key), format!("{path}.{key}"));
         if value.is_empty() {
             if key != "labelSelectorPath" {
                 errors.push(FieldError::required(&field, ""));
             }
-        } else if !value.starts_with('.') {
-            errors.push(FieldError::invalid(&field, &value.into(), SIMPLE_PATH));
         } else if !roots.iter().any(|root| value.starts_with(root)) {
-            errors.push(FieldError::invalid(&field, &value.into(), detail));
+            errors.push(FieldError::invalid(&field, &value.into(), &format!("must begin with {}", roots.join(" or "))));
         }
     }
 }
 
 fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    const TYPES: &str = "must be one of boolean,date,integer,number,string";
-    const FORMATS: &str = "must be one of byte,date,date-time,double,float,int32,int64,password";
-    let is_one_of = |all: &str, text: &str| all.trim_start_matches("must be one of ").split(',').any(|one| one == text);
+    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+    let one_of = |all: &[&str]| format!("must be one of {}", all.join(", "));
     for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
         let at = |key: &str| format!("{path}[{i}].{key}");
         if text(column, "name").is_empty() {
             errors.push(FieldError::required(&at("name"), ""));
         }
         match text(column, "type") {
-            "" => errors.push(FieldError::required(&at("type"), TYPES)),
-            name if !is_one_of(TYPES, name) => errors.push(FieldError::invalid(&at("type"), &name.into(), TYPES)),
-            _ => {}
+            "" => errors.push(FieldError::required(&at("type"), &one_of(&TYPES))),
+            name if TYPES.contains(&name) => {}
+            name => errors.push(FieldError::invalid(&at("type"), &name.into(), &one_of(&TYPES))),
         }
         let format = text(column, "format");
-        if !format.is_empty() && !is_one_of(FORMATS, format) {
-            errors.push(FieldError::invalid(&at("format"), &format.into(), FORMATS));
+        if !format.is_empty() && !FORMATS.contains(&format) {
+            errors.push(FieldError::invalid(&at("format"), &format.into(), &one_of(&FORMATS)));
         }
         match text(column, "jsonPath") {
             "" => errors.push(FieldError::required(&at("JSONPath"), "")),
             value if !value.starts_with('.') => {
-                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
+                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), "must begin with a dot"));
             }
             _ => {}
         }
@@ -322,13 +305,13 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
         match key {
             _ if name.is_empty() && at == "spec.names" => errors.push(FieldError::required(&field, "")),
             _ if name.is_empty() => {}
-            "plural" | "singular" => problems(&field, name, &names::label_problems(name), errors),
-            _ => problems(&field, name, &names::kind_problems(name), errors),
+            "plural" | "singular" => check_name(&field, name, NameRule::Label1035, errors),
+            _ => check_kind(&field, name, errors),
         }
     }
     let labels = |key: &str, errors: &mut Vec<FieldError>| {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
-            problems(&format!("{at}.{key}[{i}]"), name, &names::label_problems(name), errors);
+            check_name(&format!("{at}.{key}[{i}]"), name, NameRule::Label1035, errors);
         }
     };
     labels("shortNames", errors);
@@ -375,8 +358,7 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>
             errors.push(FieldError::invalid(&at, version, "duplicate version"));
             continue;
         }
-        let problems = names::label_problems(version.as_str().unwrap_or_default());
-        errors.extend(problems.into_iter().map(|problem| FieldError::invalid(&at, version, &problem)));
+        check_name(&at, version.as_str().unwrap_or_default(), NameRule::Label1035, errors);
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
         errors.push(FieldError::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));
@@ -404,11 +386,7 @@ fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldErr
         if versions.iter().any(|known| text(known, "name") == version) {
             continue;
         }
-        let detail = format!(
-            "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions \
-             until a storage migration ensures no data remains persisted in {version} and removes {version} from \
-             status.storedVersions"
-        );
-        errors.push(FieldError::invalid(&format!("{field}[{index}]"), name, &detail));
+        let detail = "must stay in spec.versions until no object is stored in it and status.storedVersions lacks it";
+        errors.push(FieldError::invalid(&format!("{field}[{index}]"), name, detail));
     }
 }

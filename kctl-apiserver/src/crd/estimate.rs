@@ -74,10 +74,10 @@ impl Total {
         let (cost, what) = match which {
             Expression::Rule => (
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),
-                "estimated rule cost",
+                "the estimated cost of the rule",
             ),
             // There is one message, of the rule that has failed.
-            Expression::Message => (once, "estimated messageExpression cost"),
+            Expression::Message => (once, "the estimated cost of the messageExpression"),
         };
         self.cost = self.cost.saturating_add(cost);
         let refused = (cost > RULE_MAX).then(|| FieldError::forbidden(&at, &exceeds(what, cost, RULE_MAX)));
@@ -94,26 +94,17 @@ impl Total {
         if self.cost <= TOTAL_MAX {
             return Vec::new();
         }
-        let part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let part = "is one of the most expensive rules of a schema whose rules cost too much together";
         let mut causes: Vec<FieldError> = self.dearest.iter().map(|(_, at)| FieldError::forbidden(at, part)).collect();
-        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let what = "the estimated cost of all rules of the schema";
         causes.push(FieldError::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
         causes
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
 fn exceeds(what: &str, cost: u64, limit: u64) -> String {
-    let factor = cost as f64 / limit as f64;
-    let factor = if factor > 100.0 {
-        "more than 100".to_owned()
-    } else if factor < 1.5 {
-        format!("{factor:.6}")
-    } else {
-        format!("{factor:.1}")
-    };
     format!(
-        "{what} exceeds budget by factor of {factor}x (try simplifying the rule, or adding maxItems, maxProperties, and \
-         maxLength where arrays, maps, and strings are declared)"
+        "{what} is {cost}, at most {limit} is allowed: simplify the rule, or set maxItems, maxProperties and maxLength on the \
+         lists, maps and strings"
     )
 }

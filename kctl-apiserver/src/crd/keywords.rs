@@ -19,36 +19,8 @@ struct Place {
     is_root: bool,
     /// In what is the metadata, the kind or the version of an object.
     is_in_meta: bool,
-    /// Why there may be no default: in which field of the root, or as its values.
-    no_defaults: Option<NoDefaults>,
-}
-
-#[derive(Clone, Copy)]
-enum NoDefaults {
-    ApiVersion,
-    Kind,
-    Metadata,
-    ValuesOfMetadata,
-}
-
-impl NoDefaults {
-    fn of_root(field: &str) -> Option<Self> {
-        match field {
-            "apiVersion" => Some(Self::ApiVersion),
-            "kind" => Some(Self::Kind),
-            "metadata" => Some(Self::Metadata),
-            _ => None,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::ApiVersion => "must not be set in top-level apiVersion",
-            Self::Kind => "must not be set in top-level kind",
-            Self::Metadata => "must not be set in top-level metadata",
-            Self::ValuesOfMetadata => "must not be set inside additionalProperties applying to object metadata",
-        }
-    }
+    /// Below metadata, kind or apiVersion of the root, or in the values of a map there: defaults are not allowed.
+    has_no_defaults: bool,
 }
 
 /// Checks the schema of a version, from its root.
@@ -81,11 +53,11 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
-        errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES.map(str::to_owned)));
+        errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES));
     }
     let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
-    if let Some(why) = place.no_defaults.filter(|_| !schema["default"].is_null()) {
-        forbid("default", why.text());
+    if place.has_no_defaults && !schema["default"].is_null() {
+        forbid("default", "must not be set in apiVersion, kind and metadata");
     }
     for key in UNSUPPORTED {
         let is_there = match &schema[key] {
@@ -117,15 +89,15 @@ fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mu
         errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
     }
     if values.is_object() {
-        let no_defaults = if place.is_in_meta { Some(NoDefaults::ValuesOfMetadata) } else { place.no_defaults };
-        node(values, &format!("{path}.additionalProperties"), Place { no_defaults, ..place }, errors);
+        let has_no_defaults = place.has_no_defaults || place.is_in_meta;
+        node(values, &format!("{path}.additionalProperties"), Place { has_no_defaults, ..place }, errors);
     }
     let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let meta = NoDefaults::of_root(name).filter(|_| is_object);
-        let no_defaults = meta.filter(|_| is_root).or(place.no_defaults);
-        let is_in_meta = place.is_in_meta || meta.is_some();
-        node(field, &format!("{path}.properties[{name}]"), Place { is_in_meta, no_defaults, ..place }, errors);
+        let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
+        let is_in_meta = place.is_in_meta || is_meta;
+        let has_no_defaults = place.has_no_defaults || (is_meta && is_root);
+        node(field, &format!("{path}.properties[{name}]"), Place { is_in_meta, has_no_defaults, ..place }, errors);
     }
     if schema["not"].is_object() {
         node(&schema["not"], &format!("{path}.not"), place, errors);
@@ -162,8 +134,7 @@ fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Fiel
 
 fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
     let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
-    let supported: Vec<String> = supported.iter().map(|&one| one.to_owned()).collect();
-    Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), &supported))
+    Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
 }
 
 fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -193,9 +164,7 @@ fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
         "object" if items["x-kubernetes-map-type"] != "atomic" => "x-kubernetes-map-type",
         _ => return None,
     };
-    // Upstream shows the type of the list for both.
-    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    Some(FieldError::invalid(&format!("{path}.{key}"), list_type, detail))
+    Some(FieldError::invalid(&format!("{path}.{key}"), &items[key], "must be atomic for the items of a set"))
 }
 
 fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -234,23 +203,18 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let name = key.as_str().unwrap_or_default();
         match items["properties"].get(name) {
             Some(field) if ["array", "object"].contains(&text(field, "type")) => {
-                let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                // Upstream shows the type of the items.
+                let at = format!("{path}.items.properties[{name}].type");
                 errors.push(FieldError::invalid(
-                    &format!("{path}.items.properties[{name}].type"),
-                    &"object".into(),
-                    detail,
+                    &at,
+                    &field["type"],
+                    "must be a scalar type for a key of a list of type map",
                 ));
             }
             Some(_) => {}
-            None => {
-                let detail = "entries must all be names of item properties";
-                errors.push(FieldError::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
-            }
+            None => errors.push(FieldError::invalid(&keys_path, key, "must be a property of the items")),
         }
         if keys[..index].contains(key) {
-            let detail = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
+            errors.push(FieldError::invalid(&keys_path, key, "must not be named twice"));
         }
     }
 }
@@ -271,13 +235,13 @@ fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let at = format!("{path}.items.properties[{name}]");
         let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         if !is_required && field["default"].is_null() {
-            let detail =
-                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            errors.push(FieldError::required(&format!("{at}.default"), detail));
+            errors.push(FieldError::required(
+                &format!("{at}.default"),
+                "a key of a list needs a default or has to be required",
+            ));
         }
         if field["nullable"] == true {
-            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(FieldError::forbidden(&format!("{at}.nullable"), detail));
+            errors.push(FieldError::forbidden(&format!("{at}.nullable"), "a key of a list must not be nullable"));
         }
     }
 }

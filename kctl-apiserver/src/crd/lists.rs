@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{embedded::below, names};
+use super::{definition_rules::check_kind, embedded::below};
 use crate::{
     field_error::FieldError,
     metadata::validate_embedded,
@@ -91,10 +91,7 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
     match fields.get("kind").map(|value| (value, value.as_str())) {
         None => errors.push(FieldError::required(&at("kind"), "")),
         Some((value, Some(""))) => errors.push(FieldError::invalid(&at("kind"), value, "must not be empty")),
-        Some((value, Some(text))) => {
-            let problems = names::kind_problems(text);
-            errors.extend(problems.iter().map(|problem| FieldError::invalid(&at("kind"), value, problem)));
-        }
+        Some((_, Some(text))) => check_kind(&at("kind"), text, errors),
         Some((_, None)) => {}
     }
     if let Some(metadata) = fields.get("metadata") {

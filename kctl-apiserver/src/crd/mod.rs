@@ -14,7 +14,6 @@ mod estimate;
 mod field_path;
 mod keywords;
 mod lists;
-mod names;
 mod number;
 mod prune;
 pub(crate) mod replicas;

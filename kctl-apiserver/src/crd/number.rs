@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::Schema;
-use crate::{field_error::FieldError, go};
+use crate::{field_error::FieldError, schema::Schema};
 
 /// 2^53 - 1: floats up to here are told apart from their neighbours.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
@@ -45,20 +44,18 @@ pub(super) fn check(
     errors: &mut Vec<FieldError>,
 ) {
     let range = Range { r#type, format, path };
-    errors.extend(range.check(value, "Checked"));
+    errors.extend(range.check(value));
     let json = schema.json();
     if let Some(factor) = json.get("multipleOf").filter(|factor| factor.is_number()) {
-        let misfit = range.check(factor, "MultipleOf");
+        let misfit = range.check(factor);
         let value = as_compared(value, misfit.is_some());
         errors.extend(misfit);
         errors.extend(multiple(&value, factor, path));
     }
-    for (key, exclusive, name) in
-        [("minimum", "exclusiveMinimum", "Minimum boundary"), ("maximum", "exclusiveMaximum", "Maximum boundary")]
-    {
+    for (key, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let Some(bound) = json.get(key).filter(|bound| bound.is_number()) else { continue };
         let limit = Limit { is_minimum: key == "minimum", is_exclusive: schema.flag(exclusive) };
-        let misfit = range.check(bound, name);
+        let misfit = range.check(bound);
         let value = as_compared(value, misfit.is_some());
         errors.extend(misfit);
         errors.extend(limit.check(&value, bound, path));
@@ -78,7 +75,7 @@ struct Range<'a> {
 
 impl Range<'_> {
     /// Checks that a number is one of the type and format.
-    fn check(&self, value: &Value, what: &str) -> Option<FieldError> {
+    fn check(&self, value: &Value) -> Option<FieldError> {
         let number = value.as_f64()?;
         // Within the range of an i64 the comparison with its bounds as floats is exact enough: upstream prints and parses.
         let integer = value.as_i64().map(i128::from).or_else(|| is_integer_text(number));
@@ -88,10 +85,8 @@ impl Range<'_> {
             (_, Some("float")) => number.abs() <= f64::from(f32::MAX),
             _ => true,
         };
-        let (path, r#type) = (self.path, self.r#type.unwrap_or_default());
-        let format =
-            self.format.map_or_else(|| "(default format)".to_owned(), |format| format!("with format {format}"));
-        (!fits).then(|| FieldError::nameless(&format!("{what} value must be of type {type} {format} in {path}")))
+        let of = self.format.or(self.r#type).unwrap_or_default();
+        (!fits).then(|| FieldError::nameless(&format!("{}: {value} is out of the range of {of}", self.path)))
     }
 }
 
@@ -102,21 +97,14 @@ fn is_integer_text(number: f64) -> Option<i128> {
 
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
 fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
-    let (shown, positive, divides) = if let Some(number) = value.as_i64() {
+    let divides = if let Some(number) = value.as_i64() {
         let factor = factor.as_f64()? as i64;
-        (Value::from(factor), factor > 0, factor > 0 && number % factor == 0)
+        factor > 0 && number % factor == 0
     } else {
         let (number, of) = (value.as_f64()?, factor.as_f64()?);
-        let quotient = if of < 1.0 { 1.0 / of * number } else { number / of };
-        (factor.clone(), of > 0.0, whole(quotient))
+        of > 0.0 && whole(if of < 1.0 { 1.0 / of * number } else { number / of })
     };
-    let shown_text = go::value(&shown);
-    if !positive {
-        let detail = format!("factor MultipleOf declared for {path} must be positive: {shown_text}");
-        return Some(FieldError::invalid(path, &shown, &detail));
-    }
-    (!divides)
-        .then(|| FieldError::invalid(path, value, &format!("{path} in body should be a multiple of {shown_text}")))
+    (!divides).then(|| FieldError::invalid(path, value, &format!("must be a multiple of {factor}")))
 }
 
 struct Limit {
@@ -128,11 +116,10 @@ impl Limit {
     #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
     fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
         let bound = bound.as_f64()?;
-        let (ordering, shown) = match value.as_i64() {
-            Some(number) => (Some(number.cmp(&(bound as i64))), (bound as i64).to_string()),
-            None => (value.as_f64()?.partial_cmp(&bound), go::float(bound)),
+        let ordering = match value.as_i64() {
+            Some(number) => number.cmp(&(bound as i64)),
+            None => value.as_f64()?.partial_cmp(&bound)?,
         };
-        let ordering = ordering?;
         let ordering = if self.is_minimum { ordering } else { ordering.reverse() };
         if ordering.is_gt() || (ordering.is_eq() && !self.is_exclusive) {
             return None;
@@ -143,6 +130,6 @@ impl Limit {
             (false, true) => "less than",
             (false, false) => "less than or equal to",
         };
-        Some(FieldError::invalid(path, value, &format!("{path} in body should be {than} {shown}")))
+        Some(FieldError::invalid(path, value, &format!("must be {than} {bound}")))
     }
 }

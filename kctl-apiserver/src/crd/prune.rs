@@ -7,32 +7,28 @@ use crate::schema::Schema;
 /// The fields of an embedded object, and of the root, that stay whether or not the schema names them.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes the fields that the schema does not declare and returns their paths, such as `spec.list[0].field`. The
-/// paths are in the order of kube-apiserver's warnings and strict decoding errors: the metadata of the root, the
-/// object sorted by path, then the metadata of embedded objects.
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Removes the fields that the schema does not declare and returns their paths, sorted, such as `spec.list[0].field`.
 ///
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
 /// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of
 /// apiextensions-apiserver.
 pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
-    let meta = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-    let mut root = Vec::new();
     if let Some(metadata) = object.get_mut("metadata") {
-        fields_of_type(meta, metadata, "metadata", &mut root);
+        fields_of_type(Schema::named(META), metadata, "metadata", &mut pruned.paths);
     }
     pruned.value(Some(schema), object, "", Place::Object);
-    pruned.fields.sort();
-    pruned.metadata.sort();
-    root.sort();
-    [root, pruned.fields, pruned.metadata].concat()
+    pruned.paths.sort();
+    pruned.paths
 }
 
 /// Prunes a value that is no object of its own, such as a default.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     pruned.value(Some(schema), value, "", place_of(Some(schema)));
-    [pruned.fields, pruned.metadata].concat()
+    pruned.paths
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,8 +40,7 @@ enum Place {
 
 #[derive(Default)]
 struct Pruned {
-    fields: Vec<String>,
-    metadata: Vec<String>,
+    paths: Vec<String>,
 }
 
 impl Pruned {
@@ -103,14 +98,13 @@ impl Pruned {
         }
         let stays = schema.is_some_and(|schema| schema.preserves_unknown_fields());
         if !stays {
-            self.fields.push(path.to_owned());
+            self.paths.push(path.to_owned());
         }
         stays
     }
 
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
-        let meta = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-        fields_of_type(meta, metadata, path, &mut self.metadata);
+        fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
             fields.retain(|_, value| match value {
                 Value::Null => false,
@@ -195,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_the_root_comes_first() {
+    fn metadata_of_the_root_is_pruned() {
         check(
             &schema(),
             json!({"apiVersion": "g/v1", "apiVersion2": "x", "Kind": "x", "spec": {"z": 1},
                 "metadata": {"name": "x", "foo": 1, "bar": {"x": 1}, "labels": {"a": "b"}, "managedFields": []}}),
             &json!({"apiVersion": "g/v1", "spec": {},
                 "metadata": {"name": "x", "labels": {"a": "b"}, "managedFields": []}}),
-            &["metadata.bar", "metadata.foo", "Kind", "apiVersion2", "spec.z"],
+            &["Kind", "apiVersion2", "metadata.bar", "metadata.foo", "spec.z"],
         );
     }
 
@@ -263,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_embedded_objects_comes_last() {
+    fn metadata_of_embedded_objects_is_pruned() {
         check(
             &schema(),
             json!({"spec": {"es": {"apiVersion": "v1", "kind": "X", "spec": {"b": 1, "a": "1"}, "foo": 1,
                 "metadata": {"name": "x", "labels": {"a": "b"}, "junk": 1}}}}),
             &json!({"spec": {"es": {"apiVersion": "v1", "kind": "X", "spec": {"a": "1"},
                 "metadata": {"name": "x", "labels": {"a": "b"}}}}}),
-            &["spec.es.foo", "spec.es.spec.b", "spec.es.metadata.junk"],
+            &["spec.es.foo", "spec.es.metadata.junk", "spec.es.spec.b"],
         );
         check(
             &schema(),

@@ -20,7 +20,6 @@ use crate::{
     },
     evaluate::{CANCELLED, optional},
     field_error::FieldError,
-    go,
 };
 
 /// Reasons that leave the rules unchecked: they could fail on what the schema has refused.
@@ -56,8 +55,6 @@ struct Found<'a> {
 
 #[derive(Debug)]
 struct Rule {
-    /// What its values are.
-    of: String,
     /// The rule, or why it is none.
     code: Result<Code, String>,
     message_expression: Option<Code>,
@@ -125,8 +122,8 @@ impl Rules {
             return forgiven;
         }
         if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
-            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
+            errors
+                .push(FieldError::nameless("the validation rules are not evaluated until the other errors are fixed"));
             return forgiven;
         }
         let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
@@ -188,7 +185,7 @@ impl Rules {
             found.scope.set("oldSelf", rule.old(old.clone()));
             let Some(budget) = &mut found.budget else { return };
             if let Err(dear) = rule.pay(&found.scope, budget) {
-                found.errors.push(rule.too_dear(dear, path));
+                found.errors.push(rule.too_expensive(dear, path));
                 found.budget = None;
                 return;
             }
@@ -235,7 +232,6 @@ impl Rule {
         let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
         let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());
         Self {
-            of: schema.json()["type"].as_str().unwrap_or_default().to_owned(),
             code: compile(text("rule")),
             message_expression: message_expression.and_then(|text| compile(text).ok()),
             names_old: kctl_cel::names(text("rule"), "oldSelf"),
@@ -261,23 +257,19 @@ impl Rule {
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
-    fn too_dear(&self, dear: Dear, path: &str) -> FieldError {
-        let why = match dear {
-            Dear::Alone => format!(
-                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
-                 cost exceeds limit for rule: {}",
-                self.name
-            ),
-            Dear::Together => {
-                "validation failed due to running out of cost budget, no further validation rules will be run".into()
-            }
-        };
-        self.unjudged(path, &why)
+    fn too_expensive(&self, dear: Dear, path: &str) -> FieldError {
+        self.unevaluated(
+            path,
+            match dear {
+                Dear::Alone => "its evaluation is too expensive; no more rules are evaluated",
+                Dear::Together => "the evaluation of all rules is too expensive; no more rules are evaluated",
+            },
+        )
     }
 
-    /// About a value that could not be judged, which is named by its type.
-    fn unjudged(&self, path: &str, why: &str) -> FieldError {
-        FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: {}: {why}", go::quote(&self.of)))
+    /// Returns the error of a rule that could not be evaluated.
+    fn unevaluated(&self, path: &str, why: &str) -> FieldError {
+        FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
     /// The old value as the rule sees it.
@@ -288,7 +280,7 @@ impl Rule {
     fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(FieldError, Wrong)> {
         let code = match &self.code {
             Ok(code) => code,
-            Err(why) => return Some((self.unjudged(path, &format!("rule compile error: {why}")), Wrong::Unjudged)),
+            Err(why) => return Some((self.unevaluated(path, why), Wrong::Unjudged)),
         };
         match scope.run(code) {
             Ok(Cel::Bool(true)) => None,
@@ -300,16 +292,8 @@ impl Rule {
                 }
                 Some((self.failed(scope, value, path), Wrong::Fails))
             }
-            Err(why) if why == CANCELLED => Some((self.too_dear(Dear::Alone, path), Wrong::Dear)),
-            Err(why) => {
-                let why = if why.starts_with("no such overload") {
-                    let of = "call arguments did not match a supported operator, function or macro signature";
-                    format!("'{why}': {of} for rule: {}", self.name)
-                } else {
-                    format!("{why} evaluating rule: {}", self.name)
-                };
-                Some((self.unjudged(path, &why), Wrong::Unjudged))
-            }
+            Err(why) if why == CANCELLED => Some((self.too_expensive(Dear::Alone, path), Wrong::Dear)),
+            Err(why) => Some((self.unevaluated(path, &why), Wrong::Unjudged)),
         }
     }
 
@@ -317,15 +301,9 @@ impl Rule {
         let said = self.said(scope);
         let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
         let field = named(&path);
-        let is_container = value.is_object() || value.is_array();
-        match self.reason {
-            "FieldValueRequired" => FieldError::required(field, text),
-            "FieldValueForbidden" => FieldError::forbidden(field, text),
-            "FieldValueDuplicate" if is_container => FieldError::new(self.reason, field, "Duplicate value".to_owned()),
-            "FieldValueDuplicate" => FieldError::duplicate(field, value),
-            _ if is_container => FieldError::new(self.reason, field, format!("Invalid value: {text}")),
-            _ => FieldError::invalid(field, value, text),
-        }
+        let is_scalar = !value.is_object() && !value.is_array();
+        let message = if is_scalar { format!("{text}, found {value}") } else { text.to_owned() };
+        FieldError::new(self.reason, field, message)
     }
 
     /// What the expression of the message says, if that is one line.

@@ -14,17 +14,17 @@ const FIELDS_LEN_MAX: usize = 8;
 pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
     let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
-    let n_paths = all.iter().map(path).filter(|path| place(schema, path).is_ok()).collect::<BTreeSet<_>>().len();
+    let n_paths = all.iter().map(path).filter(|path| is_comparable(schema, path)).collect::<BTreeSet<_>>().len();
     if n_paths > FIELDS_LEN_MAX {
-        let message = format!("Too many: {n_paths}: must have at most {FIELDS_LEN_MAX} items");
-        errors.push(FieldError::new("FieldValueTooMany", at, message));
+        errors.push(FieldError::too_many(at, n_paths, FIELDS_LEN_MAX));
     }
     for (index, field) in all.iter().enumerate() {
         let (at, path_text) = (format!("{at}[{index}].jsonPath"), path(field));
         if path_text.is_empty() {
             errors.push(FieldError::required(&at, ""));
-        } else if let Err(why) = place(schema, &path_text) {
-            errors.push(FieldError::invalid(&at, &path_text.clone().into(), &why));
+        } else if !is_comparable(schema, &path_text) {
+            let detail = "must be the path of a field of type string, boolean or integer, such as .spec.color";
+            errors.push(FieldError::invalid(&at, &path_text.clone().into(), detail));
         }
         if !path_text.is_empty() && all[..index].iter().any(|other| path(other) == path_text) {
             errors.push(FieldError::duplicate(&at, &path_text.into()));
@@ -32,28 +32,15 @@ pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<F
     }
 }
 
-/// Whether a path leads to a field that can be compared.
-fn place(schema: &Value, path: &str) -> Result<(), String> {
-    let Some(steps) = path.strip_prefix('.') else {
-        let found = path.split('.').next().unwrap_or_default();
-        return Err(format!("is an invalid path: expected [ or . but got: {found}"));
+/// Returns `true` if the path of a field leads to a scalar outside of lists and metadata.
+fn is_comparable(schema: &Value, path: &str) -> bool {
+    let Some(steps) = path.strip_prefix('.').filter(|steps| !steps.contains('[') && !steps.starts_with("metadata."))
+    else {
+        return false;
     };
-    if steps.is_empty() {
-        return Err("is an invalid path: unexpected end of JSON path".into());
-    }
-    if path.contains('[') {
-        return Err("is an invalid path: array notation is not allowed".into());
-    }
-    let missing = || "is an invalid path: does not refer to a valid field".to_owned();
-    if steps.split('.').next() == Some("metadata") {
-        return Err(missing());
-    }
-    let mut found = schema;
-    for step in steps.split('.') {
+    let found = steps.split('.').try_fold(schema, |found, step| {
         let values = Some(&found["additionalProperties"]).filter(|values| values.is_object());
-        found = found["properties"].get(step).or(values).ok_or_else(missing)?;
-    }
-    let is_simple = ["string", "boolean", "integer"].contains(&found["type"].as_str().unwrap_or_default());
-    let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-    if is_simple { Ok(()) } else { Err(detail.into()) }
+        found["properties"].get(step).or(values)
+    });
+    found.is_some_and(|found| ["string", "boolean", "integer"].contains(&found["type"].as_str().unwrap_or_default()))
 }

@@ -61,9 +61,8 @@ impl Walk<'_> {
         }
         let at = format!("{path}.x-kubernetes-validations");
         if is_in_unknown {
-            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
-                       convert structural schema to CEL declarations";
-            self.errors.push(FieldError::new("InternalError", &at, format!("Internal error: {why}")));
+            let why = "Internal error: the schema has no CEL type";
+            self.errors.push(FieldError::new("InternalError", &at, why.to_owned()));
             return;
         }
         for (index, rule) in rules.iter().enumerate() {
@@ -109,18 +108,15 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(&format!("{at}.messageExpression"), detail));
         }
         if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
-            let known = REASONS.map(str::to_owned);
-            errors.push(FieldError::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
+            errors.push(FieldError::not_supported(&format!("{at}.reason"), &rule["reason"], &REASONS));
         }
-        let (field, path) = (format!("{at}.fieldPath"), text("fieldPath"));
-        if !path.is_empty() && path.trim().is_empty() {
-            errors.push(FieldError::invalid(&field, &path.into(), "must be non-empty if specified"));
-        }
-        if path.contains(['\n', '\r']) {
-            errors.push(FieldError::invalid(&field, &path.into(), "must not contain line breaks"));
-        }
-        if !path.is_empty() && field_path::resolved(path, schema).is_none() {
-            errors.push(FieldError::invalid(&field, &path.into(), "must be a valid path"));
+        let path = text("fieldPath");
+        if !path.is_empty() && (path.contains(['\n', '\r']) || field_path::resolved(path, schema).is_none()) {
+            errors.push(FieldError::invalid(
+                &format!("{at}.fieldPath"),
+                &path.into(),
+                "must be the path of a field, in one line",
+            ));
         }
     }
 }
@@ -171,9 +167,9 @@ pub(super) fn wrong(rule: &Value, schema: &Value, is_whole: bool) -> Option<Stri
 
 /// Why an expression is none, and how far upstream comes with it.
 fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: bool) -> Option<(Compiled, String)> {
-    let (wanted, is, other) = match which {
-        Expression::Rule => (Type::Bool, ["", "program "], "cel expression must evaluate to a bool"),
-        Expression::Message => (Type::Text, ["messageExpression "; 2], "messageExpression must evaluate to a string"),
+    let wanted = match which {
+        Expression::Rule => Type::Bool,
+        Expression::Message => Type::Text,
     };
     let expression = rule[which.field()].as_str().unwrap_or_default();
     if expression.trim().is_empty() {
@@ -181,12 +177,11 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
     }
     let environment = Environment::of_rule(schema, is_whole, rule["optionalOldSelf"] == true).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
-        Err(why) => Some((Compiled::Not, format!("{}compilation failed: {why}", is[0]))),
-        Ok(Some(found)) if found != wanted => Some((Compiled::Not, other.to_owned())),
-        Ok(_) => {
-            let why = kctl_cel::instantiate(expression).err()?;
-            Some((Compiled::Typed, format!("{}instantiation failed: {why}", is[1])))
+        Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
+        Ok(Some(found)) if found != wanted => {
+            Some((Compiled::Not, format!("must evaluate to {}, found {}", wanted.whole_name(), found.whole_name())))
         }
+        Ok(_) => Some((Compiled::Typed, kctl_cel::instantiate(expression).err()?)),
     }
 }
 
@@ -216,10 +211,8 @@ fn compiled(
 fn message(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
-    if !text.is_empty() && text.trim().is_empty() {
-        errors.push(FieldError::invalid(&field, &rule["message"], "must be non-empty if specified"));
-    } else if text.trim().contains(['\n', '\r']) {
-        errors.push(FieldError::invalid(&field, &rule["message"], "must not contain line breaks"));
+    if !text.is_empty() && (text.trim().is_empty() || text.trim().contains(['\n', '\r'])) {
+        errors.push(FieldError::invalid(&field, &rule["message"], "must be one line, and not blank"));
     } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
         errors.push(FieldError::required(&field, "message must be specified if rule contains line breaks"));
     }

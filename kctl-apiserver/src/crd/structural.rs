@@ -11,14 +11,29 @@ use crate::{field_error::FieldError, pattern};
 /// The keywords of which no structural schema can be made, in the order in which they are looked for.
 const UNREADABLE: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
+/// Keywords that must not stand in an alternative.
+const NOT_IN_ALTERNATIVES: [&str; 13] = [
+    "type",
+    "title",
+    "description",
+    "additionalProperties",
+    "default",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "nullable",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-validations",
+];
 /// Where alternatives stand.
 pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
-    Field,
-    Item,
+    Below,
 }
 
 /// Checks the schema of a version, from its root; `unfit` is what the root says beside what the version has.
@@ -33,7 +48,6 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     if unreadable.is_none() {
         invariants(schema, Level::Root, path, &mut found);
         complete(schema, Some(schema), path, path, &mut found);
-        found.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
         if found.is_empty() {
             default_values::check(schema, path, &mut found);
         }
@@ -44,8 +58,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     let rules = if is_structural { statements::check(schema, path, &found) } else { Vec::new() };
     errors.extend(found.into_iter().chain(rules));
     if let Some(key) = unreadable.filter(|_| errors.len() == before) {
-        let key = key.trim_start_matches(if key == "$schema" { "$" } else { "" });
-        errors.push(FieldError::invalid(path, &"".into(), &format!("OpenAPIV3Schema '{key}' is not supported")));
+        errors.push(FieldError::invalid(path, &key.into(), "this keyword is not supported"));
     }
 }
 
@@ -81,17 +94,17 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
         errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
     }
     if schema["items"].is_object() {
-        invariants(&schema["items"], Level::Item, &format!("{path}.items"), errors);
+        invariants(&schema["items"], Level::Below, &format!("{path}.items"), errors);
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        invariants(field, Level::Field, &format!("{path}.properties[{name}]"), errors);
+        invariants(field, Level::Below, &format!("{path}.properties[{name}]"), errors);
     }
     let values = &schema["additionalProperties"];
     if !values.is_null() && level == Level::Root {
         errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), "must not be used at the root"));
     }
     if values.is_object() {
-        invariants(values, Level::Field, &format!("{path}.additionalProperties"), errors);
+        invariants(values, Level::Below, &format!("{path}.additionalProperties"), errors);
     }
     extensions(schema, path, errors);
     type_of(schema, level, path, errors);
@@ -124,12 +137,7 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
             FieldError::invalid(&field, &name.into(), detail)
         });
     } else if name.is_empty() && !is_free {
-        let place = match level {
-            Level::Root => "at the root",
-            Level::Item => "for specified array items",
-            Level::Field => "for specified object fields",
-        };
-        errors.push(FieldError::required(&field, &format!("must not be empty {place}")));
+        errors.push(FieldError::required(&field, "must not be empty"));
     }
     if is_embedded && !schema["additionalProperties"].is_null() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
@@ -140,8 +148,7 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
     }
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if is_embedded && schema["x-kubernetes-preserve-unknown-fields"] != true && !has_fields {
-        let detail =
-            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let detail = "must name the fields of an embedded object without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(&format!("{path}.properties"), detail));
     }
 }
@@ -206,8 +213,11 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
         alternative(&schema["not"], &format!("{path}.not"), &|_, _, _| false, errors);
     }
     if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
-        let detail = format!("must be a valid regular expression, but isn't: {}", kctl_cel::why_no_pattern(text));
-        errors.push(FieldError::invalid(&format!("{path}.pattern"), &text.into(), &detail));
+        errors.push(FieldError::invalid(
+            &format!("{path}.pattern"),
+            &text.into(),
+            "must be a valid regular expression",
+        ));
     }
 }
 
@@ -222,34 +232,16 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
         alternative(field, &format!("{path}.properties[{name}]"), &none, errors);
     }
     let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
-    for key in ["type", "title", "description"] {
-        if !text(schema, key).is_empty() {
-            forbid(key, "must be empty to be structural");
-        }
-    }
-    if !schema["additionalProperties"].is_null() && schema["additionalProperties"] != false {
-        forbid("additionalProperties", "must be undefined to be structural");
-    }
-    for key in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
-        if !schema[key].is_null() {
-            forbid(key, "must be undefined to be structural");
-        }
-    }
-    for key in [
-        "nullable",
-        "x-kubernetes-preserve-unknown-fields",
-        "x-kubernetes-embedded-resource",
-        "x-kubernetes-int-or-string",
-    ] {
-        if schema[key] == true {
-            forbid(key, "must be false to be structural");
-        }
-    }
-    for key in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
-        if schema[key].as_array().is_some_and(|all| !all.is_empty()) {
-            forbid(key, "must be empty to be structural");
-        }
-    }
+    let is_set = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    let keys = NOT_IN_ALTERNATIVES
+        .into_iter()
+        .filter(|key| is_set(&schema[key]) || (*key == "default" && !schema[key].is_null()));
+    keys.for_each(|key| forbid(key, "must not be set in an alternative"));
     if !schema["properties"]["metadata"].is_null() {
         forbid("properties[metadata]", "must not be specified in a nested context");
     }

@@ -5,13 +5,11 @@
 //! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{correlation::Past, lists, number};
 use crate::schema::Schema;
-use crate::{field_error::FieldError, format, go, pattern};
+use crate::{field_error::FieldError, format, pattern};
 
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
@@ -106,7 +104,6 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
         return outcome;
     }
     alternatives(schema, value, path, &mut outcome);
-    let is_told_before = !outcome.errors.is_empty();
     match value {
         Value::String(text) => {
             outcome.errors.extend(string(schema, text, path));
@@ -129,19 +126,12 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     if let Value::Object(_) = value {
         object(schema, value, path, past, &mut outcome);
     }
-    if is_told_before {
-        // An alternative may say what the schema says as well.
-        let mut told = HashSet::new();
-        outcome.errors.retain(|error| told.insert((error.field.clone(), error.message.clone())));
-    }
     outcome.n_checks += 4;
     outcome
 }
 
 fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
-    let actual = go::quote(actual);
-    let message = format!("Invalid value: {actual}: {path} in body must be of type {expected}: {actual}");
-    FieldError::new("FieldValueTypeInvalid", path, message)
+    FieldError::new("FieldValueTypeInvalid", path, format!("must be of type {expected}, found {actual:?}"))
 }
 
 /// The types that a schema allows, and the format if it is one that is checked.
@@ -217,24 +207,14 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 /// Only the first of the limits of a text is reported.
 fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
-    let value = || Value::from(text);
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
-        let unit = if max == 1 { "byte" } else { "bytes" };
-        return Some(FieldError::new(
-            "FieldValueTooLong",
-            path,
-            format!("Too long: may not be more than {max} {unit}"),
-        ));
+        return Some(FieldError::too_long(path, max));
     }
     if let Some(min) = bound(schema, "minLength").filter(|&min| n_chars < min) {
-        return Some(FieldError::invalid(
-            path,
-            &value(),
-            &format!("{path} in body should be at least {min} chars long"),
-        ));
+        return Some(FieldError::invalid(path, &text.into(), &format!("must have at least {min} characters")));
     }
     let pattern = schema.text("pattern").filter(|pattern| !pattern::matches(pattern, text))?;
-    Some(FieldError::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
+    Some(FieldError::invalid(path, &text.into(), &format!("must match {pattern}")))
 }
 
 fn bound(schema: Schema, key: &str) -> Option<usize> {
@@ -253,12 +233,12 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
             });
         }
     }
-    size(schema, ("minItems", "maxItems", "items"), items.len(), path, &mut outcome.errors);
+    size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
 }
 
 fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
-    size(schema, ("minProperties", "maxProperties", "properties"), fields.len(), path, &mut outcome.errors);
+    size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
     let join = |name: &str| match path {
         // Only a default can be a map by itself.
         "" if schema.property(name).is_none() && schema.additional_properties().is_some() => format!(".{name}"),
@@ -282,14 +262,12 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     }
 }
 
-fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
+fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
-        errors.push(FieldError::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
+        errors.push(FieldError::invalid(path, &n.into(), &format!("must have at least {min} items")));
     }
     if let Some(max) = bound(schema, max).filter(|&max| n > max) {
-        let items = if max == 1 { "item" } else { "items" };
-        let message = format!("Too many: {n}: must have at most {max} {items}");
-        errors.push(FieldError::new("FieldValueTooMany", path, message));
+        errors.push(FieldError::too_many(path, n, max));
     }
 }
 
@@ -299,8 +277,7 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
     if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
         return None;
     }
-    let text = |one: &Value| one.as_str().map_or_else(|| go::json(one), str::to_owned);
-    Some(FieldError::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
+    Some(FieldError::not_supported(path, value, &allowed.iter().map(Value::to_string).collect::<Vec<_>>()))
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`.
@@ -309,34 +286,32 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
         let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         alternatives.iter().map(|one| node(Schema::structural(one), value, path, None)).collect::<Vec<_>>()
     };
-    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
+    let nameless = |text: &str| FieldError::nameless(&format!("{path:?} must {text}"));
+    let is_valid = |one: &&Outcome| one.errors.is_empty();
     let any_of = all("anyOf");
-    if !any_of.is_empty() && any_of.iter().all(|one| !one.errors.is_empty()) {
-        fail("validate at least one schema (anyOf)".to_owned());
+    if !any_of.is_empty() && any_of.iter().filter(is_valid).count() == 0 {
+        outcome.errors.push(nameless("validate at least one schema of anyOf"));
         outcome.merge(closest(any_of));
     }
-    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
     let one_of = all("oneOf");
-    let n_valid = one_of.iter().filter(|one| one.errors.is_empty()).count();
-    if n_valid == 0 && !one_of.is_empty() {
-        fail("validate one and only one schema (oneOf). Found none valid".to_owned());
-        outcome.merge(closest(one_of));
-    } else if n_valid > 1 {
-        fail(format!("validate one and only one schema (oneOf). Found {n_valid} valid alternatives"));
+    let n_valid = one_of.iter().filter(is_valid).count();
+    if n_valid != 1 && !one_of.is_empty() {
+        outcome.errors.push(nameless(&format!("validate one schema of oneOf, but validates {n_valid}")));
+        if n_valid == 0 {
+            outcome.merge(closest(one_of));
+        }
     }
     let all_of = all("allOf");
-    let n_valid = all_of.iter().filter(|one| one.errors.is_empty()).count();
-    if n_valid < all_of.len() {
+    if all_of.iter().filter(is_valid).count() < all_of.len() {
         for one in all_of {
             outcome.merge(one);
         }
-        let none = if n_valid == 0 { ". None validated" } else { "" };
-        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
+        outcome.errors.push(nameless("validate all schemas of allOf"));
     }
     if let Some(not) = schema.json().get("not").filter(|not| not.is_object())
         && node(Schema::structural(not), value, path, None).errors.is_empty()
     {
-        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must not validate the schema (not)")));
+        outcome.errors.push(nameless("not validate the schema of not"));
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     path::JsonPath,
     times::{self, Layout},
 };
-use crate::{go, quantity, schema::Schema};
+use crate::{quantity, schema::Schema};
 
 /// Checks that a value is of the type of its field, and in its form.
 pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> Result<(), String> {
@@ -30,11 +30,24 @@ pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> 
 
 /// Returns the error about a value that is not what is expected at a path.
 pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
-    let found = match found {
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => format!("{} {found}", go::json_type(found)),
-        other => go::json_type(other).to_owned(),
-    };
-    format!("{path}: must be {expected}, found {found}")
+    match found {
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            format!("{path}: must be {expected}, found {} {found}", json_type(found))
+        }
+        other => format!("{path}: must be {expected}, found {}", json_type(other)),
+    }
+}
+
+/// Returns the name of the JSON type of a value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Returns the description of a type in an error.

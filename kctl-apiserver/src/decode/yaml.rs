@@ -23,7 +23,7 @@ const NAMESPACE: &str = "tag:yaml.org,2002:";
 #[derive(Debug, PartialEq)]
 pub(crate) struct Yaml {
     pub(crate) value: Value,
-    /// A message for each duplicate field. The last value of a duplicate field counts.
+    /// A line for each field that comes again; of those the last counts.
     pub(crate) repeated: Vec<String>,
 }
 
@@ -90,19 +90,15 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
                 return Err(format!("yaml: {}", first_line(&error)));
             }
         };
-        let line = span.start.line();
-        match event {
-            Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) if has_strange_escapes => {
-                let quoted = text.chars().skip(span.start.index()).take(span.end.index() - span.start.index());
-                if has_strange_escape(quoted) {
-                    return Err(format!("yaml: line {line}: invalid escape in a quoted string"));
-                }
+        if has_strange_escapes && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
+            let quoted = text.chars().skip(span.start.index()).take(span.end.index() - span.start.index());
+            if has_strange_escape(quoted) {
+                return Err("yaml: invalid escape in a quoted string".into());
             }
-            _ => {}
         }
         match event {
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
-                return Err("yaml: found incompatible YAML document".into());
+                return Err("yaml: the version must be 1.1".into());
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = style == ScalarStyle::Plain;
@@ -110,12 +106,12 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
                     continue;
                 }
                 let value = scalar(&text, is_plain, tag.as_deref())?;
-                reader.take(value, anchor, line)?;
+                reader.take(value, anchor)?;
             }
-            Event::SequenceStart(_, anchor, _) => reader.open(Content::List(Vec::new()), anchor, line)?,
-            Event::MappingStart(_, anchor, _) => reader.open(Content::Map(Fields::default()), anchor, line)?,
+            Event::SequenceStart(_, anchor, _) => reader.open(Content::List(Vec::new()), anchor)?,
+            Event::MappingStart(_, anchor, _) => reader.open(Content::Map(Fields::default()), anchor)?,
             Event::SequenceEnd | Event::MappingEnd => reader.close()?,
-            Event::Alias(anchor) => reader.alias(anchor, line)?,
+            Event::Alias(anchor) => reader.alias(anchor)?,
             Event::DocumentEnd => break,
             _ => {}
         }
@@ -147,14 +143,14 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
         }
         Some(wanted @ ("null" | "bool" | "int" | "float")) => {
             let value = resolved(text)?;
-            let (found, fits) = match &value {
-                Value::Null => ("null", wanted == "null"),
-                Value::Bool(_) => ("bool", wanted == "bool"),
-                Value::Number(number) if number.is_f64() => ("float", wanted == "float"),
-                Value::Number(_) => ("int", ["int", "float"].contains(&wanted)),
-                _ => ("str", false),
+            let fits = match &value {
+                Value::Null => wanted == "null",
+                Value::Bool(_) => wanted == "bool",
+                Value::Number(number) if number.is_f64() => wanted == "float",
+                Value::Number(_) => ["int", "float"].contains(&wanted),
+                _ => false,
             };
-            if fits { Ok(value) } else { Err(format!("yaml: cannot decode !!{found} `{text}` as a !!{wanted}")) }
+            if fits { Ok(value) } else { Err(format!("yaml: {text:?} is not a {wanted}")) }
         }
         None if is_plain && tag.is_none() => resolved(text),
         _ => Ok(text.into()),
@@ -183,8 +179,6 @@ struct Open {
     content: Content,
     /// The anchor of the value; 0 for none.
     anchor: usize,
-    /// The line of its start, for messages about duplicate fields.
-    line: usize,
 }
 
 /// The content of an open list or map.
@@ -218,23 +212,23 @@ enum Next {
 
 impl Reader {
     /// Opens a list or a map.
-    fn open(&mut self, content: Content, anchor: usize, line: usize) -> Result<(), String> {
-        self.open.push(Open { content, anchor, line });
-        if self.open.len() > DEPTH_MAX { Err("yaml: exceeded max depth of 10000".into()) } else { Ok(()) }
+    fn open(&mut self, content: Content, anchor: usize) -> Result<(), String> {
+        self.open.push(Open { content, anchor });
+        if self.open.len() > DEPTH_MAX { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
     }
 
     /// Completes the innermost list or map.
     fn close(&mut self) -> Result<(), String> {
-        let Some(Open { content, anchor, line }) = self.open.pop() else { return Ok(()) };
+        let Some(Open { content, anchor }) = self.open.pop() else { return Ok(()) };
         let value = match content {
             Content::List(items) => Value::Array(items),
             Content::Map(fields) => Value::Object(fields.map),
         };
-        self.take(value, anchor, line)
+        self.take(value, anchor)
     }
 
     /// Inserts the value of an anchor.
-    fn alias(&mut self, anchor: usize, line: usize) -> Result<(), String> {
+    fn alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
         let (n_values, n_bytes) = extent(value);
         self.n_aliased += n_values;
@@ -243,7 +237,7 @@ impl Reader {
             return Err(EXCESSIVE.into());
         }
         let value = value.clone();
-        self.take(value, 0, line)
+        self.take(value, 0)
     }
 
     /// Returns `true` if a `<<` key merges the next value into the open map.
@@ -256,8 +250,8 @@ impl Reader {
         merges
     }
 
-    /// Adds a value to the innermost list or map.
-    fn take(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), String> {
+    /// Puts a value where it belongs.
+    fn take(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor > 0 {
             self.n_bytes += extent(&value).1;
             if self.n_bytes > ALIASED_BYTES_MAX {
@@ -270,7 +264,7 @@ impl Reader {
             Some(Content::List(items)) => items.push(value),
             Some(Content::Map(fields)) => {
                 if let Some(repeated) = fields.take(value)? {
-                    self.repeated.push(format!("line {line}: key {repeated} already set in map"));
+                    self.repeated.push(format!("duplicate field {repeated:?}"));
                 }
             }
         }
@@ -286,9 +280,7 @@ impl Fields {
             Next::Value(key) => {
                 self.map.insert(key, value);
             }
-            Next::OfNull => {
-                return Err(format!("yaml: invalid map key: null (value {value})"));
-            }
+            Next::OfNull => return Err("yaml: a key must not be null".into()),
             Next::Merged => {
                 let merged = match value {
                     // Of several merged maps, the earlier ones take precedence.
@@ -314,16 +306,14 @@ impl Fields {
                 return Ok(None);
             }
             Value::String(text) => text.clone(),
-            Value::Array(_) | Value::Object(_) => {
-                return Err(format!("yaml: invalid map key: {value}"));
-            }
+            Value::Array(_) | Value::Object(_) => return Err(format!("yaml: {value} is not a key")),
             Value::Number(number) if number.is_f64() => go::float(number.as_f64().unwrap_or_default()),
             scalar => scalar.to_string(),
         };
-        let shown = if value.is_string() { go::quote(&key) } else { key.clone() };
         let is_new = self.known.insert((value.is_string(), key.clone()));
+        let repeated = (!is_new).then(|| key.clone());
         self.next = Next::Value(key);
-        Ok((!is_new).then_some(shown))
+        Ok(repeated)
     }
 }
 
@@ -347,29 +337,29 @@ mod tests {
 
     use super::*;
 
-    fn check(text: &str, expected: Result<Value, &str>) {
-        let found = yaml(text).map(|read| read.value);
-        assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+    /// Nothing is expected of a text that is refused.
+    fn check(text: &str, expected: impl Into<Option<Value>>) {
+        assert_eq!(yaml(text).ok().map(|read| read.value), expected.into(), "{text}");
     }
 
     #[test]
     fn the_first_document_counts() {
         for text in ["a: 1\n---\n", "a: 1\n---\nb: 2\n", "---\na: 1\n...\n", r#"{"a":1} {"b":2}"#, r#"{"a":1}x"#] {
-            check(text, Ok(json!({ "a": 1 })));
+            check(text, json!({ "a": 1 }));
         }
         for text in ["", "---\n", "# a\n", "---\n---\na: 1"] {
-            check(text, Ok(Value::Null));
+            check(text, Value::Null);
         }
-        check("%YAML 1.1\n---\na: 1", Ok(json!({ "a": 1 })));
-        check("%YAML 1.2\n---\na: 1", Err("yaml: found incompatible YAML document"));
+        check("%YAML 1.1\n---\na: 1", json!({ "a": 1 }));
+        check("%YAML 1.2\n---\na: 1", None);
     }
 
     #[test]
     fn bracket_after_a_document_in_braces_is_ignored() {
         for end in ["}", "]", "}}}", ",", " }", "\n}", "}\nb: 2"] {
-            check(&format!("{{\"a\":1}}{end}"), Ok(json!({ "a": 1 })));
+            check(&format!("{{\"a\":1}}{end}"), json!({ "a": 1 }));
         }
-        check("[1]]", Ok(json!([1])));
+        check("[1]]", json!([1]));
         for text in ["a: {b: 1}}\nc: 2", "a: 1\n}", "{a: 1"] {
             assert!(yaml(text).is_err(), "{text}");
         }
@@ -377,36 +367,38 @@ mod tests {
 
     #[test]
     fn scalar_keys_are_accepted_and_last_one_counts() {
-        check("{yes: a, n: c, 1: d, 0x2: e, .5: f, 2020-01-01: g}", {
-            Ok(json!({ "true": "a", "false": "c", "1": "d", "2": "e", "0.5": "f", "2020-01-01": "g" }))
-        });
-        check("{null: a}", Err(r#"yaml: invalid map key: null (value "a")"#));
-        check("{? [a] : b}", Err(r#"yaml: invalid map key: ["a"]"#));
+        check(
+            "{yes: a, n: c, 1: d, 0x2: e, .5: f, 2020-01-01: g}",
+            json!({ "true": "a", "false": "c", "1": "d", "2": "e", "0.5": "f", "2020-01-01": "g" }),
+        );
+        check("{null: a}", None);
+        check("{? [a] : b}", None);
         let read = yaml("a: 1\nb: {on: 1, yes: 2}\na: 3\n").unwrap();
         assert_eq!(read.value, json!({ "a": 3, "b": { "true": 2 } }));
-        assert_eq!(read.repeated, ["line 2: key true already set in map", "line 3: key \"a\" already set in map"]);
+        assert_eq!(read.repeated, [r#"duplicate field "true""#, r#"duplicate field "a""#]);
     }
 
     #[test]
     fn anchors_are_merged_and_tags_are_kept_to() {
-        check("a: &a {b: c}\nd: *a\ne: {<<: *a, f: g}", {
-            Ok(json!({ "a": { "b": "c" }, "d": { "b": "c" }, "e": { "b": "c", "f": "g" } }))
-        });
-        check("a: !!binary YQ==", Ok(json!({ "a": "a" })));
-        check("{a: !foo 1, b: !!str 1, c: !!int \"1\"}", Ok(json!({ "a": "1", "b": "1", "c": 1 })));
-        check("a: !!int x", Err("yaml: cannot decode !!str `x` as a !!int"));
+        check(
+            "a: &a {b: c}\nd: *a\ne: {<<: *a, f: g}",
+            json!({ "a": { "b": "c" }, "d": { "b": "c" }, "e": { "b": "c", "f": "g" } }),
+        );
+        check("a: !!binary YQ==", json!({ "a": "a" }));
+        check("{a: !foo 1, b: !!str 1, c: !!int \"1\"}", json!({ "a": "1", "b": "1", "c": 1 }));
+        check("a: !!int x", None);
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let items = vec![format!("*a{}", level - 1); 10].join(", ");
             bomb += &format!("a{level}: &a{level} [{items}]\n");
         }
-        check(&bomb, Err("yaml: document contains excessive aliasing"));
+        check(&bomb, None);
         // Few aliases of a long text, and anchors within one another around one.
         let long = "x".repeat(1_000_000);
-        check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), Err(EXCESSIVE));
-        check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), Err(EXCESSIVE));
+        check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), None);
+        check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), None);
         assert!(yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
         let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
-        check(&deep, Err("yaml: exceeded max depth of 10000"));
+        check(&deep, None);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
-use super::{NO_OVERLOAD, Said};
+use super::{NO_OVERLOAD, OVERFLOW, Said};
 use crate::go;
 
 /// What a function makes of a value if it is a conversion that is done here.
@@ -20,41 +20,33 @@ pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
     })
 }
 
-fn wrong<T>(from: &str, to: &str) -> Result<T, String> {
-    Err(format!("type conversion error from '{from}' to '{to}'"))
+fn invalid(text: &str, expected: &str) -> String {
+    format!("{text:?} is not a valid {expected}")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(value: &Cel) -> Said {
-    let overflow = || "integer overflow".to_owned();
     Ok(Cel::Int(match value {
         Cel::Int(number) => *number,
-        Cel::UInt(number) => i64::try_from(*number).map_err(|_| overflow())?,
+        Cel::UInt(number) => i64::try_from(*number).map_err(|_| OVERFLOW)?,
         // The bounds of upstream, which are beyond what a float can tell apart.
         Cel::Float(number) if number.abs() < 9_223_372_036_854_775_807.0 => *number as i64,
-        Cel::Float(_) => return Err(overflow()),
-        Cel::String(text) => match text.parse() {
-            Ok(number) => number,
-            Err(_) => return wrong("string", "int"),
-        },
+        Cel::Float(_) => return Err(OVERFLOW.into()),
+        Cel::String(text) => text.parse().map_err(|_| invalid(text, "int"))?,
         Cel::Timestamp(time) => time.timestamp(),
-        Cel::Duration(duration) => duration.num_nanoseconds().ok_or_else(overflow)?,
+        Cel::Duration(duration) => duration.num_nanoseconds().ok_or(OVERFLOW)?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(value: &Cel) -> Said {
-    let overflow = || "unsigned integer overflow".to_owned();
     Ok(Cel::UInt(match value {
         Cel::UInt(number) => *number,
-        Cel::Int(number) => u64::try_from(*number).map_err(|_| overflow())?,
+        Cel::Int(number) => u64::try_from(*number).map_err(|_| OVERFLOW)?,
         Cel::Float(number) if (0.0..18_446_744_073_709_551_615.0).contains(number) => *number as u64,
-        Cel::Float(_) => return Err(overflow()),
-        Cel::String(text) => match text.parse() {
-            Ok(number) if !text.starts_with('+') => number,
-            _ => return wrong("string", "uint"),
-        },
+        Cel::Float(_) => return Err(OVERFLOW.into()),
+        Cel::String(text) => go::parse_uint(text).ok_or_else(|| invalid(text, "uint"))?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }
@@ -65,10 +57,7 @@ fn to_double(value: &Cel) -> Said {
         Cel::Float(number) => *number,
         Cel::Int(number) => *number as f64,
         Cel::UInt(number) => *number as f64,
-        Cel::String(text) => match kctl_cel::double(text) {
-            Some(number) => number,
-            None => return wrong("string", "double"),
-        },
+        Cel::String(text) => kctl_cel::double(text).ok_or_else(|| invalid(text, "double"))?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }
@@ -84,7 +73,7 @@ fn to_string(value: &Cel) -> Option<Said> {
         Cel::Float(number) => go::float(*number),
         Cel::Bytes(bytes) => match String::from_utf8(bytes.to_vec()) {
             Ok(text) => text,
-            Err(_) => return Some(Err("invalid UTF-8 in bytes, cannot convert to string".into())),
+            Err(_) => return Some(Err("the bytes are not valid UTF-8".into())),
         },
         Cel::Timestamp(time) => {
             let local = with_fraction(&time.format("%Y-%m-%dT%H:%M:%S").to_string(), time.timestamp_subsec_nanos());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kube_cel::cel::{Value as Cel, objects::Key};
 
 use super::{Said, bounds, convert, type_name};
-use crate::go;
 
 const PRECISION: usize = 6;
 /// More digits than any number has.
@@ -15,8 +14,7 @@ const PRECISION_MAX: usize = 10_000;
 pub(super) fn format(text: &str, values: &[Cel]) -> Said {
     let mut out = String::new();
     let mut rest = text;
-    let mut values = (0..).zip(values);
-    let mut n_used = 0;
+    let mut values = values.iter();
     while let Some((before, clause)) = rest.split_once('%') {
         out.push_str(before);
         if let Some(after) = clause.strip_prefix('%') {
@@ -24,14 +22,11 @@ pub(super) fn format(text: &str, values: &[Cel]) -> Said {
             rest = after;
             continue;
         }
-        let Some((_, value)) = values.next() else { return Err(format!("index {n_used} out of range")) };
-        n_used += 1;
-        if clause.is_empty() {
-            return Err("unexpected end of string".into());
-        }
+        let value = values.next().ok_or("format: fewer values than clauses")?;
         let (precision, letter, after) = clause_of(clause)?;
         bounds::check_text(out.len())?;
-        out.push_str(&written(letter, precision, value).map_err(|why| format!("error during formatting: {why}"))?);
+        let invalid = || format!("format: %{letter} does not take a value of type {}", type_name(value));
+        out.push_str(&written(letter, precision, value).ok_or_else(invalid)?);
         rest = after;
     }
     out.push_str(rest);
@@ -40,63 +35,44 @@ pub(super) fn format(text: &str, values: &[Cel]) -> Said {
 
 /// The precision and the letter of a clause, and what follows.
 fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
-    let wrong = |why: &str| format!("could not parse formatting clause: {why}");
+    let invalid = || {
+        format!("format: invalid clause %{clause:?}, expected a precision such as .2 and one of s, d, f, e, b, x, X, o")
+    };
     let (precision, clause) = match clause.strip_prefix('.') {
         None => (None, clause),
         Some(rest) => {
-            let end = rest.find(|letter: char| !letter.is_ascii_digit());
-            let end =
-                end.ok_or_else(|| wrong("error while parsing precision: could not find end of precision specifier"))?;
-            let known = rest[..end].parse().ok().filter(|precision| *precision <= PRECISION_MAX);
-            let precision = known.ok_or_else(|| {
-                let why = format!("strconv.Atoi: parsing {}: invalid syntax", go::quote(&rest[..end]));
-                wrong(&format!("error while parsing precision: error while converting precision to integer: {why}"))
-            })?;
-            (Some(precision), &rest[end..])
+            let end = rest.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(invalid)?;
+            let precision = rest[..end].parse().ok().filter(|precision| *precision <= PRECISION_MAX);
+            (Some(precision.ok_or_else(invalid)?), &rest[end..])
         }
     };
     let letter = clause.chars().next().unwrap_or_default();
     if !"sdfebxXo".contains(letter) {
-        return Err(wrong(&format!("unrecognized formatting clause \"{letter}\"")));
+        return Err(invalid());
     }
     Ok((precision, letter, &clause[letter.len_utf8()..]))
 }
 
-fn written(letter: char, precision: Option<usize>, value: &Cel) -> Result<String, String> {
-    let is = type_name(value);
-    match (letter, value) {
-        ('s', _) => string(value),
-        ('d', Cel::Int(number)) => Ok(number.to_string()),
-        ('d', Cel::UInt(number)) => Ok(number.to_string()),
-        ('d', _) => Err(format!("decimal clause can only be used on integers, was given {is}")),
-        ('f' | 'e', _) => match (float(value), letter) {
-            (Some(number), 'f') => Ok(fixed(number, precision.unwrap_or(PRECISION))),
-            // Upstream takes the precision for the width.
-            (Some(number), _) => Ok(scientific(number)),
-            (None, 'f') => Err(format!("fixed-point clause can only be used on doubles, was given {is}")),
-            (None, _) => Err(format!("scientific clause can only be used on doubles, was given {is}")),
-        },
-        ('b', Cel::Bool(value)) => Ok(u8::from(*value).to_string()),
-        ('b', Cel::Int(number)) => Ok(signed(*number, format!("{:b}", number.unsigned_abs()))),
-        ('b', Cel::UInt(number)) => Ok(format!("{number:b}")),
-        ('b', _) => Err(format!("only integers and bools can be formatted as binary, was given {is}")),
-        ('o', Cel::Int(number)) => Ok(signed(*number, format!("{:o}", number.unsigned_abs()))),
-        ('o', Cel::UInt(number)) => Ok(format!("{number:o}")),
-        ('o', _) => Err(format!("octal clause can only be used on integers, was given {is}")),
-        _ => {
-            let text = match value {
-                Cel::Int(number) => signed(*number, format!("{:x}", number.unsigned_abs())),
-                Cel::UInt(number) => format!("{number:x}"),
-                Cel::String(text) => hex(text.as_bytes()),
-                Cel::Bytes(bytes) => hex(bytes),
-                _ => {
-                    let of = "only integers, byte buffers, and strings can be formatted as hex";
-                    return Err(format!("{of}, was given {is}"));
-                }
-            };
-            Ok(if letter == 'X' { text.to_ascii_uppercase() } else { text })
-        }
-    }
+fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
+    Some(match (letter, value) {
+        ('s', _) => return string(value),
+        ('d', Cel::Int(number)) => number.to_string(),
+        ('d', Cel::UInt(number)) => number.to_string(),
+        ('f', _) => fixed(float(value)?, precision.unwrap_or(PRECISION)),
+        // Upstream takes the precision for the width.
+        ('e', _) => scientific(float(value)?),
+        ('b', Cel::Bool(value)) => u8::from(*value).to_string(),
+        ('b', Cel::Int(number)) => signed(*number, format!("{:b}", number.unsigned_abs())),
+        ('b', Cel::UInt(number)) => format!("{number:b}"),
+        ('o', Cel::Int(number)) => signed(*number, format!("{:o}", number.unsigned_abs())),
+        ('o', Cel::UInt(number)) => format!("{number:o}"),
+        ('X', _) => written('x', precision, value)?.to_ascii_uppercase(),
+        ('x', Cel::Int(number)) => signed(*number, format!("{:x}", number.unsigned_abs())),
+        ('x', Cel::UInt(number)) => format!("{number:x}"),
+        ('x', Cel::String(text)) => hex(text.as_bytes()),
+        ('x', Cel::Bytes(bytes)) => hex(bytes),
+        _ => return None,
+    })
 }
 
 fn signed(number: i64, digits: String) -> String {
@@ -161,54 +137,43 @@ fn scientific(number: f64) -> String {
     format!("{digits}×10{sign}{exponent}")
 }
 
-/// A value as it is written, as far as it can be.
-pub(super) fn shown(value: &Cel) -> String {
-    string(value).unwrap_or_default()
-}
-
-fn string(value: &Cel) -> Result<String, String> {
+fn string(value: &Cel) -> Option<String> {
     match value {
-        Cel::Null => Ok("null".into()),
+        Cel::Null => Some("null".into()),
         Cel::List(items) => {
-            let items: Result<Vec<String>, String> = items.iter().map(part).collect();
-            Ok(format!("[{}]", items?.join(", ")))
+            let items: Option<Vec<String>> = items.iter().map(part).collect();
+            Some(format!("[{}]", items?.join(", ")))
         }
         Cel::Map(map) if type_name(value) == "map" => {
-            let mut entries = Vec::new();
-            for (key, value) in map.map.iter() {
-                let key = match key {
-                    Key::String(text) => go::quote(text),
-                    other => other.to_string(),
-                };
-                entries.push(format!("{key}:{}", part(value)?));
-            }
+            let entry = |(key, value): (&Key, &Cel)| {
+                let value = part(value)?;
+                Some(if let Key::String(text) = key { format!("{text:?}:{value}") } else { format!("{key}:{value}") })
+            };
+            let mut entries: Vec<String> = map.map.iter().map(entry).collect::<Option<_>>()?;
             entries.sort();
-            Ok(format!("{{{}}}", entries.join(", ")))
+            Some(format!("{{{}}}", entries.join(", ")))
         }
-        Cel::Map(map) => Ok(map.map.values().next().map(string).transpose()?.unwrap_or_default()),
+        Cel::Map(map) => map.map.values().next().map_or(Some(String::new()), string),
         _ => match convert::to("string", value) {
-            Some(Ok(Cel::String(text))) => Ok(text.to_string()),
-            Some(Err(why)) => Err(format!("could not convert argument {} to string", go::quote(&why))),
-            _ => Err(format!(
-                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-                 timestamps, was given {}",
-                type_name(value)
-            )),
+            Some(Ok(Cel::String(text))) => Some(text.to_string()),
+            _ => None,
         },
     }
 }
 
 /// A value within a list or a map.
-fn part(value: &Cel) -> Result<String, String> {
-    let text = match value {
-        Cel::Float(number) if number.is_finite() => return Ok(format!("{number:.PRECISION$}")),
-        _ => string(value)?,
-    };
-    Ok(match value {
-        Cel::String(_) | Cel::Float(_) => go::quote(&text),
-        Cel::Bytes(_) => format!("b{}", go::quote(&text)),
-        Cel::Timestamp(_) => format!("timestamp({})", go::quote(&text)),
-        Cel::Duration(_) => format!("duration({})", go::quote(&text)),
+fn part(value: &Cel) -> Option<String> {
+    if let Cel::Float(number) = value
+        && number.is_finite()
+    {
+        return Some(format!("{number:.PRECISION$}"));
+    }
+    let text = string(value)?;
+    Some(match value {
+        Cel::String(_) | Cel::Float(_) => format!("{text:?}"),
+        Cel::Bytes(_) => format!("b{text:?}"),
+        Cel::Timestamp(_) => format!("timestamp({text:?})"),
+        Cel::Duration(_) => format!("duration({text:?})"),
         _ => text,
     })
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
-use super::{Said, Target, optional, urls};
+use super::{Said, Target, optional};
 use crate::{
     format,
     names::{NameRule, check_label_value, check_qualified_name},
+    url::Url,
 };
 
 /// A format, by its name.
@@ -46,9 +47,9 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::made(made(name)))),
         (name, Target::Library("format"), []) => made(name).map(Ok),
         ("validate", Target::Value(Cel::Opaque(of)), [Cel::String(text)]) => {
-            let wrong = of.downcast_ref::<Format>()?.wrong(text);
-            let texts: Vec<Cel> = wrong.into_iter().map(|why| Cel::String(Arc::new(why))).collect();
-            Some(Ok(optional::made((!texts.is_empty()).then(|| Cel::List(Arc::new(texts))))))
+            let error = of.downcast_ref::<Format>()?.wrong(text);
+            let errors = |error: &str| Cel::List(Arc::new(vec![Cel::String(Arc::new(error.to_owned()))]));
+            Some(Ok(optional::made(error.map(errors))))
         }
         _ => None,
     }
@@ -56,8 +57,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 
 impl Format {
     /// What is wrong with a text.
-    fn wrong(&self, text: &str) -> Vec<String> {
-        let unless = |is_right: bool, why: &str| if is_right { Vec::new() } else { vec![why.to_owned()] };
+    fn wrong(&self, text: &str) -> Option<&'static str> {
+        let unless = |is_valid: bool, error| (!is_valid).then_some(error);
         match self.0 {
             "dns1123Label" => NameRule::Label.check(text),
             "dns1123Subdomain" => NameRule::Subdomain.check(text),
@@ -67,7 +68,7 @@ impl Format {
             "dns1035LabelPrefix" => NameRule::Label1035.check_prefix(text),
             "qualifiedName" => check_qualified_name(text),
             "labelValue" => check_label_value(text),
-            "uri" => urls::wrong(text).into_iter().collect(),
+            "uri" => unless(Url::is_of_request(text), "must be a URL"),
             "uuid" => unless(format::matches("uuid", text), "does not match the UUID format"),
             "byte" => unless(format::matches("byte", text), "invalid base64"),
             "date" => unless(format::matches("date", text), "invalid date"),

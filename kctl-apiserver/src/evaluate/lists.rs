@@ -5,7 +5,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use kube_cel::cel::Value as Cel;
 
-use super::{NO_OVERLOAD, Said, format, operators, type_name};
+use super::{NO_OVERLOAD, Said, operators, type_name};
 
 /// What a function says of a list; none if it is another function.
 pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Said> {
@@ -58,22 +58,15 @@ fn sorted(items: &[Cel]) -> Vec<Cel> {
 fn join(items: &[Cel], between: &str) -> Said {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),
-        other => Err(format!("join: invalid input: {}", format::shown(other))),
+        other => Err(format!("join: items must be strings, found {}", type_name(other))),
     };
     let texts: Result<Vec<String>, String> = items.iter().map(text).collect();
     Ok(Cel::String(Arc::new(texts?.join(between))))
 }
 
 fn slice(items: &[Cel], from: i64, to: i64) -> Said {
-    let said = |why: String| Err(format!("cannot slice({from}, {to}), {why}"));
-    let (Ok(first), Ok(end)) = (usize::try_from(from), usize::try_from(to)) else {
-        return said("negative indexes not supported".into());
-    };
-    if first > end {
-        return said("start index must be less than or equal to end index".into());
-    }
-    items.get(first..end).map_or_else(
-        || said(format!("list is length {}", items.len())),
-        |items| Ok(Cel::List(Arc::new(items.to_vec()))),
-    )
+    let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+    let slice = range.and_then(|(first, end)| items.get(first..end));
+    let invalid = || format!("slice({from}, {to}): not within the {} items of the list", items.len());
+    slice.map(|items| Cel::List(Arc::new(items.to_vec()))).ok_or_else(invalid)
 }

@@ -42,6 +42,7 @@ type Said = Result<Cel, String>;
 /// The field that makes a map the value that a type is.
 pub(crate) const TYPE: &str = "@type";
 const NO_OVERLOAD: &str = "no such overload";
+const OVERFLOW: &str = "overflow";
 
 /// The names under which arguments are handed to functions; no expression can name them.
 const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
@@ -307,27 +308,15 @@ fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
     }
 }
 
-/// An error of the evaluator as upstream says it.
+/// Returns the message of an error of `kube-cel`.
 fn words(error: ExecutionError) -> String {
     match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::NoSuchOverload
         | ExecutionError::MissingArgumentOrTarget
         | ExecutionError::UnexpectedType { .. }
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::InvalidArgumentCount { .. } => NO_OVERLOAD.to_owned(),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(_, one, other) => match (one, other) {
-            (Cel::Timestamp(_), _) | (_, Cel::Timestamp(_)) => "timestamp overflow".to_owned(),
-            (Cel::Duration(_), _) => "duration overflow".to_owned(),
-            _ => "integer overflow".to_owned(),
-        },
-        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
-        ExecutionError::FunctionError { message, .. } => match message.as_str() {
-            "depth must be non-negative" => "level must be non-negative".into(),
-            _ => message,
-        },
+        ExecutionError::FunctionError { message, .. } => message,
         other => other.to_string(),
     }
 }

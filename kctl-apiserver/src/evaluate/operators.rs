@@ -7,7 +7,11 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, bounds, optional, overloads, part, times, type_name, weight};
+use super::{
+    Evaluator, NO_OVERLOAD, OVERFLOW, Said, as_text, bounds, optional, overloads, part, times, type_name, weight,
+};
+
+const BY_ZERO: &str = "division by zero";
 
 impl<'a> Evaluator<'a> {
     /// What an operator says; none if it is a function.
@@ -131,12 +135,11 @@ pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
         "_+_" => one.checked_add(other),
         "_-_" => one.checked_sub(other),
         "_*_" => one.checked_mul(other),
-        "_/_" if other == 0 => return Err("division by zero".into()),
+        _ if other == 0 => return Err(BY_ZERO.into()),
         "_/_" => one.checked_div(other),
-        _ if other == 0 => return Err("modulus by zero".into()),
         _ => one.checked_rem(other),
     };
-    made.map(Cel::Int).ok_or_else(|| "integer overflow".to_owned())
+    made.map(Cel::Int).ok_or(OVERFLOW.to_owned())
 }
 
 fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
@@ -144,17 +147,16 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
         "_+_" => one.checked_add(other),
         "_-_" => one.checked_sub(other),
         "_*_" => one.checked_mul(other),
-        "_/_" if other == 0 => return Err("division by zero".into()),
+        _ if other == 0 => return Err(BY_ZERO.into()),
         "_/_" => one.checked_div(other),
-        _ if other == 0 => return Err("modulus by zero".into()),
         _ => one.checked_rem(other),
     };
-    made.map(Cel::UInt).ok_or_else(|| "unsigned integer overflow".to_owned())
+    made.map(Cel::UInt).ok_or(OVERFLOW.to_owned())
 }
 
 fn negated(of: &Cel) -> Said {
     match of {
-        Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| "integer overflow".to_owned()),
+        Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
         Cel::Duration(_) => times::arithmetic("_-_", &Cel::Duration(chrono::TimeDelta::zero()), of)
             .unwrap_or_else(|| Err(NO_OVERLOAD.into())),
@@ -175,11 +177,7 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
     if let Some(why) = overloads::refused_operand(name, one) {
         return Err(why);
     }
-    let is_number = |value: &Cel| matches!(value, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
-    let Some(order) = order(one, other) else {
-        let is_both = is_number(one) && is_number(other);
-        return Err(if is_both { "NaN values cannot be ordered" } else { NO_OVERLOAD }.into());
-    };
+    let order = order(one, other).ok_or(NO_OVERLOAD)?;
     Ok(Cel::Bool(match name {
         "_<_" => order.is_lt(),
         "_<=_" => order.is_le(),
@@ -194,19 +192,7 @@ fn index(of: &Cel, key: &Cel) -> Said {
         return Ok(optional::made(found));
     }
     part(of, key)?.ok_or_else(|| match of {
-        Cel::List(_) => format!("index out of bounds: {}", shown(key)),
-        _ => format!("no such key: {}", shown(key)),
+        Cel::List(_) => format!("index out of bounds: {}", as_text(key)),
+        _ => format!("no such key: {}", as_text(key)),
     })
-}
-
-/// A key in an error.
-fn shown(key: &Cel) -> String {
-    match key {
-        Cel::String(text) => text.to_string(),
-        Cel::Int(number) => number.to_string(),
-        Cel::UInt(number) => number.to_string(),
-        Cel::Float(number) => crate::go::float(*number),
-        Cel::Bool(value) => value.to_string(),
-        other => format!("{other:?}"),
-    }
 }

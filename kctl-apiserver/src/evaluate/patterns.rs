@@ -21,8 +21,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         _ => return None,
     };
     let Some(regex) = pattern::compiled(pattern) else {
-        let why = kctl_cel::why_no_pattern(pattern);
-        return Some(Err(if name == "matches" { why } else { format!("Illegal regex: {why}") }));
+        return Some(Err(format!("{pattern:?} is not a valid regular expression")));
     };
     let made = |text: &str| Cel::String(Arc::new(text.to_owned()));
     Some(Ok(match name {

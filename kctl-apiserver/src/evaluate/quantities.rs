@@ -7,10 +7,6 @@ use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target, versions};
 
-const WRONG_FORMAT: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
-const WRONG_NUMBER: &str = "unable to parse numeric part of quantity";
 /// The digits that fit into a number of 64 bits for sure (`maxInt64Factors`).
 const DIGITS_OF_INT: usize = 18;
 /// The digits that are kept of a large one: upstream keeps all.
@@ -49,8 +45,10 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     };
     let made = |quantity: Quantity| Cel::Opaque(Arc::new(quantity));
     match (name, target, arguments) {
-        ("quantity", Target::None, [Cel::String(text)]) => Some(Quantity::read(text).map(made).map_err(str::to_owned)),
-        ("isQuantity", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Quantity::read(text).is_ok()))),
+        ("quantity", Target::None, [Cel::String(text)]) => {
+            Some(Quantity::read(text).map(made).ok_or_else(|| format!("{text:?} is not a valid quantity")))
+        }
+        ("isQuantity", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Quantity::read(text).is_some()))),
         ("sign", Target::None, [value]) => of(value).map(|of| Ok(Cel::Int(of.mantissa.signum() as i64))),
         ("add" | "sub", Target::Value(value), [Cel::Int(number)]) => {
             let other = Quantity { mantissa: i128::from(*number), scale: 0, is_small: true };
@@ -65,18 +63,18 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 
 impl Quantity {
     /// Reads a quantity (`ParseQuantity`).
-    fn read(text: &str) -> Result<Self, &'static str> {
+    fn read(text: &str) -> Option<Self> {
         if text.is_empty() {
-            return Err(WRONG_FORMAT);
+            return None;
         }
         let Written { is_negative, whole, fraction, suffix } = written(text)?;
-        let (base, exponent) = unit(suffix).ok_or(WRONG_SUFFIX)?;
+        let (base, exponent) = unit(suffix)?;
         let digits = format!("{whole}{fraction}");
         let digits = digits.trim_start_matches('0');
         let n_dropped = digits.len().saturating_sub(DIGITS_MAX);
-        let mantissa: i128 = format!("0{}", &digits[..digits.len() - n_dropped]).parse().map_err(|_| WRONG_NUMBER)?;
-        let n_places = i64::try_from(fraction.len()).map_err(|_| WRONG_NUMBER)?;
-        let scale = i64::try_from(n_dropped).map_err(|_| WRONG_NUMBER)? - n_places;
+        let mantissa: i128 = format!("0{}", &digits[..digits.len() - n_dropped]).parse().ok()?;
+        let n_places = i64::try_from(fraction.len()).ok()?;
+        let scale = i64::try_from(n_dropped).ok()? - n_places;
         let (mantissa, scale, is_small) = if base == 2 {
             // What is small by upstream's estimate of its digits.
             let n_digits = whole.len() + usize::try_from(exponent * 3 / 10).unwrap_or_default() + 1;
@@ -91,7 +89,7 @@ impl Quantity {
         if base == 2 {
             read.mantissa = read.mantissa.min(i128::from(i64::MAX).saturating_mul(power(read.scale.saturating_neg())));
         }
-        Ok(Self { mantissa: if is_negative { -read.mantissa } else { read.mantissa }, ..read })
+        Some(Self { mantissa: if is_negative { -read.mantissa } else { read.mantissa }, ..read })
     }
 
     /// Makes less than the least amount that amount.
@@ -188,7 +186,7 @@ struct Written<'a> {
 }
 
 /// Upstream: `parseQuantityString`, to which nothing before the suffix is a nought.
-fn written(text: &str) -> Result<Written<'_>, &'static str> {
+fn written(text: &str) -> Option<Written<'_>> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let is_negative = text.starts_with('-');
     let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -201,9 +199,9 @@ fn written(text: &str) -> Result<Written<'_>, &'static str> {
     let after = suffix.trim_start_matches(|letter| "eEinumkKMGTP".contains(letter));
     let after = after.strip_prefix(['-', '+']).unwrap_or(after);
     if digits(after) < after.len() {
-        return Err(WRONG_FORMAT);
+        return None;
     }
-    Ok(Written { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix })
+    Some(Written { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix })
 }
 
 /// The base and the exponent of a suffix.

@@ -19,7 +19,7 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> 
             index(*from, letters.len()).map(|from| made(&letters[from..]))
         }
         ("substring", [Cel::Int(from), Cel::Int(to)]) if from > to => {
-            Err(format!("invalid substring range. start: {from}, end: {to}"))
+            Err(format!("substring({from}, {to}): empty range"))
         }
         ("substring", [Cel::Int(from), Cel::Int(to)]) => {
             let letters = letters();

@@ -5,18 +5,15 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike
 use jiff::{Timestamp, tz::TimeZone};
 use kube_cel::cel::Value as Cel;
 
-use super::{Said, operators};
+use super::{OVERFLOW, Said, operators};
 
 /// The seconds since 1970 of the years 1 to 9999.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// What is added to or taken from times; none of other values.
 pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
-    const OVERFLOW: &str = "integer overflow";
     let length = |nanoseconds: Option<i64>| {
-        nanoseconds
-            .map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
-            .ok_or_else(|| OVERFLOW.to_owned())
+        nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
     };
     Some(match (name, one, other) {
         ("_+_" | "_-_", Cel::Duration(one), Cel::Duration(other)) => {
@@ -39,7 +36,7 @@ pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
 
 fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
-    time.map(Cel::Timestamp).ok_or_else(|| "timestamp overflow".to_owned())
+    time.map(Cel::Timestamp).ok_or(OVERFLOW.to_owned())
 }
 
 /// What a function says of a time; none if it is another function.
@@ -77,17 +74,14 @@ fn offset(zone: &str, at: i64) -> Result<i32, String> {
         if matches!(zone, "" | "UTC" | "Local") {
             return Ok(0);
         }
-        let unknown = |_| format!("unknown time zone {zone}");
-        // Names of zones are those of files.
-        if zone.eq_ignore_ascii_case("UTC") {
-            return Err(format!("unknown time zone {zone}"));
-        }
+        // Names of zones are those of files: `utc` is unknown.
+        let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
         let at = Timestamp::from_second(at).unwrap_or_default();
-        return TimeZone::get(zone).map(|zone| zone.to_offset(at).seconds()).map_err(unknown);
+        return found.map(|zone| zone.to_offset(at).seconds()).ok_or_else(|| format!("unknown time zone {zone:?}"));
     };
     let number = |text: &str| {
-        let wrong = || format!("strconv.Atoi: parsing {}: invalid syntax", crate::go::quote(text));
-        text.parse::<i32>().ok().filter(|number| number.abs() < 10_000).ok_or_else(wrong)
+        let invalid = || format!("time zone must be a name or an offset such as 02:00, found {zone:?}");
+        text.parse::<i32>().ok().filter(|number| number.abs() < 10_000).ok_or_else(invalid)
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * (hours * 60 + if zone.starts_with('-') { -minutes } else { minutes }))

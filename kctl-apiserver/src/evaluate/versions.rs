@@ -6,7 +6,6 @@ use std::{cmp::Ordering, sync::Arc};
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target};
-use crate::go::quote;
 
 /// A version; what was built does not count, and is not kept.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,17 +36,19 @@ impl Opaque for Version {
 
 /// What a function says of a version, or of a text that should be one; none if it is another function.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
-    let read = |text: &str, is_normal: bool| if is_normal { normalized(text)?.parse() } else { text.parse() };
+    let read = |text: &str, is_normal| if is_normal { Version::read(&normalized(text)?) } else { Version::read(text) };
     match (name, target, arguments) {
         ("semver" | "isSemver", Target::None, [Cel::String(text), rest @ ..]) => {
-            let version: Result<Version, String> = match rest {
+            let version = match rest {
                 [] => read(text, false),
                 [Cel::Bool(is_normal)] => read(text, *is_normal),
                 _ => return None,
             };
             Some(match name {
-                "isSemver" => Ok(Cel::Bool(version.is_ok())),
-                _ => version.map(|version| Cel::Opaque(Arc::new(version))),
+                "isSemver" => Ok(Cel::Bool(version.is_some())),
+                _ => version
+                    .map(|version| Cel::Opaque(Arc::new(version)))
+                    .ok_or_else(|| format!("{text:?} is not a semantic version such as 1.2.3")),
             })
         }
         (_, Target::Value(Cel::Opaque(one)), [Cel::Opaque(other)]) => {
@@ -74,7 +75,7 @@ pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
 }
 
 /// A version with three numbers that do not begin with a nought (`normalizeAndParse`).
-fn normalized(text: &str) -> Result<String, String> {
+fn normalized(text: &str) -> Option<String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let part = |part: &str| {
         if part.len() < 2 {
@@ -85,70 +86,42 @@ fn normalized(text: &str) -> Result<String, String> {
     };
     let mut parts: Vec<String> = text.splitn(3, '.').map(part).collect();
     if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-        return Err("short version cannot contain PreRelease/Build meta data".into());
+        return None;
     }
     parts.resize(3, "0".into());
-    Ok(parts.join("."))
+    Some(parts.join("."))
 }
 
-impl std::str::FromStr for Version {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("Version string empty".into());
-        }
+impl Version {
+    fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.splitn(3, '.').collect();
-        let [major, minor, rest] = parts.as_slice() else { return Err("No Major.Minor.Patch elements found".into()) };
-        let (major, minor) = (number("major", major)?, number("minor", minor)?);
+        let [major, minor, rest] = parts.as_slice() else { return None };
         let (rest, build) = rest.split_once('+').map_or((*rest, None), |(rest, build)| (rest, Some(build)));
         let (patch, before) = rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
-        let patch = number("patch", patch)?;
-        let before: Option<Vec<Part>> = before.map(|all| all.split('.').map(part).collect()).transpose()?;
-        for word in build.into_iter().flat_map(|build| build.split('.')) {
-            if word.is_empty() {
-                return Err("Build meta data is empty".into());
-            }
-            if !is_word(word) {
-                return Err(format!("Invalid character(s) found in build meta data {}", quote(word)));
-            }
+        if build.is_some_and(|build| !build.split('.').all(is_word)) {
+            return None;
         }
-        Ok(Self { numbers: [major, minor, patch], before: before.map_or(Before::Nothing, Before::Release) })
+        let before = match before {
+            None => Before::Nothing,
+            Some(all) => Before::Release(all.split('.').map(part).collect::<Option<_>>()?),
+        };
+        Some(Self { numbers: [number(major)?, number(minor)?, number(patch)?], before })
     }
-}
-
-fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_word(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn number(name: &str, text: &str) -> Result<u64, String> {
-    if !is_number(text) {
-        return Err(format!("Invalid character(s) found in {name} number {}", quote(text)));
-    }
-    if text.len() > 1 && text.starts_with('0') {
-        let title = name[..1].to_uppercase() + &name[1..];
-        return Err(format!("{title} number must not contain leading zeroes {}", quote(text)));
-    }
-    parsed(text)
+/// Parses a number without leading zeros.
+fn number(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| is_plain)
 }
 
-fn parsed(text: &str) -> Result<u64, String> {
-    let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
-}
-
-fn part(text: &str) -> Result<Part, String> {
-    match text {
-        "" => Err("Prerelease is empty".into()),
-        _ if is_number(text) && text.len() > 1 && text.starts_with('0') => {
-            Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)))
-        }
-        _ if is_number(text) => parsed(text).map(Part::Number),
-        _ if is_word(text) => Ok(Part::Word(text.into())),
-        _ => Err(format!("Invalid character(s) found in prerelease {}", quote(text))),
+fn part(text: &str) -> Option<Part> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number(text).map(Part::Number);
     }
+    is_word(text).then(|| Part::Word(text.into()))
 }

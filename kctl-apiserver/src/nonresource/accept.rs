@@ -1,7 +1,6 @@
 //! Content negotiation of documents: reads the `Accept` header.
 
-use http::{StatusCode, header, request::Parts};
-use serde_json::json;
+use http::{header, request::Parts};
 
 use crate::{
     request::{Clause, clauses, errors_are_yaml},
@@ -61,10 +60,7 @@ impl DocumentFormat {
         let forms = if is_version { JSON } else { FORMS };
         let clauses = clauses(accept);
         if is_routed && !clauses.iter().any(|clause| clause.is_routed(forms)) {
-            let why = format!("406: Not Acceptable\n\nAvailable representations: {forms}");
-            let mut error = StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
-            error.details = json!({});
-            return Err(error);
+            return Err(StatusError::not_acceptable(forms).with_empty_details());
         }
         if is_version {
             return Ok(Self::Json);
@@ -81,7 +77,6 @@ impl DocumentFormat {
                 _ => {}
             }
         }
-        let why = format!("only the following media types are accepted: {FORMS}");
-        Err(StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why))
+        Err(StatusError::not_acceptable(FORMS))
     }
 }

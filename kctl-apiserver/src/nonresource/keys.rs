@@ -1,7 +1,7 @@
 //! The `OpenID` Connect documents with which others verify service account tokens: issuer and public key.
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{accept, refused};
 use crate::{
@@ -21,10 +21,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
     if accept::first_of(parts, &[(form, form)]).is_none() {
-        let why = format!("406: Not Acceptable\n\nAvailable representations: {form}");
-        let mut error = StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
-        error.details = json!({});
-        return refused(parts, &error);
+        return refused(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
     let document: Result<Value, _> = match form {
         KEYS => state.signer.get().map(tokens::Signer::keys),

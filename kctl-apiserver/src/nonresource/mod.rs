@@ -42,11 +42,8 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     // A path with the form of a resource was authorized and parsed already.
     let is_of_objects = request::place(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
-        let mut error = authorizer::forbidden_path(user, &verb, path);
-        if let Some(reason) = authorizer::denial(state, user, "") {
-            error.message = format!("{}: {reason}", error.message);
-        }
-        return refused(parts, &error);
+        let error = authorizer::forbidden_path(user, &verb, path);
+        return refused(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
     }
     let registry = &state.registry;
     if registry.is_remote(path) {

@@ -10,7 +10,7 @@ use std::mem;
 use serde_json::{Map, Value};
 
 use super::order::{self, Identity, ServerOrder};
-use crate::{decode::misfit, go, schema::Schema};
+use crate::{decode::misfit, schema::Schema};
 
 type Fields = Map<String, Value>;
 
@@ -167,7 +167,7 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Res
 
 /// Checks that the items of a list and of its patch are of one type (`sliceElementType`).
 fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
-    let mut types = old.iter().chain(new).map(go::type_name);
+    let mut types = old.iter().chain(new).map(|item| (std::mem::discriminant(item), item.is_f64()));
     let first = types.next();
     if types.all(|other| Some(other) == first) {
         return Ok(());

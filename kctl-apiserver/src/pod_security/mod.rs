@@ -120,8 +120,7 @@ fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
 
 /// Returns the error of an invalid label.
 fn invalid(label: &str, text: &str, why: &str) -> FieldError {
-    let field = format!("metadata.labels[{PREFIX}{label}]");
-    FieldError { reason: "FieldValueInvalid", message: format!("Invalid value: {text:?}: {why}"), field }
+    FieldError::invalid(&format!("metadata.labels[{PREFIX}{label}]"), &text.into(), why)
 }
 
 /// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid.
@@ -135,12 +134,11 @@ fn minor(text: &str) -> Option<Option<u32>> {
     digits.parse().ok().filter(|_| is_number).map(Some)
 }
 
-/// A failed check.
+/// A rule that a pod breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
-    reason: &'static str,
-    /// The fields and containers that fail; may be empty.
-    detail: String,
+    rule: &'static str,
+    places: Vec<String>,
 }
 
 /// A check of a standard, in one of its versions.
@@ -149,7 +147,18 @@ struct Check {
     since: u32,
     /// The first minor version in which a stricter check of `restricted` replaces it.
     until_restricted: Option<u32>,
-    find: fn(&Pod<'_>) -> Option<Violation>,
+    rule: &'static str,
+    /// Returns the places of a pod that break the rule.
+    find: fn(&Pod<'_>) -> Vec<String>,
+}
+
+const fn check(
+    since: u32,
+    until_restricted: Option<u32>,
+    rule: &'static str,
+    find: fn(&Pod<'_>) -> Vec<String>,
+) -> Check {
+    Check { since, until_restricted, rule, find }
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not.
@@ -171,24 +180,20 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
     of_baseline
         .chain(of_restricted)
         .filter(|check| check.since <= minor)
-        .filter_map(|check| (check.find)(&pod))
+        .map(|check| Violation { rule: check.rule, places: (check.find)(&pod) })
+        .filter(|violation| !violation.places.is_empty())
         .collect()
 }
 
-/// Formats the violations of one Pod.
+/// Returns the rules with the places that break them.
 pub(crate) fn in_detail(violations: &[Violation]) -> String {
-    let told =
-        violations.iter().map(
-            |Violation { reason, detail }| {
-                if detail.is_empty() { (*reason).to_owned() } else { format!("{reason} ({detail})") }
-            },
-        );
-    told.collect::<Vec<_>>().join(", ")
+    let rules = violations.iter().map(|Violation { rule, places }| format!("{rule} ({})", places.join(", ")));
+    rules.collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the violations of one of many Pods.
+/// Returns the rules alone, for one of many pods.
 pub(crate) fn in_short(violations: &[Violation]) -> String {
-    violations.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
+    violations.iter().map(|violation| violation.rule).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

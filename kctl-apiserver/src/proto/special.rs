@@ -3,19 +3,13 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{
-    fields, short,
-    table::Message,
-    wire::{Reader, Wire},
-};
+use super::{fields, last, sent, table::Message, wire::Wire, wrong};
 
 /// A message in JSON: as the `MarshalJSON` of its Go type writes it, if there is one.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
-    let raw = |text: &str| json(bytes, text).map_err(|why| format!("{}: {why}", short(name)));
-    // The short names of these types are unique.
-    match short(name) {
-        "FieldsV1" => raw("fieldsV1"),
-        "RawExtension" | "JSON" => raw("raw"),
+    // Names of types are unique within what is special.
+    match name.rsplit('.').next().unwrap_or(name) {
+        "FieldsV1" | "RawExtension" | "JSON" => json(bytes),
         "Time" | "MicroTime" if bytes.is_empty() => Ok(Value::Null),
         "Time" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%SZ"),
         "MicroTime" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%S%.6fZ"),
@@ -29,7 +23,7 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
             Ok(either(map, "schema", "allows"))
         }
         _ => match Message::named(name).and_then(|message| message.items) {
-            Some(number) => texts(name, number, bytes),
+            Some(number) => texts(number, bytes),
             None => fields(name, bytes, depth).map(Value::Object),
         },
     }
@@ -48,20 +42,13 @@ fn int_or_string(mut map: Map<String, Value>) -> Value {
     map.remove("intVal").unwrap_or_else(|| 0.into())
 }
 
-/// Returns the JSON in field 1; an empty one is null.
-fn json(bytes: &[u8], field: &str) -> Result<Value, String> {
-    let (mut reader, mut raw) = (Reader(bytes), &[][..]);
-    while let Some(tag) = reader.tag()? {
-        match (tag.number, reader.value(tag)?) {
-            (1, Wire::Bytes(bytes)) => raw = bytes,
-            (1, other) => return Err(super::wrong(&other)),
-            _ => {}
-        }
-    }
+/// Field 1 is JSON itself; nothing is null.
+fn json(bytes: &[u8]) -> Result<Value, String> {
+    let raw = last(&sent(bytes)?, 1)?;
     if raw.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(raw).map_err(|error| format!("{field} is not JSON: {error}"))
+    serde_json::from_slice(raw).map_err(|error| format!("invalid JSON: {error}"))
 }
 
 /// Formats a time.
@@ -69,20 +56,16 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, S
     let map = fields(name, bytes, depth)?;
     let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();
     let nanos = i32::try_from(part("nanos")).unwrap_or_default();
-    let time = Timestamp::new(part("seconds"), nanos).map_err(|error| format!("{}: {error}", short(name)))?;
+    let time = Timestamp::new(part("seconds"), nanos).map_err(|error| error.to_string())?;
     Ok(time.strftime(format).to_string().into())
 }
 
-/// Returns a message that stands for a list of strings.
-fn texts(name: &str, number: u32, bytes: &[u8]) -> Result<Value, String> {
-    let (mut reader, mut texts) = (Reader(bytes), Vec::new());
-    let named = |why: String| format!("{}.items: {why}", short(name));
-    while let Some(tag) = reader.tag().map_err(named)? {
-        match reader.value(tag).map_err(named)? {
-            Wire::Bytes(text) if tag.number == number => texts.push(Value::from(String::from_utf8_lossy(text))),
-            other if tag.number == number => return Err(named(super::wrong(&other))),
-            _ => {}
-        }
+/// A message that stands for a list of texts.
+fn texts(number: u32, bytes: &[u8]) -> Result<Value, String> {
+    let mut texts = Vec::new();
+    for wire in sent(bytes)?.remove(&number).unwrap_or_default() {
+        let Wire::Bytes(text) = wire else { return Err(wrong(&wire)) };
+        texts.push(String::from_utf8_lossy(text).into());
     }
-    Ok(texts.into())
+    Ok(Value::Array(texts))
 }

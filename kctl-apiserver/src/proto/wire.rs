@@ -9,26 +9,14 @@ pub(super) enum Wire<'a> {
     Fixed32([u8; 4]),
 }
 
-impl Wire<'_> {
-    /// The number of its wire type, for errors.
-    pub(super) fn type_number(&self) -> u8 {
-        match self {
-            Self::Varint(_) => 0,
-            Self::Fixed64(_) => 1,
-            Self::Bytes(_) => 2,
-            Self::Fixed32(_) => 5,
-        }
-    }
-}
-
-/// The number and wire type of the next field.
+/// Number and wire type of a field whose value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) number: u32,
     wire_type: u8,
 }
 
-const EOF: &str = "unexpected EOF";
+const EOF: &str = "the protobuf message is cut off";
 
 /// The bytes that are not decoded yet.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
@@ -43,7 +31,7 @@ impl<'a> Reader<'a> {
         let wire_type = u8::try_from(tag & 7).unwrap_or_default();
         match u32::try_from(tag >> 3) {
             Ok(number) if number > 0 => Ok(Some(Tag { number, wire_type })),
-            _ => Err(format!("proto: illegal tag {} (wire type {wire_type})", tag >> 3)),
+            _ => Err("invalid protobuf tag".into()),
         }
     }
 
@@ -57,7 +45,7 @@ impl<'a> Reader<'a> {
                 self.take(len).map(Wire::Bytes)
             }
             5 => self.array().map(Wire::Fixed32),
-            other => Err(format!("proto: illegal wireType {other}")),
+            other => Err(format!("invalid protobuf wire type {other}")),
         }
     }
 
@@ -75,7 +63,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err("proto: integer overflow".into())
+        Err("protobuf integer is too large".into())
     }
 
     /// Takes a number of bytes.
@@ -120,8 +108,8 @@ mod tests {
         let max = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(Reader(&max).varint(), Ok(u64::MAX));
         let over = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02];
-        assert_eq!(Reader(&over).varint(), Err("proto: integer overflow".into()));
-        assert_eq!(Reader(&[0x80; 11]).varint(), Err("proto: integer overflow".into()));
+        assert_eq!(Reader(&over).varint(), Err("protobuf integer is too large".into()));
+        assert_eq!(Reader(&[0x80; 11]).varint(), Err("protobuf integer is too large".into()));
     }
 
     #[test]
@@ -132,7 +120,7 @@ mod tests {
         check(&[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], Err(EOF));
         check(&[0x19, 1], Err(EOF));
         check(&[0x25, 1], Err(EOF));
-        check(&[0x02, 0], Err("proto: illegal tag 0 (wire type 2)"));
-        check(&[0x0b], Err("proto: illegal wireType 3"));
+        check(&[0x02, 0], Err("invalid protobuf tag"));
+        check(&[0x0b], Err("invalid protobuf wire type 3"));
     }
 }

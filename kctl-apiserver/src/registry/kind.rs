@@ -67,8 +67,6 @@ pub(crate) struct Kind {
     /// An update without `resourceVersion` is allowed (`AllowUnconditionalUpdate`).
     pub(crate) allows_unconditional_update: bool,
     pub(crate) delete_answer: DeleteAnswer,
-    /// The kind's name in the keys of the storage, where it is older than the API.
-    pub(crate) storage_key: Option<&'static str>,
     /// Objects are requests that are answered and never stored.
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
@@ -304,7 +302,6 @@ impl Kind {
         creates_on_update: false,
         allows_unconditional_update: true,
         delete_answer: DeleteAnswer::Status,
-        storage_key: None,
         review: None,
         connects: &[],
         answers_other_kinds: &[],

@@ -18,7 +18,6 @@ pub(crate) use operation::Operation;
 pub(crate) use params::{Params, decode};
 
 use crate::{
-    go,
     registry::{Registry, Resource},
     stale::Stale,
     status::StatusError,
@@ -277,12 +276,9 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
     }
 }
 
-/// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`).
-fn wrong_segment(name: &str) -> Option<String> {
-    if ["..", "."].contains(&name) {
-        return Some(format!("may not be '{name}'"));
-    }
-    name.contains('%').then(|| "may not contain '%'".into())
+/// Why a name cannot be a part of a path (`IsValidPathSegmentName`).
+fn wrong_segment(name: &str) -> Option<&'static str> {
+    (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
 }
 
 impl RequestInfo {
@@ -315,8 +311,7 @@ impl RequestInfo {
         // With a body, upstream reads the body first, which also has the name.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
         if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
-            let why = format!("Name parameter invalid: {}: {why}", go::quote(place.name));
-            return Some(Err(StatusError::bad_request(why)));
+            return Some(Err(StatusError::bad_request(format!("name {:?} {why}", place.name))));
         }
         Some(Ok(Self {
             verb,

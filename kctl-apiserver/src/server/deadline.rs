@@ -4,11 +4,9 @@
 
 use std::time::Duration;
 
-use http::{StatusCode, request::Parts};
-use serde_json::json;
+use http::request::Parts;
 
 use crate::{
-    go,
     request::{Params, decode, place},
     status::StatusError,
 };
@@ -32,9 +30,10 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     if asked.is_empty() || is_long(parts.uri.path(), &params) {
         return Ok(None);
     }
-    let nanos = go::parse_duration(asked)
-        .map_err(|why| StatusError::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
-    Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
+    let Some(duration) = kctl_cel::duration(asked) else {
+        return Err(StatusError::bad_request(format!("timeout: must be a duration such as 30s, found {asked:?}")));
+    };
+    Ok(Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()))
 }
 
 /// Returns `true` for a watch and for subresources that take as long as the client likes.
@@ -52,10 +51,7 @@ fn is_long(path: &str, params: &Params) -> bool {
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
-        let message = "Timeout: request did not complete within the allotted timeout";
-        let mut error = StatusError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        error.details = json!({});
-        return error;
+        return StatusError::timed_out();
     }
     error
 }

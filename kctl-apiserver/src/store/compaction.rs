@@ -109,8 +109,7 @@ mod tests {
         let (code, refused) = get(&server, &token).await;
         assert_eq!((code, &refused["reason"]), (410, &json!("Expired")));
         let (code, too_old) = get(&server, &version).await;
-        let message = "The resourceVersion for the provided list is too old.";
-        assert_eq!((code, &too_old["message"]), (410, &json!(message)));
+        assert_eq!((code, &too_old["reason"]), (410, &json!("Expired")));
         let going_on = format!("&continue={}", refused["metadata"]["continue"].as_str().unwrap());
         let (code, next) = get(&server, &going_on).await;
         assert_eq!((code, &next["items"][0]["metadata"]["name"]), (200, &json!("kube-node-lease")), "the list goes on");

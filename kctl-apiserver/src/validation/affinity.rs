@@ -73,8 +73,8 @@ fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
         }
         errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
         for (nth, value) in entries(&requirement["values"]).filter(|_| judges_values) {
-            for message in check_label_value(text(value)) {
-                errors.invalid(&format!("{values_at}[{nth}]"), value, &message);
+            if let Some(message) = check_label_value(text(value)) {
+                errors.invalid(&format!("{values_at}[{nth}]"), value, message);
             }
         }
     }
@@ -176,9 +176,8 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
         }
         "Exists" => {}
         "" | "Equal" => {
-            let wrong = check_label_value(text(&toleration["value"]));
-            if !wrong.is_empty() {
-                errors.invalid(&operator_at, &toleration["value"], &wrong.join(";"));
+            if let Some(message) = check_label_value(text(&toleration["value"])) {
+                errors.invalid(&operator_at, &toleration["value"], message);
             }
         }
         "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),

@@ -46,8 +46,8 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     }
     for (index, domain) in all.iter().enumerate().filter(|(_, domain)| **domain != ".") {
         let domain = domain.strip_suffix('.').unwrap_or(domain);
-        for message in check_search_domain(domain) {
-            errors.invalid(&format!("{domains_at}[{index}]"), &domain.into(), &message);
+        if let Some(message) = check_search_domain(domain) {
+            errors.invalid(&format!("{domains_at}[{index}]"), &domain.into(), message);
         }
     }
     for (index, option) in entries(&config["options"]) {

@@ -45,8 +45,8 @@ impl Format {
             Self::ShortName => errors.name(at, value, NameRule::Label),
             Self::LongName => errors.name(at, value, NameRule::Subdomain),
             Self::LongNameCaseless => {
-                for message in NameRule::Subdomain.check(&text(value).to_lowercase()) {
-                    errors.invalid(at, value, &message);
+                if let Some(message) = NameRule::Subdomain.check(&text(value).to_lowercase()) {
+                    errors.invalid(at, value, message);
                 }
             }
             Self::LabelKey => errors.qualified_name(at, text(value)),
@@ -88,8 +88,8 @@ pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).len() > DRIVER_LEN_MAX {
         errors.too_long(at, DRIVER_LEN_MAX);
     }
-    for message in NameRule::Subdomain.check(&text(name).to_lowercase()) {
-        errors.invalid(at, name, &message);
+    if let Some(message) = NameRule::Subdomain.check(&text(name).to_lowercase()) {
+        errors.invalid(at, name, message);
     }
 }
 

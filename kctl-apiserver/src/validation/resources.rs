@@ -157,7 +157,7 @@ pub(crate) fn is_native(name: &str) -> bool {
 }
 
 pub(crate) fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_empty()
+    !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_none()
 }
 
 pub(crate) fn is_overcommitted(name: &str) -> bool {

@@ -21,8 +21,8 @@ pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, 
     values(requirement, at, any_operator, errors);
     errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
     for (nth, value) in entries(&requirement["values"]) {
-        for message in check_label_value(text(value)) {
-            errors.invalid(&format!("{at}.values[{nth}]"), value, &message);
+        if let Some(message) = check_label_value(text(value)) {
+            errors.invalid(&format!("{at}.values[{nth}]"), value, message);
         }
     }
 }

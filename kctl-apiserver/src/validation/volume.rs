@@ -89,7 +89,7 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     one_source(first, &volume[*first], at, errors);
     if *first == "ephemeral" && !pod.is_empty() && !text(&volume["name"]).is_empty() {
         let claim = format!("{pod}-{}", text(&volume["name"]));
-        for message in NameRule::Subdomain.check(&claim) {
+        if let Some(message) = NameRule::Subdomain.check(&claim) {
             errors.invalid(&format!("{at}.name"), &volume["name"], &format!("PVC name {claim:?}: {message}"));
         }
     }

@@ -287,7 +287,7 @@ pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     if driver.len() > DRIVER_LEN_MAX {
         errors.too_long(at, DRIVER_LEN_MAX);
     }
-    for message in NameRule::Subdomain.check(&driver.to_lowercase()) {
-        errors.invalid(at, name, &message);
+    if let Some(message) = NameRule::Subdomain.check(&driver.to_lowercase()) {
+        errors.invalid(at, name, message);
     }
 }

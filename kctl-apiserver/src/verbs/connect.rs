@@ -4,11 +4,11 @@
 //! (`pkg/registry/core/pod/strategy.go`).
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Answer, Payload};
 use crate::{
-    admission, go,
+    admission,
     kinds::core::{node, service},
     request::RequestInfo,
     state::State,
@@ -29,16 +29,15 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
     if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
-        let kind = of.resource.strip_suffix('s').unwrap_or(&of.resource);
-        return Err(StatusError::bad_request(format!("invalid {kind} request {}", go::quote(&info.name))));
+        return Err(StatusError::bad_request(format!("name must be scheme:name:port, found {:?}", info.name)));
     }
-    let (_, name, port) = proxied(info);
+    let name = proxied(info);
     let key = (info.namespace.clone(), name.to_owned());
     let Some(object) = state.get(of, &key) else { return Err(StatusError::not_found(of, name)) };
     match info.subresource.as_str() {
         _ if info.resource.is(&node::KIND) => Err(no_process()),
         _ if info.resource.is(&service::KIND) => {
-            let why = format!("no endpoints available for service {:?}", called(name, port));
+            let why = format!("no endpoints available for service {name:?}");
             Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
         }
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
@@ -51,26 +50,15 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     }
 }
 
-/// Splits the name of a proxy request, `scheme:name:port`, of which only the name is required
-/// (`SplitSchemeNamePort`).
-fn proxied(info: &RequestInfo) -> (&str, &str, &str) {
-    let whole = ("", info.name.as_str(), "");
-    if info.subresource != "proxy" {
-        return whole;
-    }
+/// Returns the name in the path of a proxy, which is `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort`).
+fn proxied(info: &RequestInfo) -> &str {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
-        [name, port] => ("", name, port),
-        [scheme, name, port] => (scheme, name, port),
-        _ => whole,
+        [name, _] | [_, name, _] if info.subresource == "proxy" => name,
+        _ => &info.name,
     }
 }
 
-/// Joins name and port.
-fn called(name: &str, port: &str) -> String {
-    if port.is_empty() { name.to_owned() } else { format!("{name}:{port}") }
-}
-
-/// Returns the options of a connection after admission.
+/// The options of a connection after admission.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
@@ -121,33 +109,19 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 /// `pkg/apis/core/v1/conversion.go`).
 fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = given.iter().flat_map(|text| text.split(','));
-    let read = all.map(|text| {
-        text.parse::<u16>().map_err(|_| {
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            let why = if is_number { "value out of range" } else { "invalid syntax" };
-            let text = go::quote(text);
-            StatusError::bad_request(format!("cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"))
-        })
-    });
-    read.collect()
+    let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));
+    all.map(|text| text.parse().map_err(|_| invalid(text))).collect()
 }
 
 /// Returns an empty log, after the checks of kube-apiserver.
 fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
     let mut errors = Vec::new();
-    for (option, least, told) in [
-        ("tailLines", 0, "must be greater than or equal to 0"),
-        ("limitBytes", 1, "must be greater than 0"),
-        ("sinceSeconds", 1, "must be greater than 0"),
-    ] {
+    for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
         if let Some(value) = info.params.number(option)?.filter(|value| *value < least) {
-            let message = format!("Invalid value: {value}: {told}");
-            errors.push(FieldError { reason: "FieldValueInvalid", message, field: option.into() });
+            errors.push(FieldError::invalid(option, &value.into(), &format!("must be at least {least}")));
         }
     }
-    if !errors.is_empty() {
-        return Err(StatusError::invalid("", "PodLogOptions", &info.name, &errors));
-    }
+    StatusError::unless_valid("", "PodLogOptions", &info.name, &errors)?;
     container(info, pod, info.params.text("container"))?;
     let code = match node_of(pod) {
         None => StatusCode::NO_CONTENT,
@@ -164,13 +138,11 @@ fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusE
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
     match named {
         "" if names.len() == 1 => Ok(()),
-        "" => {
-            let names = names.join(" ");
-            let why = format!("a container name must be specified for pod {}, choose one of: [{names}]", info.name);
+        named if names.contains(&named) => Ok(()),
+        named => {
+            let why = format!("container: must be one of {names:?} of pod {}, found {named:?}", info.name);
             Err(StatusError::bad_request(why))
         }
-        named if names.contains(&named) => Ok(()),
-        named => Err(StatusError::bad_request(format!("container {named} is not valid for pod {}", info.name))),
     }
 }
 
@@ -197,7 +169,5 @@ fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
 /// Returns the error of a dial to a node that does not answer.
 fn no_process() -> StatusError {
     let why = "error dialing backend: no process runs on the nodes of this server";
-    let mut status_error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why);
-    status_error.details = json!({ "causes": [{ "message": why }] });
-    status_error
+    StatusError::internal(why)
 }

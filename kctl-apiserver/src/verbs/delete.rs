@@ -21,6 +21,7 @@ use crate::{
     state::State,
     status::{GroupResource, StatusError},
     store::Key,
+    write::precondition,
 };
 
 /// Namespaces that cannot be deleted (`NamespaceLifecycle`).
@@ -204,27 +205,14 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// Checks `preconditions.uid` and `preconditions.resourceVersion` (`Preconditions.Check` of
 /// `k8s.io/apiserver/pkg/storage`).
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
-    for (field, shown, hint) in [
-        ("uid", "UID", "The object might have been deleted and then recreated"),
-        ("resourceVersion", "ResourceVersion", "The object might have been modified"),
-    ] {
-        let (Some(wanted), Some(known)) =
-            (options["preconditions"][field].as_str(), object["metadata"][field].as_str())
-        else {
-            continue;
-        };
-        if wanted == known {
-            continue;
-        }
+    for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
+        let (wanted, known) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
+        let Some(wanted) = wanted.filter(|wanted| known.is_string() && known != wanted) else { continue };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let why = precondition::mismatch(shown, wanted, known);
         if resource.rules.is_marked_first {
-            let why =
-                format!("Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {known}");
             return Err(StatusError::conflict(&resource.of, name, &why));
         }
-        let why = format!(
-            "the {shown} in the precondition ({wanted}) does not match the {shown} in record ({known}). {hint}"
-        );
         let group = resource.rules.error_group.unwrap_or(&resource.of.group);
         return Err(StatusError::conflict(&GroupResource::new(group, resource.kind()), name, &why));
     }

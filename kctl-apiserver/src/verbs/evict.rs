@@ -82,22 +82,17 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
     /// An option that evictions do not support.
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if options[BREAKING] == true {
-        let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();
         let field_error =
-            FieldError { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
+            FieldError::invalid(&format!("deleteOptions.{BREAKING}"), &true.into(), "must not be set for an eviction");
         return Err(StatusError::invalid("policy", "Eviction", &info.name, &[field_error]));
     }
-    agree_on_dry_run(info, options)
-}
-
-/// Checks that the query and the body of the eviction have the same `dryRun`.
-fn agree_on_dry_run(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
+    // An eviction says in two places whether it is a dry run.
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = info.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {
         return Ok(());
     }
-    let why = format!("Non-matching dry-run options in request and content: [{outside}] and [{}]", inside.join(" "));
+    let why = format!("dryRun of the request is {outside:?}, but deleteOptions.dryRun is {inside:?}");
     Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
@@ -156,49 +151,28 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     let forbidden =
         |why: &str| Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
     let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
-    let why = if !seen {
-        format!("The disruption budget {name} is still being processed by the server.")
-    } else if number("disruptionsAllowed") < 0 {
-        return forbidden("pdb disruptions allowed is negative");
-    } else if n_disrupted > DISRUPTED_LEN_MAX {
-        return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller");
-    } else if number("disruptionsAllowed") == 0 {
-        spent(budget, name)
-    } else {
+    let (n_allowed, healthy, wanted) =
+        (number("disruptionsAllowed"), number("currentHealthy"), number("desiredHealthy"));
+    if seen && n_allowed < 0 {
+        return forbidden("status.disruptionsAllowed of the PodDisruptionBudget is negative");
+    }
+    if seen && n_disrupted > DISRUPTED_LEN_MAX {
+        return forbidden("the controller of the PodDisruptionBudget has not confirmed earlier evictions");
+    }
+    if seen && n_allowed > 0 {
         return Ok(());
-    };
-    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    let mut error = StatusError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-    error.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": why }] });
+    }
+    let message =
+        format!("PodDisruptionBudget {name} does not allow an eviction: {healthy} of {wanted} pods are healthy");
+    let mut error = StatusError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.as_str());
+    error.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": message }] });
     if !seen {
         error.details["retryAfterSeconds"] = RETRY_AFTER_SECONDS.into();
     }
     Err(error)
 }
 
-/// Returns the message of a budget that allows no disruption.
-fn spent(budget: &Value, name: &str) -> String {
-    let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
-    let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let denies = conditions
-        .filter(|condition| condition["type"] == ALLOWED && condition["status"] == "False")
-        .map(|condition| (text(&condition["reason"]), text(&condition["message"])))
-        .find(|(_, message)| !message.is_empty());
-    let (wanted, healthy) = (number("desiredHealthy"), number("currentHealthy"));
-    let closed = format!("The disruption budget {name} does not allow evicting pods currently");
-    match denies {
-        // The status is of an older generation: its numbers are outdated.
-        Some((reason, message)) if reason == "SyncFailed" => format!("{closed} because it failed sync: {message}"),
-        _ if healthy <= wanted => {
-            format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
-        }
-        Some((reason, message)) => format!("{closed} ({reason}): {message}"),
-        None => closed,
-    }
-}
-
-/// Returns the budget after a disruption. The last allowed one changes its condition.
+/// Counts a pod that goes. The last one that may go changes the condition.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;

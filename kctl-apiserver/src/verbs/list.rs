@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::{
-    list_options::{ListOptions, MATCH, unsupported_match},
+    list_options::{ListOptions, MATCH},
     list_scope::{ListScope, not_from_the_future, unreadable_version},
 };
 use super::Answer;

@@ -28,7 +28,7 @@ use serde_json::Value;
 pub(crate) use output_form::{OutputForm, wants_yaml};
 
 use crate::{
-    authorizer, go,
+    authorizer,
     request::{RequestInfo, Verb},
     state::State,
     status::{FieldError, StatusError},
@@ -158,59 +158,36 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
         Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Get | Verb::List | Verb::Watch => return Ok(()),
     };
-    let unsupported = |field: &str, value: &str, supported: &str| FieldError {
-        reason: "FieldValueNotSupported",
-        message: format!("Unsupported value: {value}: supported values: {supported}"),
-        field: field.into(),
-    };
     let mut errors = Vec::new();
     if info.verb == Verb::Patch && info.applies() && info.params.text("fieldManager").is_empty() {
-        let message = "Required value: is required for apply patch".into();
-        errors.push(FieldError { reason: "FieldValueRequired", message, field: "fieldManager".into() });
+        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
     } else if info.verb == Verb::Patch && !info.applies() && info.params.given("force") {
-        let message = "Forbidden: may not be specified for non-apply patch".into();
-        errors.push(FieldError { reason: "FieldValueForbidden", message, field: "force".into() });
+        errors.push(FieldError::forbidden("force", "may only be set for apply patch"));
     }
-    let deletes = kind == "DeleteOptions";
-    if !deletes {
+    // The options of a delete are validated together.
+    if kind != "DeleteOptions" {
         errors.extend(manager_errors(info.params.text("fieldManager")));
-    }
-    // `ValidateDeleteOptions` reports the options of a delete together: see `delete/options.rs`.
-    let runs = info.params.all("dryRun");
-    if runs.iter().any(|run| run != "All") && !deletes {
-        errors.push(unsupported("dryRun", &go::json(&runs.into()), r#""All""#));
-    }
-    match info.params.text("fieldValidation") {
-        "" | "Ignore" | "Warn" | "Strict" => {}
-        _ if deletes => {}
-        other => {
-            let given = go::quote(other);
-            errors.push(unsupported("fieldValidation", &given, r#""", "Ignore", "Strict", "Warn""#));
+        let runs = info.params.all("dryRun");
+        if runs.iter().any(|run| run != "All") {
+            errors.push(FieldError::not_supported("dryRun", &runs.into(), &["All"]));
+        }
+        let validation = info.params.text("fieldValidation");
+        if !["", "Ignore", "Warn", "Strict"].contains(&validation) {
+            errors.push(FieldError::not_supported(
+                "fieldValidation",
+                &validation.into(),
+                &["Ignore", "Warn", "Strict"],
+            ));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", kind, "", &errors)) }
+    StatusError::unless_valid("meta.k8s.io", kind, "", &errors)
 }
 
 /// Validates the name of a field manager (`ValidateFieldManager`).
-fn manager_errors(manager: &str) -> Vec<FieldError> {
-    let field = || "fieldManager".to_owned();
+fn manager_errors(manager: &str) -> Option<FieldError> {
     if manager.len() > MANAGER_LEN_MAX {
-        let message = format!("Too long: may not be more than {MANAGER_LEN_MAX} bytes");
-        return vec![FieldError { reason: "FieldValueTooLong", message, field: field() }];
+        return Some(FieldError::too_long("fieldManager", MANAGER_LEN_MAX));
     }
-    let controls = manager.char_indices().filter(|(_, character)| character.is_control());
-    let field_error = |(at, character): (usize, char)| {
-        let shown: String = manager
-            .chars()
-            .map(|one| match one {
-                '\n' | '\r' | '\t' => one.escape_default().to_string(),
-                one if one.is_control() => format!("\\x{:02x}", u32::from(one)),
-                one => one.to_string(),
-            })
-            .collect();
-        let code = u32::from(character);
-        let message = format!("Invalid value: \"{shown}\": invalid character U+{code:04X} (at position {at})");
-        FieldError { reason: "FieldValueInvalid", message, field: field() }
-    };
-    controls.map(field_error).collect()
+    let is_printable = !manager.chars().any(char::is_control);
+    (!is_printable).then(|| FieldError::invalid("fieldManager", &manager.into(), "must not have control characters"))
 }

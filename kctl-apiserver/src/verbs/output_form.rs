@@ -95,14 +95,7 @@ impl OutputForm {
         // built-in kinds.
         let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
         if info.resource.custom.is_none() && !is_routed {
-            let streams = match info.verb {
-                Verb::List | Verb::Watch => format!(", {STREAMS}"),
-                _ => String::new(),
-            };
-            let mut error =
-                not_acceptable(&format!("406: Not Acceptable\n\nAvailable representations: {FORMS}{streams}"));
-            error.details = json!({});
-            return Err(error);
+            return Err(StatusError::not_acceptable(FORMS).with_empty_details());
         }
         for clause in clauses.into_iter().filter(Clause::is_known) {
             let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
@@ -115,7 +108,7 @@ impl OutputForm {
             };
             return Ok((form, Some(clause)));
         }
-        Err(not_acceptable(&format!("only the following media types are accepted: {FORMS}")))
+        Err(StatusError::not_acceptable(FORMS))
     }
 
     /// Checks that the form fits the verb: metadata of an object for an object, of a list for a list.
@@ -123,30 +116,14 @@ impl OutputForm {
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
     pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
-        let resource = &info.resource;
-        // Go's name of the type, which events of both groups share.
-        let group =
-            resource.of.group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
-        let of = |kind: &str, custom: &str| match resource.custom {
-            Some(_) => format!("*unstructured.{custom}"),
-            None => format!("*{group}.{kind}"),
-        };
         match (self, info.verb) {
-            (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
-                if resource.custom.is_some() =>
-            {
-                Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
-            }
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
-                Err(not_acceptable(&format!(
-                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                    of(resource.kind(), "Unstructured")
-                )))
+                if info.resource.custom.is_some() {
+                    return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", "the object is not a list"));
+                }
+                Err(StatusError::not_acceptable("PartialObjectMetadata"))
             }
-            (Self::Partial(_), Verb::List) => Err(not_acceptable(&format!(
-                "you requested PartialObjectMetadata, but the requested object is a list ({})",
-                of(&resource.list_kind, "UnstructuredList")
-            ))),
+            (Self::Partial(_), Verb::List) => Err(StatusError::not_acceptable("PartialObjectMetadataList")),
             _ => Ok(()),
         }
     }
@@ -187,7 +164,7 @@ impl OutputForm {
     /// `NotAcceptable` if the client prefers YAML.
     pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
         if wants_yaml(info) {
-            return Err(not_acceptable(&format!("only the following media types are accepted: {STREAMS}")));
+            return Err(StatusError::not_acceptable(STREAMS));
         }
         Ok(())
     }
@@ -226,20 +203,14 @@ fn has_columns(info: &RequestInfo) -> bool {
     rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
-/// Returns `NotAcceptable` (406).
-fn not_acceptable(why: &str) -> StatusError {
-    StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
-}
-
-/// Reads `includeObject`: how much of each object is in a row.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
         "None" => Ok(Include::None),
         "Object" => Ok(Include::Object),
-        other => Err(StatusError::bad_request(format!(
-            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
-        ))),
+        other => {
+            Err(StatusError::bad_request(format!("includeObject: must be Metadata, Object or None, found {other:?}")))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
         return Err(StatusError::bad_request(why));
     }
     let version = info.params.text("resourceVersion");
-    if !version.is_empty() && go::parse_uint(version).is_err() {
+    if !version.is_empty() && go::parse_uint(version).is_none() {
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;

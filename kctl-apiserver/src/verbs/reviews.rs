@@ -71,8 +71,8 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), asked);
-            // Upstream returns the error without a kind.
-            if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&info.resource.of.group, "", "", &errors)) }
+            // The real server names no kind here.
+            StatusError::unless_valid(&info.resource.of.group, "", "", &errors)
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(StatusError::bad_request("no namespace on request"))

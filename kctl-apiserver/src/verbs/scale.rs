@@ -136,23 +136,18 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     }
     // The handler of custom resources ignores the uid of a patched Scale.
     if is_other && info.resource.custom.is_none() && !applies {
-        let why = format!(
-            "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
-            known.as_str().unwrap_or_default()
-        );
         let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
-        return Err(StatusError::conflict(&part, &info.name, &why));
+        return Err(StatusError::conflict(&part, &info.name, &precondition::mismatch("UID", given, known)));
     }
     let replicas = admitted(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
-    let is_unknown = applies && info.resource.custom.is_some();
+    // Kube-apiserver can't apply the scale of a custom kind: it takes it for an object of that kind, unless something conflicts.
+    let cannot_apply = applies && info.resource.custom.is_some();
     let has_managers = !scale_owners::of_scale(&old, &paths(info).spec).is_empty();
-    if is_unknown && !has_managers {
-        return Err(unknown_to_managers(info, false));
-    }
-    let managed = owners(state, info, &old, &scale)?;
-    if is_unknown {
-        return Err(unknown_to_managers(info, true));
+    let managed = if cannot_apply && !has_managers { Vec::new() } else { owners(state, info, &old, &scale)? };
+    if cannot_apply {
+        let why = "the scale of a custom kind can't be applied: update or patch it";
+        return Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
@@ -173,24 +168,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     Ok(Answer::ok(scale_of(info, &written)))
 }
 
-/// Returns the error of an applied Scale of a custom resource. kube-apiserver cannot apply it: it takes it for an
-/// object of that kind as soon as nothing conflicts.
-fn unknown_to_managers(info: &RequestInfo, has_managers: bool) -> StatusError {
-    let sent = decode::body("application/yaml", &info.body, "Scale").unwrap_or_default();
-    let namespace = sent["metadata"]["namespace"].as_str().unwrap_or_default();
-    let what = if has_managers {
-        format!("failed to convert new object ({namespace}/{};", info.name)
-    } else {
-        "failed to create manager for existing fields: failed to convert live object (/;".to_owned()
-    };
-    let why = format!(
-        "{what} autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
-         autoscaling/v1"
-    );
-    StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why)
-}
-
-/// Returns `metadata.managedFields` of the object after its replicas were written or applied.
+/// The managers of the object after its replicas were written or applied.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
     if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {
@@ -241,22 +219,16 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 /// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let of = &info.resource.of;
-    let (group, kind, field, what) = match &info.resource.custom {
-        Some(_) => {
-            let field = format!(".{}", paths(info).spec.join("."));
-            (of.group.as_str(), info.resource.kind(), field, "should be a non-negative integer")
-        }
-        None => ("autoscaling", "Scale", "spec.replicas".to_owned(), "must be greater than or equal to 0"),
-    };
-    let mut errors = match &info.resource.custom {
-        Some(_) => Vec::new(),
-        None => validate_metadata(&scale["metadata"], true, NameRule::Subdomain),
+    let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
+        (&*of.group, info.resource.kind(), format!(".{}", paths(info).spec.join(".")), Vec::new())
+    } else {
+        let errors = validate_metadata(&scale["metadata"], true, NameRule::Subdomain);
+        ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)
     };
     if replicas < 0 {
-        let message = format!("Invalid value: {replicas}: {what}");
-        errors.push(FieldError { reason: "FieldValueInvalid", message, field });
+        errors.push(FieldError::invalid(&field, &replicas.into(), "must not be negative"));
     }
-    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(group, kind, &info.name, &errors)) }
+    StatusError::unless_valid(group, kind, &info.name, &errors)
 }
 
 /// Decodes the body of an update. For custom resources upstream returns an error without a reason.
@@ -266,9 +238,7 @@ fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
         return read;
     }
     let as_sent = body::read_built_in(info, "Scale")?;
-    let mut scale = read.map_err(|_unsaid| {
-        StatusError::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
-    })?;
+    let mut scale = read.map_err(|refusal| StatusError::bad_request(refusal.message))?;
     if !as_sent["kind"].is_string() {
         scale.as_object_mut().map(|scale| scale.remove("kind"));
     }
@@ -304,15 +274,9 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
 /// Checks that the applied object is a Scale.
 fn applicable(body: &Value) -> Result<(), StatusError> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
-    let (kind, version) = (text("kind"), text("apiVersion"));
-    if (kind, version) != ("Scale", scale_owners::API_VERSION) {
-        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-        return Err(StatusError::bad_request(format!("invalid object type: {version}, Kind={kind}")));
-    }
+    super::patch::check_type((text("kind"), text("apiVersion")), ("Scale", scale_owners::API_VERSION))?;
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
     let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
-    let (key, kind) = apply::named(body);
-    let why = format!("failed to create typed patch object ({key}; {kind}): .{first}: field not declared in schema");
-    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", format!("{first}: unknown field of Scale")))
 }

@@ -112,19 +112,11 @@ fn pods() -> GroupResource {
 /// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one.
 fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
-    let mut wrong = Vec::new();
-    if !["", "Node"].contains(&text("kind")) {
-        let kind = text("kind");
-        wrong.push(format!("target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\""));
+    if ["", "Node"].contains(&text("kind")) && !text("name").is_empty() {
+        return Ok(());
     }
-    if text("name").is_empty() {
-        wrong.push("target.name: Required value".to_owned());
-    }
-    match wrong.as_slice() {
-        [] => Ok(()),
-        [one] => Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", one.clone())),
-        several => Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", several.join(", ")))),
-    }
+    let why = format!("target: must name a Node, found kind {:?} and name {:?}", text("kind"), text("name"));
+    Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
 /// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`).
@@ -183,9 +175,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
         return Err(StatusError::modified(of, &info.name));
     }
     let field_errors = finalizer_errors(info, &sent["spec"]["finalizers"]);
-    if !field_errors.is_empty() {
-        return Err(StatusError::invalid(&of.group, info.resource.kind(), &info.name, &field_errors));
-    }
+    StatusError::unless_valid(&of.group, info.resource.kind(), &info.name, &field_errors)?;
     let mut attributes = Attributes::new(info, Operation::Update, &info.name, sent).with_old(&old);
     if admission::may_mutate(state, info) {
         admission::mutate(state, &mut attributes)?;
@@ -202,9 +192,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
     let mut field_errors = write::changes_of_metadata(info, &old, &new);
     field_errors.extend(crate::validation::metadata(&info.resource, &new));
-    if !field_errors.is_empty() {
-        return Err(StatusError::invalid(&of.group, info.resource.kind(), &info.name, &field_errors));
-    }
+    StatusError::unless_valid(&of.group, info.resource.kind(), &info.name, &field_errors)?;
     apply::update(&FieldManager::of(info, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;

@@ -15,6 +15,7 @@ use crate::{
     state::State,
     status::{FieldError, GroupResource, StatusError},
     tokens::{About, Claims, ISSUER, Named},
+    write::precondition,
 };
 
 /// The shortest lifetime of a token in seconds.
@@ -49,14 +50,9 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let account = &state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
     complete(state, info, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
-    let too_long = format!("may not specify a duration larger than 2^{} seconds", SECONDS_MAX.trailing_zeros());
-    for (is_wrong, why) in [
-        (seconds < SECONDS_MIN, "may not specify a duration less than 10 minutes"),
-        (seconds > SECONDS_MAX, too_long.as_str()),
-    ] {
-        if is_wrong {
-            return Err(invalid("", "spec.expirationSeconds", &seconds.into(), why));
-        }
+    if !(SECONDS_MIN..=SECONDS_MAX).contains(&seconds) {
+        let why = format!("must be between {SECONDS_MIN} and {SECONDS_MAX}, inclusive");
+        return Err(invalid("", "spec.expirationSeconds", &seconds.into(), &why));
     }
     attributes.object = Some(request);
     admission::validate(state, &attributes)?;
@@ -124,7 +120,7 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
     let own = Named::of(account).uid;
     if !uid.is_empty() && uid != own {
-        let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
+        let why = precondition::mismatch("UID", uid, &own.into());
         return Err(StatusError::conflict(
             &GroupResource::new("authentication.k8s.io", "TokenRequest"),
             &info.name,
@@ -145,9 +141,7 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
 
 /// Returns the error of one invalid field.
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
-    let message = format!("Invalid value: {value}: {why}");
-    let error = FieldError { reason: "FieldValueInvalid", message, field: field.into() };
-    StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[error])
+    StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[FieldError::invalid(field, value, why)])
 }
 
 /// Returns the object to which a token is bound: the token is valid only while that exists.
@@ -162,11 +156,10 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         let of = kind.group_resource();
         state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&of, name))
     };
-    let (group, version) = match api_version.split_once('/') {
-        // An invalid version counts as empty (`FromAPIVersionAndKind`).
-        Some((_, version)) if version.contains('/') => ("", ""),
-        Some(both) => both,
-        None => ("", api_version),
+    let group = match api_version.split_once('/') {
+        // An invalid version counts as none (`FromAPIVersionAndKind`).
+        Some((group, version)) if !version.contains('/') => group,
+        _ => "",
     };
     let is_known = group.is_empty() && ["Pod", "Secret", "Node"].contains(&kind);
     if is_known && name.is_empty() {
@@ -177,23 +170,18 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         ("", "Secret") => find(&secret::KIND, &info.namespace, name)?,
         ("", "Node") => find(&node::KIND, "", name)?,
         _ => {
-            let what = format!("{group}/{version}, Kind={kind}");
-            return Err(StatusError::bad_request(format!("cannot bind token to object of type {what}")));
+            let why = format!("spec.boundObjectRef: must be a Pod, Secret or Node, found {kind:?} of {api_version:?}");
+            return Err(StatusError::bad_request(why));
         }
     };
     let named = Named::of(&object);
     if kind == "Pod" && object["spec"]["serviceAccountName"] != info.name.as_str() {
-        return Err(StatusError::bad_request(format!(
-            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
-            info.name
-        )));
+        let why = format!("spec.boundObjectRef: pod {name:?} does not run as service account {:?}", info.name);
+        return Err(StatusError::bad_request(why));
     }
     let uid = text("uid");
     if !uid.is_empty() && uid != named.uid {
-        let why = format!(
-            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have \
-             been deleted and then recreated"
-        );
+        let why = precondition::mismatch("UID", uid, &named.uid.into());
         return Err(StatusError::conflict(&GroupResource::new(group, kind), name, &why));
     }
     match kind {

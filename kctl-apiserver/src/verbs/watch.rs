@@ -112,25 +112,15 @@ impl<'a> Wanted<'a> {
         let continues = !info.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
         let mut errors = Vec::new();
-        let mut forbid = |is_so: bool, why: &str| errors.extend(is_so.then(|| FieldError::forbidden(list::MATCH, why)));
-        forbid(
-            streams && matching != NOT_OLDER,
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
-        forbid(
-            !streams && !matching.is_empty(),
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        );
-        if !["", NOT_OLDER].contains(&matching) {
-            errors.push(list::unsupported_match(matching, r#""NotOlderThan""#));
+        let is_given = !matching.is_empty();
+        if (streams && matching != NOT_OLDER) || (is_given && (continues || !streams)) {
+            let why = "must be NotOlderThan with sendInitialEvents, and not be set without it or with continue";
+            errors.push(FieldError::forbidden(list::MATCH, why));
         }
-        if continues && !matching.is_empty() {
-            errors.push(FieldError::forbidden(
-                list::MATCH,
-                "resourceVersionMatch is forbidden when continue is provided",
-            ));
+        if is_given && matching != NOT_OLDER {
+            errors.push(FieldError::not_supported(list::MATCH, &matching.into(), &[NOT_OLDER]));
         }
-        if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
+        StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }
 
     /// Parses `resourceVersion`; 0 if it is empty.

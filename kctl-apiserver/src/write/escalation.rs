@@ -1,7 +1,7 @@
 //! Privilege escalation check: a user can grant only rights that the user has. Upstream:
 //! `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
     request::{RequestInfo, User},
     state::State,
-    status::StatusError,
+    status::{GroupResource, StatusError},
 };
 
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
@@ -50,12 +50,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if lacking.is_empty() {
         return may_aggregate(state, info, old, object);
     }
-    let why = format!(
-        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        info.caller.user.name,
-        quoted(info.caller.user.groups.iter().map(String::as_str)),
-        lacking.join("\n")
-    );
+    let why = format!("user {:?} must hold what it grants, and lacks: {lacking:?}", info.caller.user.name);
     Err(StatusError::forbidden(&info.resource.of, name, &why))
 }
 
@@ -105,61 +100,37 @@ fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str
     )
 }
 
-/// Returns the rules that a user lacks, in kube-apiserver's format: one rule per resource with the missing verbs.
-fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<String> {
-    let mut of_resources: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
+/// Returns the permissions of rules that a user lacks, as `verb resource` or `verb path`.
+fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeSet<String> {
     let mut lacking = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
-        let list = |field: &str| texts(&rule[field]);
-        for verb in list("verbs") {
-            for path in list("nonResourceURLs").iter().filter(|path| !authorizer::allows_path(state, user, &verb, path))
-            {
-                lacking.insert(format!(
-                    "{{NonResourceURLs:{}, Verbs:{}}}",
-                    quoted([path.as_str()]),
-                    quoted([verb.as_str()])
-                ));
-            }
+        for verb in strings(rule, "verbs") {
+            let paths =
+                strings(rule, "nonResourceURLs").filter(|path| !authorizer::allows_path(state, user, verb, path));
+            lacking.extend(paths.map(|path| format!("{verb} {path}")));
         }
-        // A resource that is listed twice is checked and reported twice (`BreakdownRule`).
+        let names: Vec<&str> = strings(rule, "resourceNames").collect();
         for (group, resource, verb) in triples(rule) {
-            let names =
-                Some(list("resourceNames")).filter(|names| !names.is_empty()).unwrap_or_else(|| vec![String::new()]);
-            for name in names {
+            for name in if names.is_empty() { &[""] } else { &*names } {
                 let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-                let asked = Attributes { verb, group, resource: whole, subresource, namespace, name: &name };
+                let asked = Attributes { verb, group, resource: whole, subresource, namespace, name };
                 if !authorizer::allowed(state, user, &asked) {
-                    of_resources.entry((group.into(), resource.into(), name)).or_default().push(verb.into());
+                    lacking.insert(format!("{verb} {} {name}", GroupResource::new(group, resource)));
                 }
             }
         }
     }
-    lacking.extend(of_resources.into_iter().map(|((group, resource, name), verbs)| {
-        let names =
-            if name.is_empty() { String::new() } else { format!(", ResourceNames:{}", quoted([name.as_str()])) };
-        let (group, resource) = (quoted([group.as_str()]), quoted([resource.as_str()]));
-        format!(
-            "{{APIGroups:{group}, Resources:{resource}{names}, Verbs:{}}}",
-            quoted(verbs.iter().map(String::as_str))
-        )
-    }));
-    lacking.into_iter().collect()
+    lacking
 }
 
 /// Each group of a rule with each resource and each verb, in this order.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
-    let list = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
-    list("apiGroups").flat_map(move |group| {
-        list("resources").flat_map(move |resource| list("verbs").map(move |verb| (group, resource, verb)))
+    strings(rule, "apiGroups").flat_map(move |group| {
+        strings(rule, "resources")
+            .flat_map(move |resource| strings(rule, "verbs").map(move |verb| (group, resource, verb)))
     })
 }
 
-fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// Formats a list of strings as Go's `%q` does.
-fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
-    let texts: Vec<_> = texts.into_iter().map(|text| format!("{text:?}")).collect();
-    format!("[{}]", texts.join(" "))
+fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
+    rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -64,19 +64,9 @@ impl<'a> Forbid<'a> {
         Err(self.error(why))
     }
 
-    /// Rejects if there are any errors, each message once and joined as `utilerrors.NewAggregate` joins them.
+    /// Rejects the object if there are errors.
     fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
-        let mut told: Vec<&str> = Vec::new();
-        for error in errors {
-            if !told.contains(&error.as_str()) {
-                told.push(error);
-            }
-        }
-        match told.as_slice() {
-            [] => Ok(()),
-            [one] => self.reject(one),
-            several => self.reject(&format!("[{}]", several.join(", "))),
-        }
+        if errors.is_empty() { Ok(()) } else { self.reject(&errors.join(", ")) }
     }
 }
 
@@ -277,18 +267,11 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
         // One port may serve several protocols of the same Service.
         let is_repeated = own.contains(&(port, protocol));
         own.push((port, protocol));
-        let why = if !NODE_PORTS.contains(&port) {
-            let (least, most) = (NODE_PORTS.start(), NODE_PORTS.end());
-            format!("provided port is not in the valid range. The range of valid ports is {least}-{most}")
-        } else if is_repeated || taken.contains(&port) {
-            "provided port is already allocated".to_owned()
-        } else {
-            continue;
-        };
-        let message = format!("Invalid value: {port}: {why}");
-        let field = format!("spec.ports[{index}].nodePort");
-        let field_error = FieldError { reason: "FieldValueInvalid", message, field };
-        return Err(StatusError::invalid("", "Service", &name, &[field_error]));
+        if !NODE_PORTS.contains(&port) || is_repeated || taken.contains(&port) {
+            let why = format!("must be a free port from {} to {}", NODE_PORTS.start(), NODE_PORTS.end());
+            let field_error = FieldError::invalid(&format!("spec.ports[{index}].nodePort"), &port.into(), &why);
+            return Err(StatusError::invalid("", "Service", &name, &[field_error]));
+        }
     }
     taken.extend(ports(service));
     give_free(service, &mut taken);

@@ -17,7 +17,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     // A create with a `resourceVersion` is rejected by the storage.
     let is_read = !write.is_new() || info.verb != Verb::Create;
     if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
-        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        let message = format!("metadata.resourceVersion: must be a number, found {version:?}");
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let Some(old) = write.old() else { return Ok(()) };
@@ -26,8 +26,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     }
     // A patch starts from the stored object, so an absent version means that the patch removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
-        let message = "Invalid value: 0: must be specified for an update".into();
-        let error = FieldError { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+        let error = FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &info.name, &[error]));
     }
     Ok(())
@@ -35,17 +34,11 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
 
 /// Returns the error of a write that names another uid or version than the stored object has.
 pub(crate) fn failed(info: &RequestInfo, field: &str, given: &str, known: &Value) -> StatusError {
-    let of = &info.resource.of;
-    // A dry run fails before the storage adds its prefix to the key.
-    let prefix = if info.dry_run() { "" } else { "/registry" };
-    let group = if info.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
-    let namespace = if info.namespace.is_empty() { String::new() } else { format!("/{}", info.namespace) };
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {prefix}{group}/{}{namespace}/{}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: {field} in precondition: {given}, {field} in object meta: {}",
-        info.resource.rules.storage_key.unwrap_or(&of.resource),
-        info.name,
-        known.as_str().unwrap_or_default()
-    );
-    StatusError::conflict(of, &info.name, &why)
+    StatusError::conflict(&info.resource.of, &info.name, &mismatch(field, given, known))
+}
+
+/// Returns the message about a precondition that the stored object does not meet.
+pub(crate) fn mismatch(field: &str, given: &str, known: &Value) -> String {
+    let known = known.as_str().unwrap_or_default();
+    format!("the precondition names {field} {given:?}, but the stored object has {known:?}: read it again")
 }

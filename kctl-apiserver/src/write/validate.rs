@@ -1,12 +1,11 @@
 //! Validation of an object, by the rules of its kind or the schema of its CRD.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use crate::{
     autoscaling, crd, go,
     json_path::at,
+    kinds::{core::event, policy::pod_disruption_budget},
     registry::{Kind, Resource},
     request::RequestInfo,
     schema::Schema,
@@ -79,7 +78,9 @@ fn validate_own(
 ) -> Result<(), StatusError> {
     let resource = &info.resource;
     let rules = resource.rules;
-    let of_metadata = validation::metadata(resource, object);
+    // Kube-apiserver judges the metadata of these kinds only when the rest is valid.
+    let is_metadata_last = [&event::KIND, &pod_disruption_budget::KIND].into_iter().any(|kind| resource.is(kind));
+    let of_metadata = if is_metadata_last { Vec::new() } else { validation::metadata(resource, object) };
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // Upstream skips CEL rules if the object has no name.
         let mut errors = of_metadata;
@@ -135,6 +136,9 @@ fn validate_own(
             (rules.validate_status)(old, object, errors);
         }));
     }
+    if is_metadata_last && field_errors.is_empty() {
+        field_errors = admit::metadata(resource, object);
+    }
     refuse(resource, object, &field_errors)
 }
 
@@ -175,33 +179,22 @@ fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
 pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Vec::new();
-    let mut add = |reason, message: String, field: &str| {
-        field_errors.push(FieldError { reason, message, field: format!("metadata.{field}") });
-    };
+    let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");
     if was["name"] != is["name"] {
-        let name = is["name"].as_str().unwrap_or_default();
-        add("FieldValueInvalid", format!("Invalid value: {name:?}: field is immutable"), "name");
+        field_errors.push(immutable("name"));
     }
-    let names = |meta: &Value| -> Vec<String> {
-        let list = meta["finalizers"].as_array().into_iter().flatten();
-        list.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let known = names(was);
-    let added: BTreeSet<String> = names(is).into_iter().filter(|name| !known.contains(name)).collect();
-    if was["deletionTimestamp"].is_string() && !added.is_empty() {
-        let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
-        let message = format!(
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            shown.join(", ")
-        );
-        add("FieldValueForbidden", message, "finalizers");
+    let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
+    let known = finalizers(was);
+    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !known.contains(name)) {
+        let why = "no new finalizers can be added if the object is being deleted";
+        field_errors.push(FieldError::forbidden("metadata.finalizers", why));
     }
     // The deletion timestamp stays whatever is sent, and so does an absent grace period.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let value = &is[field];
         let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
         if was[field] != *value && !is_kept {
-            add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
+            field_errors.push(immutable(field));
         }
     }
     let kept = prepare::kept_metadata(&info.resource, &info.subresource);
@@ -218,9 +211,6 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
 /// Returns `Invalid` if there are errors.
 fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if field_errors.is_empty() {
-        return Ok(());
-    }
     let group = resource.rules.error_group.unwrap_or(&resource.of.group);
-    Err(StatusError::invalid(group, resource.kind(), name, field_errors))
+    StatusError::unless_valid(group, resource.kind(), name, field_errors)
 }

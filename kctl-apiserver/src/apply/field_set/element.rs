@@ -105,23 +105,17 @@ impl fmt::Display for PathElement {
             ("f", name) => write!(out, ".{name}"),
             ("k", fields) => {
                 let fields: BTreeMap<String, Value> = serde_json::from_str(fields).unwrap_or_default();
-                let fields: Vec<String> =
-                    fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect();
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 write!(out, "[{}]", fields.join(","))
             }
-            ("v", value) => write!(out, "[={}]", shown(&serde_json::from_str(value).unwrap_or_default())),
+            ("v", value) => write!(out, "[={value}]"),
             (_, index) => write!(out, "[{index}]"),
         }
     }
 }
 
-/// Formats a value for messages: Go quotes strings differently from JSON.
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), go::quote)
-}
-
-/// Returns `true` for a JSON object with one string field without escapes. Most keys are of this form, and are
-/// canonical already.
+/// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
+/// they are read.
 fn is_one_plain_pair(json: &str) -> bool {
     let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
     pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))

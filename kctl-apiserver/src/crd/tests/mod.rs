@@ -1,5 +1,7 @@
 //! What kube-apiserver 1.36 answered: to values of a field `spec.f`, and to definitions.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,35 +19,28 @@ fn check(field: &Value, value: &Value, expected: &[&str]) {
     let schema = Schema::structural(&schema);
     let mut object = json!({"spec": {"f": value}});
     crate::crd::default(schema, &mut object);
-    let errors = validate(schema, &object, None);
-    let mut texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
-    let mut expected = expected.to_vec();
-    // Upstream walks fields at random, so only the set is given.
-    texts.sort();
-    expected.sort_unstable();
-    assert_eq!(texts, expected, "{field} {object}");
+    check_errors(&validate(schema, &object, None), expected, &format!("{field} {object}"));
 }
 
-fn texts(object: &Value) -> Vec<String> {
-    let mut object = object.clone();
-    crate::crd::default_definition(&mut object);
-    let errors = validate_definition(&object);
-    let mut texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
-    // Upstream walks fields at random, so only the set is given.
-    texts.sort();
-    texts
+/// Checks the set of reasons and paths, such as `Invalid spec.f` for `FieldValueInvalid`.
+fn check_errors(errors: &[crate::field_error::FieldError], expected: &[&str], of: &str) {
+    let meaning =
+        |error: &crate::field_error::FieldError| format!("{} {}", error.reason.replace("FieldValue", ""), error.field);
+    let found: BTreeSet<String> = errors.iter().map(meaning).collect();
+    assert_eq!(found, expected.iter().map(|&one| one.to_owned()).collect(), "{of}");
 }
 
-fn check_definition(mut expected: Vec<&str>, object: &Value) {
-    expected.sort_unstable();
-    assert_eq!(texts(object), expected, "{object}");
+fn check_definition(expected: &[&str], object: &Value) {
+    let mut defaulted = object.clone();
+    crate::crd::default_definition(&mut defaulted);
+    check_errors(&validate_definition(&defaulted), expected, &object.to_string());
 }
 
 /// A definition with this schema; in the answers `~` stands for the path of the schema.
 fn check_schema(schema: &Value, expected: &[&str]) {
     let expected: Vec<_> = expected.iter().map(|text| text.replace('~', "spec.validation.openAPIV3Schema")).collect();
     check_definition(
-        expected.iter().map(String::as_str).collect(),
+        &expected.iter().map(String::as_str).collect::<Vec<_>>(),
         &with(|object| {
             object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
         }),
@@ -75,5 +70,5 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 }
 
 fn check_with(change: impl FnOnce(&mut Value), expected: &[&str]) {
-    check_definition(expected.to_vec(), &with(change));
+    check_definition(expected, &with(change));
 }

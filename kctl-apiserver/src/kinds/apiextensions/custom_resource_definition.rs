@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    crd, format, go,
+    crd, format,
     registry::kind::{Generation, Kind},
 };
 
@@ -52,5 +52,5 @@ fn keep_stored_version(definition: &mut Value) {
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let before = old.map(format::unrecognized).unwrap_or_default();
     let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));
-    warnings.extend(new.map(|format| format!("unrecognized format {}", go::quote(&format))));
+    warnings.extend(new.map(|format| format!("unrecognized format {format:?}")));
 }

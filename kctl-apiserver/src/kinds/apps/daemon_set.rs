@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, is_text, part, pod, zero_counts},
     field_errors::{Errors, text},
-    go,
     kinds::apps::validation::{always_restarts, is_none, unknown_strategy},
     registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
     table::{
@@ -87,7 +86,7 @@ fn say_no_template_count(sent: &Value, object: &mut Value) {
 /// Returns the error of a count that is not a number.
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
-    said.parse::<i64>().is_err().then(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go::quote(said)))
+    said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))
 }
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {

@@ -21,7 +21,6 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Endpoints",
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     creates_on_update: true,
-    storage_key: Some("services/endpoints"),
     default,
     validate,
     printer: Some(cells),

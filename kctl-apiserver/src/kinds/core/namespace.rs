@@ -60,7 +60,7 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
 /// is reported.
 fn set_generated_name(_: &Value, object: &mut Value) {
     let name = object["metadata"]["name"].clone();
-    if check_label_value(name.as_str().unwrap_or_default()).is_empty() {
+    if check_label_value(name.as_str().unwrap_or_default()).is_none() {
         object["metadata"]["labels"][NAME_LABEL] = name;
     }
 }
@@ -93,8 +93,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
     const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
     let given = text(name);
-    for message in check_qualified_name(given) {
-        errors.invalid(at, name, &message);
+    if let Some(message) = check_qualified_name(given) {
+        errors.invalid(at, name, message);
     }
     if !given.contains('/') && !STANDARD.contains(&given) {
         errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");

@@ -22,7 +22,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "nodes",
     kind: "Node",
     selectable_fields: selector::OF_NODES,
-    storage_key: Some("minions"),
     connects: &["proxy"],
     new_status: NewStatus::AsSent,
     prepare_create: drop_configuration,

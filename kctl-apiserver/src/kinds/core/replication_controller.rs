@@ -19,7 +19,6 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::SubdomainOnceWhole,
     generation: Generation::Counted,
     selectable_fields: &["status.replicas"],
-    storage_key: Some("controllers"),
     orphans_dependents: true,
     default,
     defaults_metadata: true,

@@ -21,7 +21,6 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: &["spec.clusterIP", "spec.type"],
     creates_on_update: true,
     delete_answer: DeleteAnswer::Object,
-    storage_key: Some("services/specs"),
     connects: &["proxy"],
     prepare_create: |_, object| forget_traffic(object),
     allocate: allocate_address,

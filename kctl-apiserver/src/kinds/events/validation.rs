@@ -82,8 +82,8 @@ fn reported(object: &Value, names: &Names, errors: &mut Errors) {
     if controller.is_empty() {
         errors.required(names.controller, "");
     }
-    for message in check_qualified_name(controller) {
-        errors.invalid(names.controller, &controller.into(), &message);
+    if let Some(message) = check_qualified_name(controller) {
+        errors.invalid(names.controller, &controller.into(), message);
     }
     for field in ["reportingInstance", "action", "reason"] {
         let value = text(&object[field]);

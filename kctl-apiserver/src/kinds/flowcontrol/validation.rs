@@ -136,7 +136,7 @@ fn of_resources(rule: &Value, at: &str, errors: &mut Errors) {
         stands_alone(namespaces, &at, "namespaces", errors);
     } else {
         for (index, namespace) in entries(namespaces) {
-            for message in NameRule::Label.check(text(namespace)) {
+            if let Some(message) = NameRule::Label.check(text(namespace)) {
                 let detail = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
                 errors.invalid(&format!("{at}[{index}]"), namespace, &detail);
             }

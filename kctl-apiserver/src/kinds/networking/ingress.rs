@@ -22,7 +22,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "ingresses",
     kind: "Ingress",
     generation: Generation::Counted,
-    storage_key: Some("ingress"),
     default,
     validate: validation::ingress,
     validate_create: Some(validate_create),

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    go,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
     selector,
     table::{
@@ -58,8 +57,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let driver = text(&object["spec"]["driver"]);
     if driver.to_lowercase() != driver {
-        let name = go::quote(driver);
-        warnings.push(format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters"));
+        warnings.push(format!("spec.driver: must be in lower case, found {driver:?}"));
     }
 }
 

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::{
     decode::{self, Integers},
     deletion::{Grace, Propagation},
-    go,
     request::RequestInfo,
     schema::Schema,
     status::{FieldError, StatusError},
@@ -41,22 +40,18 @@ impl Options {
         let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
         let mut errors = Vec::new();
-        let mut add = |reason, message, field: &str| errors.push(FieldError { reason, message, field: field.into() });
-        if let Some(policy) = policy.filter(|_| !value["orphanDependents"].is_null()) {
-            let what = "orphanDependents and deletionPropagation cannot be both set";
-            add("FieldValueInvalid", format!("Invalid value: {policy:?}: {what}"), "propagationPolicy");
+        if policy.is_some() && !value["orphanDependents"].is_null() {
+            let detail = "must not be set beside orphanDependents";
+            errors.push(FieldError::invalid("propagationPolicy", &value["propagationPolicy"], detail));
         }
-        if let (Some(policy), Some(None)) = (policy, known) {
-            let supported = r#"supported values: "Foreground", "Background", "Orphan", "nil""#;
-            add("FieldValueNotSupported", format!("Unsupported value: {policy:?}: {supported}"), "propagationPolicy");
+        if known == Some(None) {
+            let supported = POLICIES.map(|(name, _)| name);
+            errors.push(FieldError::not_supported("propagationPolicy", &value["propagationPolicy"], &supported));
         }
         if runs.iter().any(|run| **run != "All") {
-            let message = format!("Unsupported value: {}: supported values: \"All\"", go::json(&value["dryRun"]));
-            add("FieldValueNotSupported", message, "dryRun");
+            errors.push(FieldError::not_supported("dryRun", &value["dryRun"], &["All"]));
         }
-        if !errors.is_empty() {
-            return Err(StatusError::invalid("meta.k8s.io", KIND, "", &errors));
-        }
+        StatusError::unless_valid("meta.k8s.io", KIND, "", &errors)?;
         let propagation = match (&value["orphanDependents"], known.flatten()) {
             (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),
             (_, Some((_, propagation))) => *propagation,

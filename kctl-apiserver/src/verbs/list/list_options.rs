@@ -41,25 +41,21 @@ impl ListOptions {
         let continues = !info.params.text("continue").is_empty();
         let mut errors = Vec::new();
         if !matching.is_empty() {
-            let forbidden = [
-                (version.is_empty(), "resourceVersionMatch is forbidden unless resourceVersion is provided"),
-                (continues, "resourceVersionMatch is forbidden when continue is provided"),
-            ];
-            errors
-                .extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| FieldError::forbidden(MATCH, why)));
+            if version.is_empty() || continues {
+                errors.push(FieldError::forbidden(MATCH, "may only be set with resourceVersion and without continue"));
+            }
             if !["Exact", "NotOlderThan"].contains(&matching) {
-                errors.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
+                errors.push(FieldError::not_supported(MATCH, &matching.into(), &["Exact", "NotOlderThan"]));
             }
             if matching == "Exact" && version == "0" {
-                let why = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
-                errors.push(FieldError::forbidden(MATCH, why));
+                errors.push(FieldError::forbidden(MATCH, "must not be Exact if resourceVersion is 0"));
             }
         }
         // `sendInitialEvents` is an option of watches.
         if info.params.given("sendInitialEvents") {
-            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            errors.push(FieldError::forbidden("sendInitialEvents", "may only be set for a watch"));
         }
-        if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
+        StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }
 
     /// Returns the selector. A name in the path selects that object.
@@ -87,15 +83,6 @@ impl ListOptions {
         self.selector
             .clone()
             .named(&info.name)
-            .ok_or_else(|| StatusError::bad_request("fieldSelector metadata.name doesn't match requested name"))
-    }
-}
-
-/// Returns the error of an unknown `resourceVersionMatch`.
-pub(in crate::verbs) fn unsupported_match(found: &str, supported: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueNotSupported",
-        message: format!("Unsupported value: {found:?}: supported values: {supported}"),
-        field: MATCH.into(),
+            .ok_or_else(|| StatusError::bad_request("fieldSelector: metadata.name must be the name in the path"))
     }
 }

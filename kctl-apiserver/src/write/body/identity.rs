@@ -59,9 +59,8 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
     let given_kind = if given_kind.is_empty() { kind } else { given_kind };
     let given_version = if given_version.is_empty() { api_version } else { given_version };
     if (given_kind, given_version) != (kind, api_version) {
-        return Err(StatusError::bad_request(format!(
-            "{given_kind} in version {given_version:?} cannot be handled as a {kind} in version {api_version:?}"
-        )));
+        let why = format!("the body must be a {kind} of {api_version}, found {given_kind:?} of {given_version:?}");
+        return Err(StatusError::bad_request(why));
     }
     let Value::Object(map) = object else {
         return Err(unrecognized(kind, "must be an object"));
@@ -117,14 +116,17 @@ fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
 
 /// Returns the error of an object without a type.
 fn unrecognized(kind: &str, why: &str) -> StatusError {
-    StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+    StatusError::bad_request(format!("the body must be a {kind}: {why}"))
 }
 
 /// Checks that the body of a create or an update has the version of the path.
 pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
-    if info.verb != Verb::Patch && given != expected { Err(wrong_version(given, &expected)) } else { Ok(()) }
+    if info.verb == Verb::Patch || given == expected {
+        return Ok(());
+    }
+    Err(StatusError::bad_request(format!("apiVersion: must be {expected}, found {given:?}")))
 }
 
 /// Returns the error of a custom object of another type, which comes after validation
@@ -134,8 +136,7 @@ pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Sta
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];
         if *found != expected.as_str() {
-            let message = format!("Invalid value: {found}: must be {expected}");
-            errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.into() });
+            errors.push(FieldError::invalid(field, found, &format!("must be {expected}")));
         }
     }
     if resource.custom.is_none() || errors.is_empty() {
@@ -145,11 +146,4 @@ pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<Sta
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
-}
-
-/// Returns the error of an object in another version.
-fn wrong_version(given: &str, expected: &str) -> StatusError {
-    StatusError::bad_request(format!(
-        "the API version in the data ({given}) does not match the expected API version ({expected})"
-    ))
 }

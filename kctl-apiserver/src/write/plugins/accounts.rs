@@ -44,10 +44,7 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
         state.get(&crate::kinds::core::service_account::KIND.group_resource(), &(namespace.clone(), name.to_owned()));
-    found.ok_or_else(|| {
-        let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
-        forbidden(info, pod, &why)
-    })
+    found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
 }
 
 /// Completes a new Pod.
@@ -81,88 +78,61 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
 
 /// Checks that a mirror Pod uses no objects of the API server.
 fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
-    let refuse = |why: &str| Err(forbidden(info, pod, why));
-    if !text(&pod["spec"]["serviceAccountName"]).is_empty() {
-        return refuse("a mirror pod may not reference service accounts");
-    }
-    let containers = CONTAINERS.iter().flat_map(|(kind, _)| list(&pod["spec"], kind));
-    let uses_secrets = containers.flat_map(secrets_of).next().is_some()
-        || !list(&pod["spec"], "imagePullSecrets").is_empty()
-        || list(&pod["spec"], "volumes").iter().any(|volume| {
-            volume["secret"].is_object()
-                || list(&volume["projected"], "sources").iter().any(|source| source["secret"].is_object())
+    let spec = &pod["spec"];
+    let has_source = |volume: &Value, kind: &str| {
+        list(&volume["projected"], "sources").iter().any(|source| source[kind].is_object())
+    };
+    let uses_server = !text(&spec["serviceAccountName"]).is_empty()
+        || CONTAINERS.iter().flat_map(|field| list(spec, field)).flat_map(secrets_of).next().is_some()
+        || !list(spec, "imagePullSecrets").is_empty()
+        || list(spec, "volumes").iter().any(|volume| {
+            volume["secret"].is_object() || has_source(volume, "secret") || has_source(volume, "serviceAccountToken")
         });
-    if uses_secrets {
-        return refuse("a mirror pod may not reference secrets");
-    }
-    let has_token = list(&pod["spec"], "volumes").iter().any(|volume| {
-        list(&volume["projected"], "sources").iter().any(|source| source["serviceAccountToken"].is_object())
-    });
-    if has_token {
-        return refuse("a mirror pod may not use ServiceAccountToken volume projections");
+    if uses_server {
+        return Err(forbidden(info, pod, "a mirror pod must not use service accounts, Secrets or tokens"));
     }
     Ok(())
 }
 
-/// The lists of containers, and their names in messages.
-const CONTAINERS: [(&str, &str); 2] = [("initContainers", "init container"), ("containers", "container")];
+/// The lists of containers that may use Secrets.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// Returns the Secrets that a container takes variables from: with the name of the variable, or `None` for `envFrom`.
-fn secrets_of(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
-    let one = list(container, "env").iter().filter_map(|variable| {
-        let name = variable["valueFrom"]["secretKeyRef"]["name"].as_str()?;
-        Some((Some(text(&variable["name"])), name))
-    });
-    let all = list(container, "envFrom").iter().filter_map(|from| Some((None, from["secretRef"]["name"].as_str()?)));
-    one.chain(all)
+/// Returns the Secrets that a container takes variables from.
+fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
+    let one =
+        list(container, "env").iter().filter_map(|variable| variable["valueFrom"]["secretKeyRef"]["name"].as_str());
+    one.chain(list(container, "envFrom").iter().filter_map(|from| from["secretRef"]["name"].as_str()))
 }
 
 /// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
 fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(), StatusError> {
     let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
     let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
-    let by = text(&account["metadata"]["name"]);
-    let refuse = |what: &str, secret: &str| {
-        let why = format!("{what} is not allowed because service account {by} does not reference that {secret}");
-        Err(forbidden(info, pod, &why))
-    };
-    for volume in list(&pod["spec"], "volumes") {
-        if let Some(name) = volume["secret"]["secretName"].as_str().filter(|name| !mountable.contains(name)) {
-            return refuse(&format!("volume with secret.secretName=\"{name}\""), "secret");
+    let spec = &pod["spec"];
+    let of_volumes = list(spec, "volumes").iter().filter_map(|volume| volume["secret"]["secretName"].as_str());
+    let of_containers = CONTAINERS.iter().flat_map(|field| list(spec, field)).flat_map(secrets_of);
+    let pulled = list(spec, "imagePullSecrets").iter().map(|secret| text(&secret["name"]));
+    let used = of_volumes.chain(of_containers).filter(|name| !mountable.contains(name));
+    match used.chain(pulled.filter(|name| !pullable.contains(name))).next() {
+        None => Ok(()),
+        Some(secret) => {
+            let by = text(&account["metadata"]["name"]);
+            Err(forbidden(info, pod, &format!("service account {by} must list the Secret {secret:?} of the pod")))
         }
     }
-    for (field, called) in CONTAINERS {
-        for container in list(&pod["spec"], field) {
-            if let Some((variable, name)) = secrets_of(container).find(|(_, name)| !mountable.contains(name)) {
-                let place = variable.map_or_else(|| "envFrom".to_owned(), |variable| format!("envVar {variable}"));
-                let container = text(&container["name"]);
-                return refuse(
-                    &format!("{called} {container} with {place} referencing secret.secretName=\"{name}\""),
-                    "secret",
-                );
-            }
-        }
-    }
-    for (index, secret) in list(&pod["spec"], "imagePullSecrets").iter().enumerate() {
-        let name = text(&secret["name"]);
-        if !pullable.contains(name) {
-            return refuse(&format!("imagePullSecrets[{index}].name=\"{name}\""), "imagePullSecret");
-        }
-    }
-    Ok(())
 }
 
 /// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`).
 fn mount(state: &mut State, spec: &mut Value) {
     let lacks =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
-    if !CONTAINERS.iter().any(|(field, _)| list(spec, field).iter().any(lacks)) {
+    if !CONTAINERS.iter().any(|field| list(spec, field).iter().any(lacks)) {
         return;
     }
     let known = list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
     let known = known.map(str::to_owned);
     let name = known.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.chance.suffix()));
-    for (field, _) in CONTAINERS {
+    for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| lacks(container)) {
             append(container, "volumeMounts", json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));

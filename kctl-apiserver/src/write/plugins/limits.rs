@@ -82,23 +82,21 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 
 /// Rejects a Pod outside a limit of its namespace.
 pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
+    let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
     for range in ranges(state, namespace) {
         let mut errors = Vec::new();
-        let list = range["spec"]["limits"].as_array().into_iter().flatten();
-        for limit in list {
-            let kind = text(&limit["type"]);
-            if kind == "Container" {
-                for list in ["containers", "initContainers"] {
-                    for container in pod["spec"][list].as_array().into_iter().flatten() {
-                        let (requests, limits) = (Side::Requests.of(container), Side::Limits.of(container));
-                        errors.extend(beyond(kind, limit, &requests, &limits));
-                    }
-                }
+        let mut compare = |kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts| {
+            errors.extend(beyond(kind, limit, requests, limits));
+            errors.extend(beyond_ratio(kind, limit, requests, limits));
+        };
+        for limit in limits(&range, "Container") {
+            let lists = ["containers", "initContainers"].into_iter();
+            for container in lists.flat_map(|list| pod["spec"][list].as_array().into_iter().flatten()) {
+                compare("container", limit, &Side::Requests.of(container), &Side::Limits.of(container));
             }
-            if kind == "Pod" {
-                let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
-                errors.extend(beyond(kind, limit, &of_pod(Side::Requests), &of_pod(Side::Limits)));
-            }
+        }
+        for limit in limits(&range, "Pod") {
+            compare("pod", limit, &of_pod(Side::Requests), &of_pod(Side::Limits));
         }
         forbid.reject_all(&errors)?;
     }
@@ -114,81 +112,42 @@ pub(super) fn check_claim(
 ) -> Result<(), StatusError> {
     let requests = Side::Requests.of(&claim["spec"]);
     for range in ranges(state, namespace) {
-        let mut errors = Vec::new();
-        for limit in limits(&range, "PersistentVolumeClaim") {
-            let kind = "PersistentVolumeClaim";
-            for (name, least) in amounts::read(&limit["min"]) {
-                errors.extend(too_small(kind, &name, least, &requests, &Amounts::new()));
-            }
-            for (name, most) in amounts::read(&limit["max"]) {
-                let said = format!("maximum {name} usage per {kind} is {most}");
-                match requests.get(&name) {
-                    None => errors.push(format!("{said}.  No request is specified")),
-                    Some(asked) if asked.thousandths() > most.thousandths() => {
-                        errors.push(format!("{said}, but request is {asked}"));
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
+        let limits = limits(&range, "PersistentVolumeClaim");
+        let errors: Vec<String> = limits.flat_map(|limit| beyond("claim", limit, &requests, &requests)).collect();
         forbid.reject_all(&errors)?;
     }
     Ok(())
 }
 
-/// Returns the messages of all violations of one limit.
+/// Compares amounts with the bounds of a limit. What has a lower bound must be requested, what has an upper one limited.
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
-        errors.extend(too_small(kind, &name, least, requests, limits));
+        let is_small = |of: &Amounts| of.get(&name).is_some_and(|one| one.thousandths() < least.thousandths());
+        if !requests.contains_key(&name) || is_small(requests) || is_small(limits) {
+            errors.push(format!("each {kind} must request at least {least} of {name}"));
+        }
     }
     for (name, most) in amounts::read(&limit["max"]) {
-        errors.extend(too_large(kind, &name, most, requests, limits));
-    }
-    for (name, most) in amounts::read(&limit["maxLimitRequestRatio"]) {
-        errors.extend(too_far(kind, &name, most, requests, limits));
+        let is_large = |of: &Amounts| of.get(&name).is_some_and(|one| one.thousandths() > most.thousandths());
+        if !limits.contains_key(&name) || is_large(limits) || is_large(requests) {
+            errors.push(format!("each {kind} must be limited to at most {most} of {name}"));
+        }
     }
     errors
 }
 
-/// Checks `min`.
-fn too_small(kind: &str, name: &str, least: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
-    let said = format!("minimum {name} usage per {kind} is {least}");
-    let is_small = |amount: &&Quantity| amount.thousandths() < least.thousandths();
-    let Some(asked) = requests.get(name) else { return Some(format!("{said}.  No request is specified")) };
-    if is_small(&asked) {
-        return Some(format!("{said}, but request is {asked}"));
-    }
-    limits.get(name).filter(is_small).map(|limit| format!("{said}, but limit is {limit}"))
-}
-
-/// Checks `max`.
-fn too_large(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
-    let said = format!("maximum {name} usage per {kind} is {most}");
-    let is_large = |amount: &&Quantity| amount.thousandths() > most.thousandths();
-    let Some(limit) = limits.get(name) else { return Some(format!("{said}.  No limit is specified")) };
-    if is_large(&limit) {
-        return Some(format!("{said}, but limit is {limit}"));
-    }
-    requests.get(name).filter(is_large).map(|asked| format!("{said}, but request is {asked}"))
-}
-
-/// Checks `maxLimitRequestRatio`.
-fn too_far(kind: &str, name: &str, most: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
-    let said = format!("{name} max limit to request ratio per {kind} is {most}");
-    let amount = |of: &Amounts| of.get(name).map(|amount| amount.thousandths()).filter(|amount| *amount != 0);
-    let Some(asked) = amount(requests) else {
-        return Some(format!("{said}, but no request is specified or request is 0"));
-    };
-    let Some(limit) = amount(limits) else {
-        return Some(format!("{said}, but no limit is specified or limit is 0"));
-    };
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "the real server divides floating point numbers, and shows six places"
-    )]
-    let (ratio, most) = (limit as f64 / asked as f64, most.thousandths() as f64);
-    (ratio * 1000.0 > most).then(|| format!("{said}, but provided ratio is {ratio:.6}"))
+fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
+    let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
+    let wrong = of_limit.filter(|(name, most)| {
+        let amount = |of: &Amounts| of.get(name).map_or(0, |amount| amount.thousandths());
+        let (asked, limit) = (amount(requests), amount(limits));
+        #[expect(clippy::cast_precision_loss, reason = "kube-apiserver divides floating point numbers")]
+        let (ratio, most) = (limit as f64 / asked as f64, most.thousandths() as f64);
+        asked == 0 || limit == 0 || ratio * 1000.0 > most
+    });
+    let why = |(name, most)| format!("the limit of {name} must be at most {most} times the request of each {kind}");
+    wrong.map(why).collect()
 }
 
 /// Rejects a resize of a Pod that does not fit on its node (`PodResizeValidator`).
@@ -208,22 +167,15 @@ pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod:
     };
     let system = text(&node["metadata"]["labels"]["kubernetes.io/os"]);
     if !["", "linux"].contains(&system) {
-        let why = format!("pod resize is only supported on linux nodes, node {name:?} is {system:?}");
-        return with_cause(&why, "UnsupportedPlatform");
+        return with_cause(&format!("pods are resized on linux alone, node {name} is {system}"), "UnsupportedPlatform");
     }
     let mut requests = amounts::of_whole_pod(&pod["spec"], Side::Requests);
     amounts::add(&mut requests, &amounts::read(&pod["spec"]["overhead"]));
     let room = amounts::read(&node["status"]["allocatable"]);
     let amount = |of: &Amounts, name: &str| of.get(name).copied().unwrap_or(Quantity::ZERO);
-    let told = ["cpu", "memory"].into_iter().filter_map(|name| {
-        let (asked, room) = (amount(&requests, name), amount(&room, name));
-        let shown = |amount: Quantity| if name == "cpu" { amount.thousandths() } else { amount.units() };
-        (asked.thousandths() > room.thousandths())
-            .then(|| format!("{name}, requested: {}, allocatable: {}", shown(asked), shown(room)))
-    });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() {
-        return Ok(());
+    let is_beyond = |name: &&str| amount(&requests, name).thousandths() > amount(&room, name).thousandths();
+    match ["cpu", "memory"].into_iter().find(is_beyond) {
+        None => Ok(()),
+        Some(resource) => with_cause(&format!("the node has not enough {resource}"), "NodeCapacity"),
     }
-    with_cause(&format!("node didn't have enough allocatable resources: {}", told.join("; ")), "NodeCapacity")
 }

@@ -92,23 +92,14 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
         priority = class["value"].as_i64().unwrap_or(0);
         class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY).clone_into(&mut policy);
     }
-    let spec = &pod["spec"];
-    if let Some(given) = spec["priority"].as_i64().filter(|given| *given != priority) {
-        let why = format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
-             computed {priority} from the given PriorityClass name"
-        );
-        return Err(forbidden(info, pod, &why));
+    for (field, computed) in [("priority", Value::from(priority)), ("preemptionPolicy", policy.into())] {
+        let given = &pod["spec"][field];
+        if !given.is_null() && *given != computed {
+            let why = format!("spec.{field}: must be {computed} as the PriorityClass has it, found {given}");
+            return Err(forbidden(info, pod, &why));
+        }
+        pod["spec"][field] = computed;
     }
-    if let Some(given) = spec["preemptionPolicy"].as_str().filter(|given| *given != policy) {
-        let why = format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
-             controller computed {policy} from the given PriorityClass name"
-        );
-        return Err(forbidden(info, pod, &why));
-    }
-    pod["spec"]["priority"] = priority.into();
-    pod["spec"]["preemptionPolicy"] = policy.into();
     Ok(())
 }
 
@@ -132,7 +123,7 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync
 fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
-        return Err(forbidden(info, pod, &format!("pod rejected: RuntimeClass {named:?} not found")));
+        return Err(forbidden(info, pod, &format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")));
     };
     let (fixed, given) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
@@ -145,12 +136,7 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
     for (label, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
         let known = &pod["spec"]["nodeSelector"][label];
         if !known.is_null() && known != value {
-            let why = format!(
-                "conflict: runtimeClass.scheduling.nodeSelector[{label}] = {}; \
-                 pod.spec.nodeSelector[{label}] = {}",
-                text(value),
-                text(known)
-            );
+            let why = format!("spec.nodeSelector[{label}]: must be {value} as the RuntimeClass has it, found {known}");
             return Err(forbidden(info, pod, &why));
         }
         pod["spec"]["nodeSelector"][label] = value.clone();
@@ -192,22 +178,19 @@ fn covers(whole: &Value, part: &Value) -> bool {
                 || (["", "Equal"].contains(&text(&whole["operator"])) && is(part, "Equal") && same("value"))))
 }
 
-/// The message for another overhead than the class has.
-const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
 /// Checks that the overhead of a Pod is that of its `RuntimeClass`.
 pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) -> Result<(), StatusError> {
     let class = match runtime_class(state, pod) {
-        Some((named, None)) => return forbid.reject(&format!("pod rejected: RuntimeClass {named:?} not found")),
+        Some((named, None)) => {
+            return forbid.reject(&format!("spec.runtimeClassName: there is no RuntimeClass {named:?}"));
+        }
         Some((_, class)) => class,
         None => None,
     };
     let given = &pod["spec"]["overhead"];
-    match class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object()) {
-        Some(fixed) if amounts::read(fixed) != amounts::read(given) => forbid.reject(OTHER_OVERHEAD),
-        None if given.is_object() => {
-            forbid.reject("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-        }
-        _ => Ok(()),
-    }
+    let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
+    let is_other = fixed.map_or(given.is_object(), |fixed| amounts::read(fixed) != amounts::read(given));
+    if is_other { forbid.reject(OTHER_OVERHEAD) } else { Ok(()) }
 }

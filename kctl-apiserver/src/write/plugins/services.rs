@@ -28,23 +28,21 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
     let spec = &service["spec"];
-    let refused = |errors: &[FieldError]| {
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(StatusError::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), errors))
-    };
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let refused = |errors: &[FieldError]| StatusError::unless_valid("", "Service", name, errors);
     refused(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
     let unknown = addresses.iter().enumerate().skip(families.len()).filter(|(_, address)| is_six(address));
-    let errors: Vec<FieldError> = unknown
-        .map(|(index, _)| {
-            let message = format!("Invalid value: {}: IPv6 is not configured on this cluster", spec["clusterIPs"]);
-            invalid(format!("spec.clusterIPs[{index}]"), message)
-        })
-        .collect();
+    let no_ipv6 = |field: &str, index: usize| {
+        FieldError::invalid(
+            &format!("spec.{field}[{index}]"),
+            &spec[field][index],
+            "IPv6 is not configured on this cluster",
+        )
+    };
+    let errors: Vec<FieldError> = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
     refused(&errors)?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
@@ -57,11 +55,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     if spec["ipFamilyPolicy"] == "SingleStack" {
         refused(&errors)?;
     }
-    let unknown = (families.iter().enumerate().filter(|(_, family)| **family == "IPv6")).map(|(index, _)| {
-        let message = "Invalid value: \"IPv6\": not configured on this cluster".into();
-        invalid(format!("spec.ipFamilies[{index}]"), message)
-    });
-    errors.extend(unknown);
+    let unknown = families.iter().enumerate().filter(|(_, family)| **family == "IPv6");
+    errors.extend(unknown.map(|(index, _)| no_ipv6("ipFamilies", index)));
     refused(&errors)?;
     // Existing addresses are immutable: validation rejects a change.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
@@ -70,12 +65,6 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     refused(&taken(state, info, spec))
 }
 
-/// Returns a field error with this message.
-fn invalid(field: String, message: String) -> FieldError {
-    FieldError { reason: "FieldValueInvalid", message, field }
-}
-
-/// Checks `ipFamilyPolicy` against the number of families.
 fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
@@ -85,7 +74,7 @@ fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
         Some("RequireDualStack") => "this cluster is not configured for dual-stack services",
         _ => return Vec::new(),
     };
-    vec![invalid("spec.ipFamilyPolicy".into(), format!("Invalid value: {policy}: {why}"))]
+    vec![FieldError::invalid("spec.ipFamilyPolicy", policy, why)]
 }
 
 /// Checks that a second family is released only by the policy `SingleStack`.
@@ -95,8 +84,7 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     if n_families(was) < 2 || n_families(is) != 1 || policy == "SingleStack" {
         return Vec::new();
     }
-    let message = format!("Invalid value: {policy}: must be 'SingleStack' to release the secondary IP family");
-    vec![invalid("spec.ipFamilyPolicy".into(), message)]
+    vec![FieldError::invalid("spec.ipFamilyPolicy", policy, "must be SingleStack to release the secondary IP family")]
 }
 
 /// Checks that a requested address is in the range and not in use.
@@ -111,17 +99,9 @@ fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let mut others = state.objects(&info.resource.of, None);
     // A dry run checks only the range, not whether the address is in use (`dryRunAllocateService` of
     // `pkg/registry/core/service/ipallocator`).
-    let why = if !is_in_range && info.dry_run() {
-        format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}")
-    } else if !is_in_range {
-        "the provided network does not match the current range".to_owned()
-    } else if info.dry_run() {
+    let mut is_taken = || others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address);
+    if is_in_range && (info.dry_run() || !is_taken()) {
         return Vec::new();
-    } else if others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address) {
-        "provided IP is already allocated".to_owned()
-    } else {
-        return Vec::new();
-    };
-    let message = format!("Invalid value: {}: failed to allocate IP {address}: {why}", spec["clusterIPs"]);
-    vec![invalid("spec.clusterIPs".into(), message)]
+    }
+    vec![FieldError::invalid("spec.clusterIPs", &spec["clusterIPs"], &format!("must be a free address in {RANGE}"))]
 }

@@ -127,7 +127,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
         return;
     };
     let host = format!("{}-{}", text(name), last - 1);
-    if !NameRule::Label.check(&host).is_empty() {
+    if NameRule::Label.check(&host).is_some() {
         let detail = format!("will not able to create pod with invalid DNS label: {host}");
         errors.invalid("metadata.name", name, &detail);
     }

@@ -111,7 +111,7 @@ fn signer(name: &str, errors: &mut Errors) {
 /// Validates the parts of a name between dots.
 fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
     for label in name.split('.') {
-        for message in rule.check(label) {
+        if let Some(message) = rule.check(label) {
             errors.invalid(at, &name.into(), &format!("validating label {label:?}: {message}"));
         }
     }

@@ -110,9 +110,8 @@ fn taints(list: &Value, at: &str, errors: &mut Errors) {
     for (index, taint) in entries(list) {
         let at = format!("{at}[{index}]");
         errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
-        let wrong = check_label_value(text(&taint["value"]));
-        if !wrong.is_empty() {
-            errors.invalid(&format!("{at}.value"), &taint["value"], &wrong.join(";"));
+        if let Some(message) = check_label_value(text(&taint["value"])) {
+            errors.invalid(&format!("{at}.value"), &taint["value"], message);
         }
         let effects = declared::values("core.v1.Taint", "effect");
         errors.required_one_of(&format!("{at}.effect"), &taint["effect"], &effects);

@@ -59,10 +59,8 @@ fn hints(hints: &Value, at: &str, errors: &mut Errors) {
             }
             if list == "forNodes" {
                 errors.name(&at, name, NameRule::Subdomain);
-            } else {
-                for message in check_label_value(text(name)) {
-                    errors.invalid(&at, name, &message);
-                }
+            } else if let Some(message) = check_label_value(text(name)) {
+                errors.invalid(&at, name, message);
             }
         }
     }

@@ -64,7 +64,7 @@ fn host(name: &Value, at: &str, errors: &mut Errors) {
     if !host.contains('*') {
         return errors.name(at, name, NameRule::Subdomain);
     }
-    let is_wildcard = host.strip_prefix("*.").is_some_and(|rest| NameRule::Subdomain.check(rest).is_empty());
+    let is_wildcard = host.strip_prefix("*.").is_some_and(|rest| NameRule::Subdomain.check(rest).is_none());
     if !is_wildcard {
         errors.invalid(at, name, WILDCARD);
     }

@@ -120,8 +120,8 @@ fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
     match text(&toleration["operator"]) {
         "Exists" if !text(value).is_empty() => errors.invalid(&value_at, value, "must be empty for operator `Exists`"),
         "Equal" => {
-            for message in check_label_value(text(value)) {
-                errors.invalid(&value_at, value, &message);
+            if let Some(message) = check_label_value(text(value)) {
+                errors.invalid(&value_at, value, message);
             }
         }
         _ => {}

@@ -188,7 +188,7 @@ fn is_semver(version: &str) -> bool {
 
 fn taint(taint: &Value, at: &str, errors: &mut Errors) {
     errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
-    for message in check_label_value(text(&taint["value"])) {
-        errors.invalid(&format!("{at}.value"), &taint["value"], &message);
+    if let Some(message) = check_label_value(text(&taint["value"])) {
+        errors.invalid(&format!("{at}.value"), &taint["value"], message);
     }
 }

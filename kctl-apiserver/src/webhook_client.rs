@@ -1,14 +1,12 @@
 //! Validates the `clientConfig` of webhooks, for admission and for conversion (`k8s.io/apiserver/pkg/util/webhook/validation.go`).
 
-mod url;
-
 use serde_json::Value;
 
-use self::url::Url;
 use crate::{
     field_error::FieldError,
     field_errors::{Errors, text},
     names::NameRule,
+    url::Url,
 };
 
 /// Validates the `clientConfig` of a webhook and returns the field errors.
@@ -36,8 +34,7 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
         }
     }
     if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&format!("{at}.port"), &service["port"], detail);
+        errors.invalid(&format!("{at}.port"), &service["port"], "must be between 1 and 65535, inclusive");
     }
     if let Some(path) = service["path"].as_str() {
         service_path(path, &format!("{at}.path"), errors);
@@ -45,16 +42,12 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 }
 
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
-    let form = "; desired format: https://host[/path]";
-    let parsed = match Url::parse(url) {
-        Ok(parsed) => parsed,
-        Err(why) => return errors.required(at, &format!("url must be a valid URL: {why}{form}")),
-    };
+    let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
     if parsed.scheme != "https" {
-        errors.invalid(at, &parsed.scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
+        errors.invalid(at, &parsed.scheme.into(), "must be https");
     }
     if parsed.host.is_empty() {
-        errors.invalid(at, &parsed.host.into(), &format!("host must be specified{form}"));
+        errors.invalid(at, &parsed.host.into(), "must have a host");
     }
     if let Some(user) = parsed.user {
         errors.invalid(at, &user.into(), "user information is not permitted in the URL");
@@ -84,7 +77,7 @@ fn service_path(path: &str, at: &str, errors: &mut Errors) {
             errors.invalid(at, &path.into(), &format!("segment[{index}] may not be empty"));
             continue;
         }
-        for failure in NameRule::Subdomain.check(segment) {
+        if let Some(failure) = NameRule::Subdomain.check(segment) {
             errors.invalid(at, &path.into(), &format!("segment[{index}]: {failure}"));
         }
     }

@@ -1,0 +1,231 @@
+//! URLs as `net/url` of Go reads them: which strings are valid, and their parts.
+
+use std::{collections::BTreeMap, net::Ipv6Addr};
+
+/// A URL.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// In lower case; empty for a relative URL.
+    pub(crate) scheme: String,
+    pub(crate) user: Option<String>,
+    /// With the port.
+    pub(crate) host: String,
+    /// What follows the scheme if it does not begin with a slash.
+    opaque: String,
+    /// Escaped.
+    pub(crate) path: String,
+    /// Not decoded.
+    pub(crate) query: String,
+    pub(crate) fragment: String,
+}
+
+/// The strings that are URLs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Those of a request: with a scheme, or with a path that begins with a slash.
+    Request,
+    /// Also relative ones.
+    Reference,
+}
+
+impl Url {
+    /// Parses a URL, which may be relative and have a fragment (`url.Parse`).
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let url = Self::without_fragment(before, Form::Reference)?;
+        let fragment = String::from_utf8_lossy(&unescaped(fragment, Within::Path)?).into_owned();
+        Some(Self { fragment, ..url })
+    }
+
+    /// Returns `true` for the URL of a request (`url.ParseRequestURI`).
+    pub(crate) fn is_of_request(text: &str) -> bool {
+        Self::without_fragment(text, Form::Request).is_some()
+    }
+
+    fn without_fragment(text: &str, form: Form) -> Option<Self> {
+        if text.bytes().any(|byte| byte.is_ascii_control()) || (text.is_empty() && form == Form::Request) {
+            return None;
+        }
+        if text == "*" {
+            return Some(Self { path: "*".into(), ..Self::default() });
+        }
+        let (scheme, rest) = scheme(text)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut url = Self { scheme: scheme.to_ascii_lowercase(), query: query.into(), ..Self::default() };
+        if !rest.starts_with('/') {
+            if !scheme.is_empty() {
+                url.opaque = rest.into();
+                return Some(url);
+            }
+            if form == Form::Request || rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+                return None;
+            }
+        }
+        let has_authority = !scheme.is_empty() || (form == Form::Reference && !rest.starts_with("///"));
+        let path = match rest.strip_prefix("//").filter(|_| has_authority) {
+            None => rest,
+            Some(rest) => {
+                let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                url.set_authority(authority)?;
+                path
+            }
+        };
+        url.path = escaped_path(path)?;
+        Some(url)
+    }
+
+    fn set_authority(&mut self, authority: &str) -> Option<()> {
+        let (user, host_part) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        self.host = host(host_part)?;
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
+        let is_valid = |user: &str| user.bytes().all(is_known) && unescaped(user, Within::Path).is_some();
+        self.user = user.map(str::to_owned);
+        user.is_none_or(is_valid).then_some(())
+    }
+
+    /// Returns the host without brackets, and the port (`splitHostPort`).
+    pub(crate) fn host_and_port(&self) -> (&str, &str) {
+        let colon = self.host.rfind(':').filter(|colon| is_port(&self.host[*colon..]));
+        let (host, port) = colon.map_or((self.host.as_str(), ""), |at| (&self.host[..at], &self.host[at + 1..]));
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        (inner.unwrap_or(host), port)
+    }
+
+    /// Returns the values of the query by their names. Invalid pairs are left out (`url.ParseQuery`).
+    pub(crate) fn query_values(&self) -> BTreeMap<String, Vec<String>> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let read = |text| unescaped(text, Within::Query).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            if let Some((name, value)) = read(name).zip(read(value)) {
+                all.entry(name).or_default().push(value);
+            }
+        }
+        all
+    }
+}
+
+/// Returns the scheme and what follows its colon (`getScheme`).
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let is_known = |index: usize, byte: u8| {
+        byte.is_ascii_alphabetic() || (index > 0 && (byte.is_ascii_digit() || b"+-.".contains(&byte)))
+    };
+    match text.bytes().enumerate().find(|(index, byte)| !is_known(*index, *byte)) {
+        Some((0, b':')) => None,
+        Some((at, b':')) => Some((&text[..at], &text[at + 1..])),
+        _ => Some(("", text)),
+    }
+}
+
+/// Returns a decoded host with its port (`parseHost`).
+fn host(text: &str) -> Option<String> {
+    let decoded = |text, within| unescaped(text, within).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let Some(inside) = text.strip_prefix('[') else {
+        let is_valid = !text.contains('[') && text.find(':').is_none_or(|colon| is_port(&text[colon..]));
+        return decoded(text, Within::Host).filter(|_| is_valid);
+    };
+    let (inner, port) = inside.rsplit_once(']')?;
+    // The percent sign before a zone is escaped.
+    let zone = inner.find("%25").unwrap_or(inner.len());
+    let inner = decoded(&inner[..zone], Within::Host)? + &decoded(&inner[zone..], Within::Zone)?;
+    let (address, zone) = inner.split_once('%').unwrap_or((&inner, "zone"));
+    let is_valid = is_port(port) && !zone.is_empty() && address.parse::<Ipv6Addr>().is_ok();
+    is_valid.then(|| format!("[{inner}]{port}"))
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The part of a URL, which decides what may be escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Path,
+    Query,
+    Host,
+    Zone,
+}
+
+/// Returns `true` for a byte that need not be escaped in a host (`shouldEscape`).
+fn is_of_hosts(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:[]<>\"-_.~".contains(&byte)
+}
+
+fn unescaped(text: &str, within: Within) -> Option<Vec<u8>> {
+    let bytes = text.as_bytes();
+    let is_of_host = matches!(within, Within::Host | Within::Zone);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte != b'%' {
+            if is_of_host && byte.is_ascii() && !is_of_hosts(byte) {
+                return None;
+            }
+            out.push(if byte == b'+' && within == Within::Query { b' ' } else { byte });
+            at += 1;
+            continue;
+        }
+        let escape = &bytes[at..bytes.len().min(at + 3)];
+        let digit = |index: usize| escape.get(index).and_then(|digit| char::from(*digit).to_digit(16));
+        let (high, low) = digit(1).zip(digit(2))?;
+        let value = u8::try_from(high * 16 + low).ok()?;
+        let is_allowed = match within {
+            Within::Path | Within::Query => true,
+            Within::Host => !value.is_ascii() || escape == b"%25",
+            Within::Zone => escape == b"%25" || value == b' ' || is_of_hosts(value),
+        };
+        if !is_allowed {
+            return None;
+        }
+        out.push(value);
+        at += 3;
+    }
+    Some(out)
+}
+
+/// Returns the escaped path: as it is written if that is a valid way to escape it (`setPath`, `EscapedPath`).
+fn escaped_path(text: &str) -> Option<String> {
+    let decoded = unescaped(text, Within::Path)?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
+    if text.bytes().all(|byte| is_plain(byte) || b"!'()*[]%".contains(&byte)) {
+        return Some(text.into());
+    }
+    let escaped = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    Some(decoded.into_iter().map(escaped).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_url_are_parsed() {
+        let url = Url::parse("HTTPS://u:p@x:8443/a%20b?q=1&q=2#f").unwrap();
+        let parts = (url.scheme.as_str(), url.user.as_deref(), url.host_and_port(), url.fragment.as_str());
+        assert_eq!(parts, ("https", Some("u:p"), ("x", "8443"), "f"));
+        assert_eq!((url.path.as_str(), &url.query_values()["q"]), ("/a%20b", &vec!["1".to_owned(), "2".to_owned()]));
+        for text in ["", "x", "/x", "a:b", "https:x", "http://[::1]:80", "http://[fe80::1%25en0]/"] {
+            assert!(Url::parse(text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_urls_are_rejected() {
+        for text in [
+            "%zz",
+            "https://x:a",
+            " https://x",
+            "https://x y",
+            "://x",
+            "https://[::1",
+            "https://[a]/",
+            "https://x\u{7f}",
+            "https://x/%2",
+            "http://[fe80::1%25]/",
+            "http://a b@c/",
+        ] {
+            assert_eq!(Url::parse(text), None, "{text}");
+        }
+        assert!(Url::is_of_request("/a") && !Url::is_of_request("a") && !Url::is_of_request(""));
+    }
+}
