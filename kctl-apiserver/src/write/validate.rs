@@ -137,7 +137,7 @@ fn validate_own(
         }));
     }
     if is_metadata_last && field_errors.is_empty() {
-        field_errors = admit::metadata(resource, object);
+        field_errors = validation::metadata(resource, object);
     }
     refuse(resource, object, &field_errors)
 }
