@@ -1,8 +1,9 @@
 //! Decides which caches of a sharded program have only the objects of this replica's slots.
 //!
-//! A kind is filtered if all its readers need only the objects of the primaries that they reconcile: the primaries themselves, and
-//! kinds that are only owned. A kind that a controller reads, watches with a mapper, or that is in another cluster
-//! than the primary stays whole, as do kinds of [`Manager::cache_whole`](crate::manager::Manager::cache_whole).
+//! A kind is filtered if all its readers need only the objects of the primaries that they reconcile: the primaries
+//! themselves, and kinds that are only owned. A kind that a controller reads, watches with a mapper, or that is in
+//! another cluster than the primary stays whole, as do kinds of
+//! [`Manager::cache_whole`](crate::manager::Manager::cache_whole).
 
 use std::sync::Arc;
 
