@@ -1,6 +1,6 @@
 //! `kctl add`: a controller, webhooks or a version of a kind for a project that is there.
 //!
-//! New code goes into a module of its own, and existing files are never overwritten. The only lines that change in files of the
+//! New code goes into a new module, and existing files are never overwritten. The only lines that change in files of the
 //! user are a `mod` declaration, a call on `App::new(…)`, and a feature in `Cargo.toml`. They are inserted at places that
 //! the syntax of the file names ([`source`]), so that everything else stays as it was written. Where no such place is
 //! found, the lines to add are printed.
@@ -301,7 +301,7 @@ impl Project {
     }
 }
 
-/// Returns the source with an insertion; `None` if there is no place for it.
+/// Returns the source with an insertion, or `None` without a place for it.
 fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<String> {
     Some(find(text)?.applied(text))
 }
