@@ -71,7 +71,7 @@ impl World {
         self.faults.client(&self.server)
     }
 
-    /// Runs a controller of ConfigMaps that owns Pods, and logs the name of each reconciled object.
+    /// Runs a controller of `ConfigMap`s that owns Pods, and logs the name of each reconciled object.
     ///
     /// Aborting the returned task stops the controller, like a crash of its process.
     pub fn run_logging(&self, log: &Log, config: Config) -> JoinHandle<()> {

@@ -182,7 +182,7 @@ impl fmt::Display for Version {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(TimeRepr);
 
-/// TimeRepr since 1970, or a string with another spelling.
+/// Seconds since 1970, or a string with another spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum TimeRepr {
     Are(i64),
