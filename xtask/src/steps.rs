@@ -309,7 +309,7 @@ fn deny(gate: &mut Gate) -> Result {
     cargo("deny").args(["--offline", "check", "bans", "licenses", "sources"]).run()
 }
 
-/// Checks the dependencies against the RustSec database, which it downloads. Not a step: it can fail without a change here.
+/// Checks the dependencies against the `RustSec` database, which it downloads. Not a step: it can fail without a change here.
 pub(crate) fn advisories(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
     cargo("deny").args(["check", "advisories"]).run()

@@ -104,7 +104,7 @@ async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
 /// Returns the permissions that the program has in a namespace, and `true` if the list is incomplete.
 ///
 /// `SelfSubjectRulesReview` needs a namespace. For permissions in all namespaces it asks about one that
-/// can't exist: RBAC lists the rules of ClusterRoleBindings there, and no Role can be bound in it.
+/// can't exist: RBAC lists the rules of `ClusterRoleBinding`s there, and no Role can be bound in it.
 /// Webhook authorizers can't list their rules, and then `status.incomplete` is set.
 async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, bool)> {
     let namespace = match place {
