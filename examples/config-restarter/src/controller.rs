@@ -1,6 +1,6 @@
 //! The controller: replaces pods when their `ConfigMap` changes, and registers the revision that runs.
 //!
-//! It reads policies, pods and ConfigMaps from caches. `rollout` decides the steps, and this file performs them.
+//! It reads policies, pods and `ConfigMap`s from caches. `rollout` decides the steps, and this file performs them.
 
 use kctl::{
     k8s::api::core::v1::{ConfigMapEnvSource, EnvFromSource},
