@@ -1,5 +1,5 @@
-//! What a function of a library costs by the sizes of its values: what upstream would stop is not begun. Nothing here can be
-//! stopped once it runs, and what it makes must fit into memory.
+//! Estimates the cost of a function from the sizes of its arguments, before the function runs. A function cannot be
+//! interrupted, and its result must fit into memory; a call that upstream would cancel is not started.
 //!
 //! Upstream: `pkg/cel/library/cost.go` of apiserver, `ext/lists.go` and `interpreter/runtimecost.go` of `cel-go`.
 
@@ -7,21 +7,24 @@ use kube_cel::cel::Value as Cel;
 
 use super::{Target, weight};
 
-/// What one expression may cost (`PerCallLimit`).
+/// Cost limit of one expression (`PerCallLimit`). Each call is checked against it by itself.
 const COST_MAX: usize = 1_000_000;
-/// A letter of a text costs the tenth part of a step.
+/// Characters per unit of cost: walking a string costs a tenth of its length.
 const LETTERS_PER_STEP: usize = 10;
+/// Characters of a regular expression per unit of cost.
 const PATTERN_LETTERS_PER_STEP: usize = 4;
 
-/// Functions that walk over whole values, to compare them or to write them.
+/// Functions that traverse their arguments completely, to compare or to format them.
 const WALKS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
-/// What is said of what costs too much.
+/// Error of an expression that exceeds its cost limit.
 pub(crate) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
 
+/// Checks the estimated cost of a call.
+///
 /// # Errors
-/// It would cost too much.
+/// Returns [`CANCELLED`] if the call alone exceeds [`COST_MAX`].
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Result<(), String> {
     if WALKS.contains(&name) {
         let target = if let Target::Value(value) = target { Some(value) } else { None };
@@ -30,19 +33,23 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Resul
     within(cost(name, target, arguments).unwrap_or_default())
 }
 
+/// Checks the cost of making a string of `len` bytes.
+///
 /// # Errors
-/// A text of so many bytes would cost too much.
+/// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
 pub(super) fn check_text(len: usize) -> Result<(), String> {
     within(text_steps(len))
 }
 
-/// Steps that a text of so many bytes costs.
+/// Returns the cost of walking a string of `len` bytes.
 pub(super) fn text_steps(len: usize) -> usize {
     len / LETTERS_PER_STEP
 }
 
+/// Checks the cost of making or walking `n` items.
+///
 /// # Errors
-/// So many items would cost too much.
+/// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
 pub(super) fn check_items(n: usize) -> Result<(), String> {
     within(n)
 }
@@ -51,6 +58,7 @@ fn within(cost: usize) -> Result<(), String> {
     if cost > COST_MAX { Err(CANCELLED.to_owned()) } else { Ok(()) }
 }
 
+/// Returns the estimated cost of a function; `None` for functions whose cost is bounded by the size of their arguments.
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),

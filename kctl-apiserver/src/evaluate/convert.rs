@@ -7,7 +7,7 @@ use kube_cel::cel::Value as Cel;
 use super::{NO_OVERLOAD, OVERFLOW, Said};
 use crate::go;
 
-/// What a function makes of a value if it is a conversion that is done here.
+/// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
 pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
     Some(match (name, value) {
         ("int", _) => to_int(value),
@@ -24,12 +24,13 @@ fn invalid(text: &str, expected: &str) -> String {
     format!("{text:?} is not a valid {expected}")
 }
 
+/// Converts to `int`: timestamps to Unix seconds, durations to nanoseconds.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(value: &Cel) -> Said {
     Ok(Cel::Int(match value {
         Cel::Int(number) => *number,
         Cel::UInt(number) => i64::try_from(*number).map_err(|_| OVERFLOW)?,
-        // The bounds of upstream, which are beyond what a float can tell apart.
+        // Upstream's bounds, which are beyond the precision of a double.
         Cel::Float(number) if number.abs() < 9_223_372_036_854_775_807.0 => *number as i64,
         Cel::Float(_) => return Err(OVERFLOW.into()),
         Cel::String(text) => text.parse().map_err(|_| invalid(text, "int"))?,
@@ -39,6 +40,7 @@ fn to_int(value: &Cel) -> Said {
     }))
 }
 
+/// Converts to `uint`; a negative number overflows.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(value: &Cel) -> Said {
     Ok(Cel::UInt(match value {
@@ -62,7 +64,7 @@ fn to_double(value: &Cel) -> Said {
     }))
 }
 
-/// None for the values of libraries.
+/// Converts to `string`; `None` for values of libraries.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_string(value: &Cel) -> Option<Said> {
     let text = match value {
@@ -89,6 +91,7 @@ fn to_string(value: &Cel) -> Option<Said> {
     Some(Ok(Cel::String(Arc::new(text))))
 }
 
+/// Appends the fraction of a second without trailing zeros.
 fn with_fraction(whole: &str, nanoseconds: u32) -> String {
     let digits = format!("{nanoseconds:09}");
     let digits = digits.trim_end_matches('0');

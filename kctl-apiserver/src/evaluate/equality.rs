@@ -1,5 +1,5 @@
-//! When two values are the same. Lists that a schema calls sets or maps are, whatever their order is, and added to one another
-//! they hold nothing twice.
+//! Equality of CEL values. Lists that a schema declares as sets or maps are equal in any order, and
+//! concatenation merges duplicates.
 //!
 //! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver, where what is added to a set is in it for the rules that
 //! follow; here each rule sees the list as it is.
@@ -11,23 +11,27 @@ use std::{
 
 use kube_cel::cel::{Value as Cel, objects::Key};
 
-/// What kind of list one is.
+/// The `x-kubernetes-list-type` of a list that is not atomic.
 #[derive(Clone, Debug)]
 pub(crate) enum ListKind {
+    /// Items are unique by value.
     Set,
-    /// Items are told apart by these fields.
+    /// Items are identified by these fields (`x-kubernetes-list-map-keys`).
     Map(Vec<String>),
 }
 
-/// The kinds of lists that variables hold, by where they are.
+/// The list types of the lists in variables, by the address of the list. Valid only while the variables live.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds(HashMap<usize, ListKind>);
 
 impl Kinds {
+    /// Records the type of a list.
     pub(crate) fn add(&mut self, items: &Arc<Vec<Cel>>, kind: &ListKind) {
         self.0.insert(Arc::as_ptr(items).addr(), kind.clone());
     }
 
+    /// Forgets all lists. Called before the next value is made: a freed list's address may be reused by an unrelated
+    /// one.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -36,6 +40,7 @@ impl Kinds {
         self.0.get(&Arc::as_ptr(items).addr())
     }
 
+    /// Returns `true` if two values are equal, by the list types of the lists within them.
     pub(super) fn equal(&self, one: &Cel, other: &Cel) -> bool {
         match (one, other) {
             (Cel::List(one), Cel::List(other)) => one.len() == other.len() && self.equal_items(one, other),
@@ -48,7 +53,7 @@ impl Kinds {
         }
     }
 
-    /// The list on the left says how they are compared.
+    /// Compares two lists of equal length. The type of the left list decides how.
     fn equal_items(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> bool {
         match self.of(one) {
             None => one.iter().zip(other).all(|(one, other)| self.equal(one, other)),
@@ -63,7 +68,8 @@ impl Kinds {
         }
     }
 
-    /// The list and another one behind it.
+    /// Returns the concatenation of two lists. If the left one is a set or a map, an item of the right one replaces the
+    /// item with the same key.
     pub(super) fn added(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> Vec<Cel> {
         let mut items = one.as_ref().clone();
         let Some(kind) = self.of(one) else {
@@ -80,7 +86,7 @@ impl Kinds {
                 items[at] = item.clone();
                 continue;
             }
-            // What is added to a map twice stands there twice.
+            // Only sets record new items: a key that occurs twice in the right list of a map stays twice, as upstream.
             if matches!(kind, ListKind::Set) {
                 places.insert(key(item), items.len());
             }
@@ -90,14 +96,14 @@ impl Kinds {
     }
 }
 
-/// What tells an item of a map from the others.
+/// Returns the identity of a map-list item: the values of its key fields.
 fn key(item: &Cel, fields: &[String]) -> String {
     let Cel::Map(item) = item else { return String::new() };
     let field = |name: &String| item.map.get(&Key::String(Arc::new(name.clone()))).map_or_else(String::new, text);
     fields.iter().map(field).collect::<Vec<_>>().join(",")
 }
 
-/// A value as a text that is the same for the same value: the entries of maps have no order of their own.
+/// Returns a canonical string that is the same for equal values. Map entries are sorted, because maps have no order.
 fn text(value: &Cel) -> String {
     match value {
         Cel::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),

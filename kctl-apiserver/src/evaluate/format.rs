@@ -1,4 +1,4 @@
-//! `format`: values written into a text. Upstream: `cel-go`, `ext/formatting.go`, with the numbers of American English.
+//! `string.format(list)`. Upstream: `cel-go`, `ext/formatting.go`, with numbers grouped as in American English.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use kube_cel::cel::{Value as Cel, objects::Key};
 
 use super::{Said, bounds, convert, type_name};
 
+/// Digits after the decimal point of `%f` and `%e` without a precision.
 const PRECISION: usize = 6;
-/// More digits than any number has.
+/// Largest accepted precision; a larger one is an invalid clause. Bounds the memory that one clause can take.
 const PRECISION_MAX: usize = 10_000;
 
-/// The text with a value for each clause.
+/// Replaces each clause of `text` with the next value. `%%` is a percent sign. Surplus values are ignored.
 pub(super) fn format(text: &str, values: &[Cel]) -> Said {
     let mut out = String::new();
     let mut rest = text;
@@ -33,7 +34,7 @@ pub(super) fn format(text: &str, values: &[Cel]) -> Said {
     Ok(Cel::String(Arc::new(out)))
 }
 
-/// The precision and the letter of a clause, and what follows.
+/// Parses the clause after a `%`: returns its precision, its letter and the rest of the string.
 fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
     let invalid = || {
         format!("format: invalid clause %{clause:?}, expected a precision such as .2 and one of s, d, f, e, b, x, X, o")
@@ -53,6 +54,7 @@ fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
     Ok((precision, letter, &clause[letter.len_utf8()..]))
 }
 
+/// Formats a value by the letter of a clause; `None` if the letter does not take a value of this type.
 fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
     Some(match (letter, value) {
         ('s', _) => return string(value),
@@ -83,6 +85,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
+/// Returns a double, or the double that one of the strings `NaN`, `Infinity` and `-Infinity` stands for.
 fn float(value: &Cel) -> Option<f64> {
     match value {
         Cel::Float(number) => Some(*number),
@@ -96,7 +99,7 @@ fn float(value: &Cel) -> Option<f64> {
     }
 }
 
-/// What is no number, or has no end.
+/// Returns the spelling of NaN and infinities; `None` for finite numbers.
 fn odd(number: f64) -> Option<&'static str> {
     if number.is_nan() {
         Some("NaN")
@@ -107,12 +110,12 @@ fn odd(number: f64) -> Option<&'static str> {
     }
 }
 
-/// A nought has no sign here.
+/// Drops the sign of a negative zero, which is not printed.
 fn unsigned_if_zero(number: f64) -> f64 {
     if number == 0.0 { 0.0 } else { number }
 }
 
-/// With a comma before each third digit.
+/// Formats a number for `%f`, with a comma between groups of three digits.
 fn fixed(number: f64, precision: usize) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -125,6 +128,7 @@ fn fixed(number: f64, precision: usize) -> String {
     format!("{sign}{}{fraction}", grouped.join(","))
 }
 
+/// Formats a number for `%e`, with a superscript exponent such as `×10⁰³`.
 fn scientific(number: f64) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -137,6 +141,7 @@ fn scientific(number: f64) -> String {
     format!("{digits}×10{sign}{exponent}")
 }
 
+/// Formats a value for `%s`. Map entries are sorted, so that the result is deterministic.
 fn string(value: &Cel) -> Option<String> {
     match value {
         Cel::Null => Some("null".into()),
@@ -161,7 +166,7 @@ fn string(value: &Cel) -> Option<String> {
     }
 }
 
-/// A value within a list or a map.
+/// Formats a value within a list or a map, where strings are quoted.
 fn part(value: &Cel) -> Option<String> {
     if let Cel::Float(number) = value
         && number.is_finite()

@@ -1,4 +1,4 @@
-//! Formats that texts are asked for by name. Upstream: `pkg/cel/library/format.go` of apiserver.
+//! Named formats (`format.dns1123Label()` and others). Upstream: `pkg/cel/library/format.go` of apiserver.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use crate::{
     url::Url,
 };
 
-/// A format, by its name.
+/// A named format; holds its name.
 #[derive(Debug, PartialEq, Eq)]
 struct Format(&'static str);
 
+/// Names that `format.named` accepts.
 const NAMES: [&str; 13] = [
     "dns1123Label",
     "dns1123Subdomain",
@@ -37,7 +38,7 @@ impl Opaque for Format {
     }
 }
 
-/// What a function says of a format; none if it is another function.
+/// Returns the result of a function of formats; `None` for other functions.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let made = |name: &str| {
         let known = NAMES.iter().find(|known| **known == name)?;
@@ -56,7 +57,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 impl Format {
-    /// What is wrong with a text.
+    /// Returns the validation error of a string in this format; `None` if it is valid.
     fn wrong(&self, text: &str) -> Option<&'static str> {
         let unless = |is_valid: bool, error| (!is_valid).then_some(error);
         match self.0 {

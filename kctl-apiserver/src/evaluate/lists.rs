@@ -7,7 +7,7 @@ use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Said, operators, type_name};
 
-/// What a function says of a list; none if it is another function.
+/// Returns the result of a list function; `None` for other functions.
 pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Said> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),
@@ -28,6 +28,7 @@ pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Sai
     })
 }
 
+/// Adds the items. The type of the first item selects the zero; the sum of an empty list is the integer 0.
 fn sum(items: &[Cel]) -> Said {
     let nothing = match items.first() {
         Some(Cel::UInt(_)) => Cel::UInt(0),
@@ -40,7 +41,8 @@ fn sum(items: &[Cel]) -> Said {
     })
 }
 
-/// The first item that none is before, or behind. What cannot be compared is neither.
+/// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
+/// as equal.
 fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
@@ -48,7 +50,7 @@ fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
     Ok(found.clone())
 }
 
-/// What cannot be compared stays where it is.
+/// Sorts the items with a stable sort. Items that cannot be compared keep their order.
 fn sorted(items: &[Cel]) -> Vec<Cel> {
     let mut items = items.to_vec();
     items.sort_by(|one, other| operators::order(one, other).unwrap_or(Ordering::Equal));
@@ -64,6 +66,7 @@ fn join(items: &[Cel], between: &str) -> Said {
     Ok(Cel::String(Arc::new(texts?.join(between))))
 }
 
+/// Returns the items from index `from` up to but excluding `to`.
 fn slice(items: &[Cel], from: i64, to: i64) -> Said {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     let slice = range.and_then(|(first, end)| items.get(first..end));

@@ -1,4 +1,4 @@
-//! Loops: the macros over lists and maps, with one variable or two.
+//! Comprehensions: the macros over lists and maps, with one or two variables.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,11 +10,11 @@ use kube_cel::cel::{
 
 use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order, type_name};
 
-/// Values for the variables of one round.
+/// The loop variables of one iteration, with their values.
 type Round<'a> = Vec<(&'a str, Cel)>;
 
 impl<'a> Evaluator<'a> {
-    /// Does something with more variables.
+    /// Runs `does` with additional variables in scope.
     pub(super) fn with<T>(&mut self, variables: &[(&'a str, Cel)], does: impl FnOnce(&mut Self) -> T) -> T {
         let n_before = self.bound.len();
         self.bound.extend(variables.iter().cloned());
@@ -23,7 +23,8 @@ impl<'a> Evaluator<'a> {
         done
     }
 
-    /// A loop with one variable, as it was before the parser wrote it out.
+    /// Evaluates a one-variable macro. The parser has expanded it to a fold; the macro is recognized by the fold's
+    /// step.
     pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> Said {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
         let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
@@ -37,7 +38,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a macro says that the parser leaves as it is; none if it is another function.
+    /// Evaluates a macro that the parser does not expand; `None` if the call is another function.
     pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<Said> {
         let target = call.target.as_deref()?;
         let name = call.func_name.as_str();
@@ -56,6 +57,7 @@ impl<'a> Evaluator<'a> {
         Some(self.rounds(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
     }
 
+    /// Evaluates a two-variable macro that makes a list or a map.
     fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> Said {
         let (test, value) = match rest {
             [test, value] => (Some(test), value),
@@ -71,7 +73,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The values of the variables, round by round. Maps are gone through in the order of their keys.
+    /// Evaluates the range and returns the variables of each iteration. Maps are iterated in the order of their keys.
     fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
@@ -90,7 +92,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a test says no in no round, or, with `deciding`, yes in one. An error counts where nothing decides.
+    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error counts only if no iteration decides the
+    /// result.
     fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> Said {
         let mut error = None;
         for round in rounds {
@@ -104,6 +107,7 @@ impl<'a> Evaluator<'a> {
         error.map_or(Ok(Cel::Bool(!deciding)), Err)
     }
 
+    /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.
     fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> Result<bool, String> {
         match self.with(round, |evaluator| evaluator.evaluate(test))? {
             Cel::Bool(value) => Ok(value),
@@ -111,20 +115,22 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Evaluates `exists_one`. It visits all items even after a second match, so that later errors are reported as
+    /// upstream does.
     fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> Said {
         let mut n_found: Result<usize, String> = Ok(0);
         for round in rounds {
             match self.test(&round, test) {
                 Ok(true) => n_found = n_found.map(|n_found| n_found + 1),
                 Ok(false) => {}
-                // The last error is the one that upstream tells.
+                // Upstream reports the last error.
                 Err(why) => n_found = Err(why),
             }
         }
         n_found.map(|n_found| Cel::Bool(n_found == 1))
     }
 
-    /// A list of what the rounds make that pass a test.
+    /// Returns the list of `value` over the iterations that pass `test`.
     fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> Said {
         let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());
         for round in rounds {
@@ -145,7 +151,7 @@ impl<'a> Evaluator<'a> {
         items.map(|items| Cel::List(Arc::new(items)))
     }
 
-    /// A map of the values that the rounds make, by their keys, or of the entries that they make.
+    /// Returns a map of `value` by the iterations' keys, or of the entries that the iterations make.
     fn map_of(
         &mut self,
         rounds: Vec<Round<'a>>,
@@ -176,7 +182,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Map(Map { map: Arc::new(made) }))
     }
 
-    /// The items in the order of their keys.
+    /// Evaluates `sortBy`: returns the items in the order of their keys.
     fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> Said {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
@@ -195,7 +201,7 @@ fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
     all.iter().map(|one| &one.expr).collect()
 }
 
-/// What a step adds to the list that a loop makes.
+/// Returns the expression that a fold's step appends to its list.
 fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &step.expr else { return None };
     let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };

@@ -1,4 +1,5 @@
-//! Evaluates expressions: reads a tree and what variables are, hands on a value, or why there is none in the words of `cel-go`.
+//! Evaluates a parsed CEL expression against its variables and returns its value, or an error with the wording of
+//! `cel-go`.
 //!
 //! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
 //! upstream; the others are those of `kube-cel`.
@@ -36,19 +37,23 @@ pub(crate) use self::{
     optional::made as optional,
 };
 
-/// What an expression says, or why it says nothing.
+/// The value of an expression, or the message of its evaluation error as `cel-go` words it.
 type Said = Result<Cel, String>;
 
-/// The field that makes a map the value that a type is.
+/// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
 pub(crate) const TYPE: &str = "@type";
+/// Error of `cel-go` when no overload of a function or operator takes the argument types.
 const NO_OVERLOAD: &str = "no such overload";
+/// Error of `cel-go` when integer, duration or timestamp arithmetic leaves its range.
 const OVERFLOW: &str = "overflow";
 
-/// The names under which arguments are handed to functions; no expression can name them.
+/// Variables that carry evaluated arguments into functions of `kube-cel`. CEL identifiers cannot start with `@`, so no
+/// expression can name them. A call with more arguments has no overload.
 const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
+/// Variable that carries the evaluated receiver of a member call, as [`ARGUMENTS`] does for arguments.
 const TARGET: &str = "@target";
 
-/// What stands before the point of a call.
+/// The operand before the dot of a call.
 enum Target<'a> {
     None,
     Value(Cel),
@@ -56,23 +61,28 @@ enum Target<'a> {
     Library(&'a str),
 }
 
-/// Evaluates one expression.
+/// Evaluates one expression. It borrows the tree, so that loop variables need no copies of their names.
 pub(crate) struct Evaluator<'a> {
+    /// Functions of `kube-cel`, for calls that this module does not evaluate itself.
     functions: &'a Context<'static>,
+    /// Variables of the expression, such as `self` and `oldSelf`.
     known: &'a HashMap<String, Cel>,
+    /// Lists that the schema declares as sets or maps; they compare and concatenate by those rules.
     kinds: &'a Kinds,
     /// Variables of loops, the innermost last.
     bound: Vec<(&'a str, Cel)>,
 }
 
 impl<'a> Evaluator<'a> {
-    /// Variables are those of `known`, and what `functions` has beside functions.
+    /// Creates an evaluator whose variables are those of `known`, then those that `functions` holds besides functions.
     pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
         Self { functions, known, kinds, bound: Vec::new() }
     }
 
+    /// Evaluates `tree`, including its subexpressions, by recursion.
+    ///
     /// # Errors
-    /// In the words of the real server, without the expression.
+    /// Returns the message of `cel-go`, without the text of the expression.
     pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),
@@ -90,11 +100,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Returns the value of a variable. Loop variables shadow outer ones and the variables of the expression.
     fn variable(&self, name: &str) -> Option<&Cel> {
         let bound = self.bound.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
         bound.or_else(|| self.known.get(name))
     }
 
+    /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value.
     fn select(&mut self, select: &'a SelectExpr) -> Said {
         let of = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
@@ -109,6 +121,7 @@ impl<'a> Evaluator<'a> {
         found.ok_or_else(|| format!("no such key: {}", select.field))
     }
 
+    /// Evaluates a list literal; an absent optional element (`[?x]`) is left out.
     fn list(&mut self, list: &'a ListExpr) -> Said {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
@@ -123,6 +136,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::List(Arc::new(items)))
     }
 
+    /// Evaluates a map literal; an entry with an absent optional value (`{?k: v}`) is left out.
     fn map(&mut self, map: &'a MapExpr) -> Said {
         let mut entries = HashMap::new();
         for entry in &map.entries {
@@ -139,6 +153,8 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Map(Map { map: Arc::new(entries) }))
     }
 
+    /// Evaluates a call. Operators, optional functions and macros come first, because they control whether their
+    /// operands are evaluated at all.
     fn call(&mut self, call: &'a CallExpr) -> Said {
         if let Some(said) = self.operator(call) {
             return said;
@@ -152,7 +168,8 @@ impl<'a> Evaluator<'a> {
         self.function(call)
     }
 
-    /// A function: its arguments are values first, in their order.
+    /// Evaluates an ordinary function. The receiver and then the arguments are evaluated first; an error in one of them
+    /// is the result of the call. The cost is checked before the function runs.
     fn function(&mut self, call: &'a CallExpr) -> Said {
         let target = match call.target.as_deref() {
             Some(IdedExpr { expr: Expr::Ident(name), .. }) if self.variable(name).is_none() => Target::Library(name),
@@ -174,7 +191,7 @@ impl<'a> Evaluator<'a> {
         self.plain(name, target, arguments)
     }
 
-    /// A function of a library.
+    /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
     fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> Said {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();
@@ -198,7 +215,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What a function says that is one of this module.
+/// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
+/// evaluate it.
 fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let of_libraries = [
         patterns::called,
@@ -223,6 +241,7 @@ fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     known.or_else(|| of_libraries.into_iter().find_map(|called| called(name, target, arguments)))
 }
 
+/// Converts a literal of the parser to a value.
 fn value_of(literal: &LiteralValue) -> Cel {
     match literal {
         LiteralValue::Boolean(value) => Cel::Bool(*value.inner()),
@@ -235,6 +254,8 @@ fn value_of(literal: &LiteralValue) -> Cel {
     }
 }
 
+/// Converts a value to a map key. A float with a whole value is the equal integer key; other floats, lists and maps are
+/// not keys.
 fn key_of(value: &Cel) -> Option<Key> {
     Some(match value {
         Cel::String(text) => Key::String(text.clone()),
@@ -246,7 +267,7 @@ fn key_of(value: &Cel) -> Option<Key> {
     })
 }
 
-/// A value as the function `string` has it; empty for values that are no texts.
+/// Returns the value as the CEL function `string` converts it; an empty string if it cannot be converted.
 pub(crate) fn as_text(value: &Cel) -> String {
     match convert::to("string", value) {
         Some(Ok(Cel::String(text))) => text.to_string(),
@@ -254,7 +275,7 @@ pub(crate) fn as_text(value: &Cel) -> String {
     }
 }
 
-/// The name of the type of a value.
+/// Returns the runtime type name of a value, as `cel-go` spells it in errors.
 pub(crate) fn type_name(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",
@@ -274,7 +295,7 @@ pub(crate) fn type_name(value: &Cel) -> String {
     name.into()
 }
 
-/// A number as a whole one, whatever its type is.
+/// Converts a number of any type to `i64`; `None` if it has a fraction or is out of range.
 #[expect(clippy::cast_possible_truncation, reason = "it is whole and within the bounds")]
 fn whole(number: &Cel) -> Option<i64> {
     match number {
@@ -285,7 +306,8 @@ fn whole(number: &Cel) -> Option<i64> {
     }
 }
 
-/// The item of a list or the value of a map, if it is there.
+/// Returns the item of a list at an index, or the value of a map at a key. `Ok(None)` means that it is absent. Signed
+/// and unsigned integer keys are interchangeable.
 fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
     match of {
         Cel::Map(map) => {
@@ -303,7 +325,7 @@ fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
             let index = whole(key).ok_or(NO_OVERLOAD)?;
             Ok(usize::try_from(index).ok().and_then(|index| items.get(index)).cloned())
         }
-        // Nothing is in what has no parts.
+        // Scalars have no parts.
         _ => Ok(None),
     }
 }

@@ -14,7 +14,8 @@ use super::{
 const BY_ZERO: &str = "division by zero";
 
 impl<'a> Evaluator<'a> {
-    /// What an operator says; none if it is a function.
+    /// Evaluates an operator; `None` if the call is not one. The parser gives operators names such as `_&&_` and no
+    /// receiver.
     pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<Said> {
         if call.target.is_some() {
             return None;
@@ -47,7 +48,8 @@ impl<'a> Evaluator<'a> {
         Ok((self.evaluate(one)?, self.evaluate(other)?))
     }
 
-    /// Both sides of `&&` or `||`: one that decides is enough, and an error counts where none does.
+    /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). Either side may decide the result, even if the other
+    /// one fails. An error counts only if neither side decides.
     fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> Said {
         let mut error = None;
         for side in [one, other] {
@@ -61,6 +63,7 @@ impl<'a> Evaluator<'a> {
         error.map_or(Ok(Cel::Bool(!deciding)), Err)
     }
 
+    /// Evaluates the ternary operator; only the chosen branch is evaluated.
     fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         match self.evaluate(condition)? {
             Cel::Bool(true) => self.evaluate(one),
@@ -69,7 +72,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A value of a library is compared with its like only, or with null.
+    /// Evaluates `==` and `!=`. A library value compares only with a value of its own type or null.
     fn equal(&self, name: &str, one: &Cel, other: &Cel) -> Said {
         let is_equal = name == "_==_";
         let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
@@ -80,6 +83,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Bool(self.kinds.equal(one, other) == is_equal))
     }
 
+    /// Evaluates `in`: membership in a list, or presence of a key in a map.
     fn is_in(&self, one: &Cel, other: &Cel) -> Said {
         match other {
             Cel::List(items) => {
@@ -91,6 +95,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Evaluates a binary arithmetic operator. Concatenation checks its size first, so that no oversized value is
+    /// built.
     fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         let (one, other) = self.pair(one, other)?;
         if let Some(why) = overloads::refused_operand(name, &one) {
@@ -114,7 +120,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What arithmetic makes of two numbers or times; none of other values.
+/// Returns the result of an arithmetic operator on two numbers or times; `None` if the operands are not of such types.
+/// `list.sum()` uses it, too.
 pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     Some(match (one, other) {
         (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
@@ -130,6 +137,7 @@ pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     })
 }
 
+/// Applies an operator to two signed integers with the overflow and division errors of `cel-go`.
 pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
     let made = match name {
         "_+_" => one.checked_add(other),
@@ -164,7 +172,7 @@ fn negated(of: &Cel) -> Said {
     }
 }
 
-/// The order of two values; numbers of all types have one together.
+/// Compares two values; `None` if they have no order. Numbers of different types compare by value.
 pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
     match (one, other) {
         (Cel::Bytes(one), Cel::Bytes(other)) => Some(one.cmp(other)),
@@ -186,6 +194,7 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
     }))
 }
 
+/// Evaluates `a[b]`. Indexing an optional value yields an optional value.
 fn index(of: &Cel, key: &Cel) -> Said {
     if let Some(there) = optional::of(of) {
         let found = there.value().and_then(|of| part(of, key).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Values that may be there or not: `a.?b`, `a[?b]`, `optional.of(a)` and what is asked of them.
+//! Optional values: `a.?b`, `a[?b]`, `optional.of(a)` and their functions.
 
 use std::sync::Arc;
 
@@ -10,17 +10,18 @@ use kube_cel::cel::{
 
 use super::{Evaluator, NO_OVERLOAD, Said, Target, part};
 
-/// The value as one that may be there.
+/// Returns the optional value that `value` holds; `None` if its type is another one.
 pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
     let Cel::Opaque(value) = value else { return None };
     value.downcast_ref::<OptionalValue>()
 }
 
+/// Creates an optional value: `optional.of(value)`, or `optional.none()` for `None`.
 pub(crate) fn made(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
-/// What a function says of several optional values; none if it is another function.
+/// Returns the result of `optional.unwrap` or `unwrapOpt`; `None` for other functions.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let (("unwrap", Target::Library("optional"), [Cel::List(items)])
     | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
@@ -33,7 +34,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 impl<'a> Evaluator<'a> {
-    /// What a function of optional values says; none if it is another one.
+    /// Evaluates a function of optional values; `None` for other functions.
     pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<Said> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._" | "_[?_]", None, [of, key]) => self.optional_part(of, key),
@@ -50,15 +51,18 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// Returns `true` if `optional` names the library, rather than a variable that shadows it.
     fn is_library(&self, target: &IdedExpr) -> bool {
         matches!(&target.expr, Expr::Ident(name) if name == "optional" && self.variable(name).is_none())
     }
 
+    /// Evaluates an expression of an optional type; an operand of another type has no overload.
     fn there(&mut self, tree: &'a IdedExpr) -> Result<Option<Cel>, String> {
         let value = self.evaluate(tree)?;
         Ok(of(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
 
+    /// Evaluates `a.?b` and `a[?b]`.
     fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> Said {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
@@ -69,6 +73,7 @@ impl<'a> Evaluator<'a> {
         Ok(made(found))
     }
 
+    /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
     fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> Said {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
@@ -77,9 +82,10 @@ impl<'a> Evaluator<'a> {
         Ok(made(Some(value).filter(|value| name == "of" || !is_zero(value))))
     }
 
+    /// Evaluates `hasValue`, `value`, `or` and `orValue`.
     fn asked(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> Said {
         let value = self.evaluate(target)?;
-        // What is there for sure is what it is.
+        // `orValue` of a value that is not optional returns the value.
         if let ("orValue", [_], None) = (name, values, of(&value)) {
             return Ok(value);
         }
@@ -87,7 +93,7 @@ impl<'a> Evaluator<'a> {
         match (name, values) {
             ("hasValue", []) => Ok(Cel::Bool(there.is_some())),
             ("value", []) => there.ok_or_else(|| "optional.none() dereference".to_owned()),
-            // What stands in for a value is evaluated only where it is needed.
+            // The alternative is evaluated only if the value is absent.
             ("or", [other]) => match there {
                 Some(value) => Ok(made(Some(value))),
                 None => Ok(made(self.there(other)?)),
@@ -97,6 +103,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present.
     fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> Said {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
         let Some(value) = self.there(target)? else { return Ok(made(None)) };
@@ -105,6 +112,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// Returns `true` for the zero value of a type, which `optional.ofNonZeroValue` treats as absent.
 fn is_zero(value: &Cel) -> bool {
     match value {
         Cel::Null | Cel::Bool(false) | Cel::Int(0) | Cel::UInt(0) => true,

@@ -1,4 +1,4 @@
-//! Whether a function takes the values that it is given: what the types of an expression leave open is decided here.
+//! Checks at run time that an overload takes the argument types, for arguments that the type checker left as `dyn`.
 //!
 //! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in `common/types/types.go`:
 //! of a list it looks at the first item.
@@ -10,7 +10,8 @@ use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Target, type_name};
 
-/// Why none of the forms of a function takes the values; none where one does, or nothing is known of the function.
+/// Returns the `no such overload` error if no overload of a function takes the values; `None` if one does or the
+/// function is unknown.
 pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
     let (name, first) = match target {
         Target::Library(library) => (Cow::Owned(format!("{library}.{name}")), None),
@@ -26,6 +27,7 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
     Some(format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")))
 }
 
+/// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as upstream.
 fn fits(is: &Type, value: &Cel) -> bool {
     match (is, value) {
         (Type::Dyn | Type::Any | Type::Error | Type::Param(_), _)
@@ -38,7 +40,7 @@ fn fits(is: &Type, value: &Cel) -> bool {
         | (Type::Bytes, Cel::Bytes(_))
         | (Type::Duration, Cel::Duration(_))
         | (Type::Timestamp, Cel::Timestamp(_))
-        // What is asked of an authorizer is a map.
+        // Authorizer values are maps here.
         | (Type::Object(_), Cel::Map(_)) => true,
         (Type::Kind(_), Cel::Map(_)) => type_name(value) == "type",
         (Type::Map(..), Cel::Map(_)) => type_name(value) == "map",
@@ -49,7 +51,8 @@ fn fits(is: &Type, value: &Cel) -> bool {
     }
 }
 
-/// Why an operator takes nothing like its first operand; none where it does (`traits` of `cel-go`).
+/// Returns the `no such overload` error if an operator does not support the type of its first operand (`traits` of
+/// `cel-go`).
 pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
     let is_number = matches!(operand, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
     let is_time = matches!(operand, Cel::Duration(_) | Cel::Timestamp(_));

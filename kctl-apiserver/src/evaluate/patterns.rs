@@ -1,4 +1,4 @@
-//! Functions that look for patterns in texts. Upstream: `pkg/cel/library/regex.go` of apiserver, and `Match` of
+//! Regular expression functions. Upstream: `pkg/cel/library/regex.go` of apiserver, and `Match` of
 //! `common/types/string.go` in `cel-go`.
 
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use kube_cel::cel::Value as Cel;
 use super::{Said, Target};
 use crate::pattern;
 
-/// What a function says of a text and a pattern; none if it is another function.
+/// Returns the result of `matches`, `find` or `findAll`; `None` for other functions. A negative limit of `findAll`
+/// means no limit.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let (text, pattern, rest) = match (target, arguments) {
         (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),

@@ -7,11 +7,11 @@ use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target, versions};
 
-/// The digits that fit into a number of 64 bits for sure (`maxInt64Factors`).
+/// Decimal digits that always fit into a signed 64-bit integer (`maxInt64Factors`).
 const DIGITS_OF_INT: usize = 18;
-/// The digits that are kept of a large one: upstream keeps all.
+/// Digits that are kept of a large number. Upstream keeps all of them.
 const DIGITS_MAX: usize = 36;
-/// The least amount is a billionth.
+/// Exponent of the smallest amount, a billionth; smaller amounts are rounded up to it.
 const SCALE_MIN: i64 = -9;
 
 /// An amount: `mantissa * 10^scale`.
@@ -37,7 +37,7 @@ impl PartialEq for Quantity {
 
 impl Eq for Quantity {}
 
-/// What a function says of a quantity, or of a text that should be one; none if it is another function.
+/// Returns the result of a quantity function; `None` for other functions.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };
@@ -76,7 +76,7 @@ impl Quantity {
         let n_places = i64::try_from(fraction.len()).ok()?;
         let scale = i64::try_from(n_dropped).ok()? - n_places;
         let (mantissa, scale, is_small) = if base == 2 {
-            // What is small by upstream's estimate of its digits.
+            // Upstream estimates the number of digits to decide whether it fits into 64 bits.
             let n_digits = whole.len() + usize::try_from(exponent * 3 / 10).unwrap_or_default() + 1;
             let times = 1_i128.checked_shl(u32::try_from(exponent).unwrap_or(u32::MAX)).unwrap_or(1);
             (mantissa.saturating_mul(times), scale, fraction.is_empty() && n_digits <= 15)
@@ -92,7 +92,7 @@ impl Quantity {
         Some(Self { mantissa: if is_negative { -read.mantissa } else { read.mantissa }, ..read })
     }
 
-    /// Makes less than the least amount that amount.
+    /// Rounds an amount below a billionth up to a multiple of it.
     fn round_up(&mut self) {
         while self.scale < SCALE_MIN {
             if self.mantissa == 0 {
@@ -109,7 +109,8 @@ impl Quantity {
         }
     }
 
-    /// The sum or the difference; of what is too far apart to be added, what is more.
+    /// Returns the sum, or with `is_minus` the difference. If the scales are too far apart for an exact result, returns
+    /// the larger operand.
     fn plus(self, other: Self, is_minus: bool) -> Self {
         let other = if is_minus { Self { mantissa: other.mantissa.saturating_neg(), ..other } } else { other };
         if other.mantissa == 0 || self.mantissa == 0 {
@@ -125,17 +126,18 @@ impl Quantity {
         }
     }
 
-    /// The mantissa at a scale that is not above its own.
+    /// Returns the mantissa at a scale not above the quantity's scale; `None` on overflow.
     fn at(self, scale: i64) -> Option<i128> {
         let n_noughts = u32::try_from(self.scale - scale).ok()?;
         self.mantissa.checked_mul(10_i128.checked_pow(n_noughts)?)
     }
 
-    /// Where its first digit is.
+    /// Returns the exponent of the first digit, to compare quantities whose scales are far apart.
     fn size(self) -> i64 {
         i64::from(self.mantissa.unsigned_abs().checked_ilog10().unwrap_or_default()) + self.scale
     }
 
+    /// Compares two quantities by value: `1k` equals `1000`.
     fn order(&self, other: &Self) -> Ordering {
         let signs = self.mantissa.signum().cmp(&other.mantissa.signum());
         if signs.is_ne() || self.mantissa == 0 {
@@ -149,7 +151,7 @@ impl Quantity {
         }
     }
 
-    /// As a number of 64 bits (`AsInt64`).
+    /// Returns the quantity as an integer (`AsInt64`); `None` if it has a fraction or does not fit into 64 bits.
     fn whole(self) -> Option<i64> {
         let amount = if self.is_small && self.scale >= 0 { self.at(0)? } else { return None };
         i64::try_from(amount).ok()
@@ -177,7 +179,7 @@ fn power(exponent: i64) -> i128 {
     u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).unwrap_or(1)
 }
 
-/// The parts of a quantity as it is written.
+/// The parts of a quantity in its string form.
 struct Written<'a> {
     is_negative: bool,
     whole: &'a str,
@@ -185,7 +187,7 @@ struct Written<'a> {
     suffix: &'a str,
 }
 
-/// Upstream: `parseQuantityString`, to which nothing before the suffix is a nought.
+/// Splits a quantity (`parseQuantityString`). Upstream takes an empty number as zero.
 fn written(text: &str) -> Option<Written<'_>> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let is_negative = text.starts_with('-');
@@ -204,7 +206,7 @@ fn written(text: &str) -> Option<Written<'_>> {
     Some(Written { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix })
 }
 
-/// The base and the exponent of a suffix.
+/// Returns the base and the exponent of a suffix; `None` if the suffix is unknown.
 fn unit(suffix: &str) -> Option<(u32, i64)> {
     const DECIMAL: [(&str, i64); 10] =
         [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];

@@ -1,4 +1,4 @@
-//! Functions of texts that count letters. Upstream: `cel-go`, `ext/strings.go`.
+//! String functions that count in characters instead of bytes. Upstream: `cel-go`, `ext/strings.go`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use kube_cel::cel::Value as Cel;
 
 use super::Said;
 
-/// What a function says of a text; none if it is another function.
+/// Returns the result of a string function; `None` for other functions. Indexes are in characters (Unicode scalar
+/// values).
 pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> {
     let letters = || text.chars().collect::<Vec<char>>();
     Some(match (name, arguments) {
@@ -43,7 +44,8 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> 
     })
 }
 
-/// The parts of a text, at most so many if the number is not negative; its letters if nothing is between them.
+/// Splits a string into at most `n_max` parts, or without a limit if it is negative. An empty separator splits into
+/// characters.
 fn split(text: &str, by: &str, n_max: i64) -> Cel {
     let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
     let parts: Vec<&str> = if n_max == 0 {
@@ -66,12 +68,14 @@ fn count(n: usize) -> Cel {
     Cel::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
+/// Returns an index from 0 to `n_letters`, both included.
 fn index(index: i64, n_letters: usize) -> Result<usize, String> {
     let known = usize::try_from(index).ok().filter(|index| *index <= n_letters);
     known.ok_or_else(|| format!("index out of range: {index}"))
 }
 
-/// Where a part is, from an index on, or before it.
+/// Returns the index of the first occurrence of `part` at or after `from`, or with `is_last` of the last one at or
+/// before it; -1 if there is no such occurrence. An empty `part` is found at `from`.
 fn found(letters: &[char], part: &str, from: i64, is_last: bool) -> Said {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {

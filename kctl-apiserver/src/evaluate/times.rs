@@ -10,7 +10,8 @@ use super::{OVERFLOW, Said, operators};
 /// The seconds since 1970 of the years 1 to 9999.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// What is added to or taken from times; none of other values.
+/// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
+/// nanoseconds, as in `cel-go`.
 pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
@@ -34,12 +35,13 @@ pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     })
 }
 
+/// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999.
 fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
     time.map(Cel::Timestamp).ok_or(OVERFLOW.to_owned())
 }
 
-/// What a function says of a time; none if it is another function.
+/// Returns the result of a timestamp accessor such as `getHours`; `None` for other functions.
 pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<Said> {
     let of: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
@@ -60,21 +62,22 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
         _ => return None,
     };
     Some(offset.map(|seconds| {
-        // The clock of a zone may be more than a day before that of UTC.
+        // An offset may exceed a day; at the bounds of chrono the time stays in UTC.
         let time = time.naive_utc();
         let local = time.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(time);
         Cel::Int(of(&local).into())
     }))
 }
 
-/// The seconds that the clock of a zone is before UTC: of hours and minutes, or of the name of a zone.
+/// Returns the UTC offset of a time zone in seconds at the Unix time `at`. The zone is an offset such as `02:00` or an
+/// IANA name.
 fn offset(zone: &str, at: i64) -> Result<i32, String> {
     let Some((hours, minutes)) = zone.split_once(':') else {
-        // That of the machine is UTC's, as on machines that run API servers.
+        // `Local` is UTC, as on hosts that run API servers.
         if matches!(zone, "" | "UTC" | "Local") {
             return Ok(0);
         }
-        // Names of zones are those of files: `utc` is unknown.
+        // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown.
         let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
         let at = Timestamp::from_second(at).unwrap_or_default();
         return found.map(|zone| zone.to_offset(at).seconds()).ok_or_else(|| format!("unknown time zone {zone:?}"));

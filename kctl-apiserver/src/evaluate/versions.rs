@@ -7,21 +7,21 @@ use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target};
 
-/// A version; what was built does not count, and is not kept.
+/// A semantic version. Build metadata does not affect precedence and is dropped.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version {
     numbers: [u64; 3],
     before: Before,
 }
 
-/// What a version is before: nothing, which is after all else, or one of these.
+/// The prerelease part. A version without one follows all its prereleases.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Before {
     Release(Vec<Part>),
     Nothing,
 }
 
-/// Numbers are before words.
+/// A prerelease identifier. Numeric identifiers precede alphanumeric ones.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Number(u64),
@@ -34,7 +34,7 @@ impl Opaque for Version {
     }
 }
 
-/// What a function says of a version, or of a text that should be one; none if it is another function.
+/// Returns the result of a version function; `None` for other functions.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let read = |text: &str, is_normal| if is_normal { Version::read(&normalized(text)?) } else { Version::read(text) };
     match (name, target, arguments) {
@@ -64,7 +64,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     }
 }
 
-/// What a function says of the order of two values; none if it asks for something else.
+/// Returns the result of a comparison function of library types; `None` for other functions.
 pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
     Some(Ok(match name {
         "isGreaterThan" => Cel::Bool(order.is_gt()),
@@ -74,7 +74,7 @@ pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
     }))
 }
 
-/// A version with three numbers that do not begin with a nought (`normalizeAndParse`).
+/// Adds missing numbers and drops leading zeros and a leading `v` (`normalizeAndParse`).
 fn normalized(text: &str) -> Option<String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let part = |part: &str| {
@@ -109,6 +109,7 @@ impl Version {
     }
 }
 
+/// Returns `true` for a nonempty identifier of ASCII letters, digits and hyphens.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -119,6 +120,7 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
+/// Parses a prerelease identifier; a numeric one must not have leading zeros.
 fn part(text: &str) -> Option<Part> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return number(text).map(Part::Number);

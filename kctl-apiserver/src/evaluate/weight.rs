@@ -10,21 +10,26 @@ use kube_cel::cel::Value as Cel;
 use super::bounds::{self, CANCELLED};
 use crate::decode::DEPTH_MAX;
 
-/// Steps of a walk over a tree, and the levels of the tree.
+/// The number of nodes of a tree, counting shared parts each time, and its depth.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     steps: usize,
     depth: usize,
 }
 
+/// Checks that values can be traversed.
+///
 /// # Errors
-/// A walk over one of the values would cost more than an expression may.
+/// Returns `CANCELLED` if the traversal of one value would exceed the cost limit of an expression.
 pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(), String> {
     values.into_iter().try_for_each(|value| bounds::check_items(extent(value, &mut HashMap::new()).steps))
 }
 
+/// Checks a value before it is stored in a variable.
+///
 /// # Errors
-/// The value is too large for a variable, or deeper than objects that are read other expressions put it into larger ones.
+/// Returns `CANCELLED` if the value is too large or deeper than decoded objects may be. Other expressions can nest
+/// variables, so their depth is bounded, too.
 pub(crate) fn check_variable(value: &Cel) -> Result<(), String> {
     let Extent { steps, depth } = extent(value, &mut HashMap::new());
     if depth > DEPTH_MAX { Err(CANCELLED.to_owned()) } else { bounds::check_items(steps) }
