@@ -33,6 +33,7 @@ impl Taken {
     }
 }
 
+/// Returns the short names in a `names` object of a CRD.
 fn short_names(names: &Value) -> impl Iterator<Item = &str> {
     names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -112,15 +113,21 @@ pub fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
 
-/// What is decided of the names, one after the other: of several conflicts the last one is told.
+/// The names that a CRD is granted, decided field by field. If several names conflict, the condition reports the last
+/// conflict.
 struct Naming<'a> {
+    /// `spec.names`.
     wanted: &'a Value,
+    /// `status.acceptedNames` so far.
     had: &'a Value,
+    /// The new `status.acceptedNames`.
     given: Map<String, Value>,
+    /// Reason and message of the condition `NamesAccepted`, if a name is taken.
     conflict: Option<(&'static str, String)>,
 }
 
 impl Naming<'_> {
+    /// Grants the wanted name if it is free or already granted; otherwise keeps the old name.
     fn name(&mut self, field: &str, reason: &'static str, taken: &BTreeSet<String>) {
         let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
         let (wanted, had) = (text(self.wanted), text(self.had));
@@ -135,7 +142,7 @@ impl Naming<'_> {
         }
     }
 
-    /// All of them, or none of the new ones.
+    /// Grants all wanted short names, or keeps the old ones if any new one is taken.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.had).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
@@ -181,11 +188,12 @@ pub fn finish_ending(definition: &mut Value, now: &str) {
     set_condition(definition, now, told);
 }
 
+/// Returns the condition of this type.
 pub(super) fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
     definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
 }
 
-/// Sets a condition of a status: its type, status, reason and message. One whose status stays keeps its time.
+/// Sets a condition, given as its type, status, reason and message. `lastTransitionTime` changes only with the status.
 pub(crate) fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
     let same = condition(definition, r#type).filter(|condition| condition["status"] == status);
     let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());

@@ -9,16 +9,21 @@ use serde_json::Value;
 use super::accepted::{condition, set_condition};
 use crate::field_error::FieldError;
 
-/// The annotation that says where a definition was approved, or why not.
+/// The annotation that holds the URL of the API review, or the reason why the API is unapproved.
 const ANNOTATION: &str = "api-approved.kubernetes.io";
+/// The condition that reports the approval; only CRDs of protected groups have it.
 const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
+/// The state of the annotation (`GetAPIApprovalState`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approval {
+    /// The annotation is absent or empty.
     Missing,
+    /// The value is neither a URL nor a reason.
     Invalid,
-    /// It says that there is none.
+    /// The value starts with `unapproved`: the owner bypasses the review.
     Bypassed,
+    /// The value is a URL.
     Given,
 }
 
@@ -26,6 +31,7 @@ fn annotation(definition: &Value) -> &str {
     definition["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default()
 }
 
+/// Returns `true` for CRDs in `k8s.io`, `kubernetes.io` and their subdomains, which the Kubernetes project reviews.
 fn is_protected(definition: &Value) -> bool {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let owners = ["k8s.io", "kubernetes.io"];
@@ -44,7 +50,7 @@ impl Approval {
         }
     }
 
-    /// What is missing, if something is.
+    /// Returns the message that explains what the annotation lacks.
     fn problem(self) -> String {
         let with = match self {
             Self::Invalid => " with either a URL or a reason starting with \"unapproved\"",
@@ -55,7 +61,8 @@ impl Approval {
     }
 }
 
-/// What is wrong with the approval; an update is not told what was so before.
+/// Returns the validation error of the annotation. An update that does not change the approval state is accepted, so
+/// that old CRDs stay writable.
 pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldError> {
     let is = Approval::of(definition);
     if !is_protected(definition) || old.map(Approval::of) == Some(is) {
@@ -69,7 +76,7 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
     }
 }
 
-/// The status, reason and message of the condition, where there is to be one.
+/// Returns the status, reason and message of the condition; `None` for CRDs in unprotected groups.
 fn told(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::of(definition), annotation(definition));
     let (status, reason, message) = match is {

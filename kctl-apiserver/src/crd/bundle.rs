@@ -1,11 +1,11 @@
-//! The authorities that a conversion webhook is trusted by: reads a definition, hands on why they cannot be loaded.
+//! Validates the `caBundle` of a conversion webhook.
 //!
 //! Upstream: `ValidateCABundle` of `apiserver/pkg/util/webhook`, `ParseCertsPEM` of `client-go/util/cert`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-/// Why the authorities of a definition cannot be loaded; none where there are none.
+/// Returns why the CA bundle of a CRD cannot be loaded; `None` if it is valid or absent.
 pub(super) fn problem(definition: &Value) -> Option<&'static str> {
     let conversion = &definition["spec"]["conversion"];
     let bundle = conversion["webhook"]["clientConfig"]["caBundle"].as_str().unwrap_or_default();
@@ -13,6 +13,7 @@ pub(super) fn problem(definition: &Value) -> Option<&'static str> {
     why_not(&String::from_utf8_lossy(&pem))
 }
 
+/// Returns the error of `ParseCertsPEM` for a PEM bundle.
 fn why_not(pem: &str) -> Option<&'static str> {
     let (mut rest, mut n_blocks, mut n_certificates) = (pem, 0, 0);
     while let Some((name, body, after)) = block(rest) {
@@ -34,14 +35,14 @@ fn why_not(pem: &str) -> Option<&'static str> {
     }
 }
 
-/// The name of the first block, what is in it, and what comes after it.
+/// Returns the label and the body of the first PEM block, and the rest of the input.
 fn block(pem: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = pem.split_once("-----BEGIN ")?.1.split_once("-----")?;
     let (body, after) = rest.split_once(&format!("-----END {name}-----"))?;
     Some((name, body, after))
 }
 
-/// Whether DER is one sequence from its first byte to its last.
+/// Returns `true` if DER is one sequence that spans all bytes. The certificate inside is not parsed.
 fn is_whole(der: &[u8]) -> bool {
     let (Some(0x30), Some(first)) = (der.first(), der.get(1)) else { return false };
     let n_more = if *first < 0x80 { 0 } else { usize::from(*first & 0x7f) };

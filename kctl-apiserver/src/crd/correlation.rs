@@ -1,5 +1,5 @@
-//! What a value was before an update. Pairs the values of an object with those of the old one and tells which of them
-//! are unchanged: errors at these are forgiven, so that a schema may become stricter than the objects that it has.
+//! Correlation of values across an update. Pairs the values of an object with those of the old one and finds the
+//! unchanged ones: their errors are ratcheted (dropped), so that a schema may become stricter than its stored objects.
 //!
 //! Upstream: `pkg/cel/common/equality.go` of apiserver.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::schema::{ListType, Schema};
 
-/// A value and what it was, where one can tell.
+/// A value and its correlated old value.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
     schema: Schema<'a>,
@@ -22,13 +22,14 @@ impl<'a> Past<'a> {
         Self { schema, value, old }
     }
 
-    /// A field that both have, if the schema knows it.
+    /// Returns a field that both objects have, if the schema declares it.
     pub(super) fn field(self, name: &str) -> Option<Self> {
         let schema = self.schema.property(name).or_else(|| self.schema.additional_properties())?;
         Some(Self::new(schema, self.value.as_object()?.get(name)?, self.old.as_object()?.get(name)?))
     }
 
-    /// The items. Only those of lists with keys have a past of their own.
+    /// Correlates the items of the list. Only items of map lists (`x-kubernetes-list-type: map`) have an old value, by
+    /// their keys.
     pub(super) fn items(self) -> Vec<Option<Self>> {
         let (Some(items), Some(old)) = (self.value.as_array(), self.old.as_array()) else { return Vec::new() };
         let (Some(schema), ListType::Map(names)) = (self.schema.items(), self.schema.list_type()) else {
@@ -42,8 +43,8 @@ impl<'a> Past<'a> {
         items.iter().map(past).collect()
     }
 
-    /// Whether it is what it was. The order of lists with keys is no matter; fields that the schema does not know are
-    /// taken for changed.
+    /// Returns `true` if the value equals its old value. The order of map lists does not matter; fields that the schema
+    /// does not declare count as changed.
     pub(super) fn is_unchanged(self) -> bool {
         match (self.value, self.old) {
             (Value::Array(items), Value::Array(old)) => {
@@ -60,28 +61,30 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What tells an item from the others, as text.
+/// Returns the key fields of a map-list item as a string to look it up by.
 fn keys(item: &Value, names: &[Value]) -> String {
     let keys = names.iter().filter_map(Value::as_str).map(|name| &item[name]);
     keys.map(Value::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The pasts that decide whether the rules at a place are forgiven.
+/// The correlated values that decide whether the CEL rules at a place are ratcheted.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lineage<'a> {
+    /// The value itself, if it could be correlated.
     here: Option<Past<'a>>,
-    /// Of the nearest value above that has one.
+    /// The nearest correlated ancestor. If it is unchanged, so is everything below it.
     above: Option<Past<'a>>,
 }
 
 impl<'a> Lineage<'a> {
+    /// Creates the lineage of the root object.
     pub(super) fn root(past: Option<Past<'a>>) -> Self {
         Self { here: past, above: None }
     }
 
     pub(super) fn field(self, name: &str) -> Self {
         let Some(here) = self.here else { return self };
-        // Both are converted to one version, and so nothing can be told of these.
+        // Both objects are converted to one version, so these fields cannot show whether they changed.
         if self.above.is_none() && ["apiVersion", "kind"].contains(&name) {
             return Self::default();
         }
@@ -95,6 +98,7 @@ impl<'a> Lineage<'a> {
         items.into_iter().map(|item| Self { here: item, above: Some(here) }).collect()
     }
 
+    /// Returns `true` if the value, or if it could not be correlated its ancestor, is unchanged.
     pub(super) fn is_unchanged(self) -> bool {
         self.here.or(self.above).is_some_and(Past::is_unchanged)
     }

@@ -17,13 +17,14 @@ pub fn default_with_nulls(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Kept));
 }
 
-/// Bytes of JSON that the defaults of one object may have together. Items of a list that each get a long default are more than any memory
-/// holds; an object with so many is too large to be stored, so what is beyond them is left out.
+/// Maximum bytes of JSON that all defaults of one object add. A long default for each item of a list could exhaust
+/// memory; an object beyond this bound is too large to be stored, so further defaults are left out.
 const FILLED_LEN_MAX: usize = 2 * BODY_LEN_MAX;
 
-/// How one object is filled in, and what may still be.
+/// The state of defaulting one object.
 struct Filling {
     nulls: Nulls,
+    /// Bytes of JSON that further defaults may add; starts at [`FILLED_LEN_MAX`].
     left: usize,
 }
 
@@ -38,13 +39,13 @@ impl Filling {
         if self.left == 0 {
             return None;
         }
-        // The first one without room is the last that is measured.
+        // The first default that does not fit uses up the rest, so no later default is measured.
         self.left = self.left.saturating_sub(default.to_string().len());
         (self.left > 0).then(|| default.clone())
     }
 }
 
-/// What becomes of nulls where null is not allowed and there is no default.
+/// The treatment of nulls where the schema does not allow null and has no default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Removed,
@@ -84,7 +85,7 @@ fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     }
 }
 
-/// Fills in a value of a map or an item of a list: it is there, so only a null can get the default itself.
+/// Fills in a map value or a list item. The entry exists, so only a null is replaced by the default itself.
 fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     if value.is_null()
         && !schema.flag("nullable")
@@ -95,6 +96,7 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     fill(schema, value, filling);
 }
 
+/// Returns the default of a schema; a null default counts as absent.
 fn default_of(schema: Schema<'_>) -> Option<&Value> {
     schema.json().get("default").filter(|value| !value.is_null())
 }

@@ -1,4 +1,4 @@
-//! Whether the defaults in a schema are valid by the schema itself. Reads the schema and hands on what the real server refuses.
+//! Validates the defaults in a schema against the schema itself.
 //!
 //! Upstream: `pkg/apiserver/schema/defaulting/validation.go` of apiextensions-apiserver.
 
@@ -12,7 +12,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, true, errors);
 }
 
-/// Values of maps are left out: nothing is judged there, and nothing becomes a default but in place of null.
+/// Checks the default of a schema and of those below it. Schemas of map values are skipped, as upstream.
 fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     one(schema, &format!("{path}.default"), is_root, errors);
     if schema["items"].is_object() {
@@ -23,6 +23,7 @@ fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>)
     }
 }
 
+/// Checks the default of one schema: it must be unchanged by pruning, and valid by the schema and its CEL rules.
 fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     let value = &schema["default"];
     if value.is_null() {
@@ -45,7 +46,7 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>)
     let is_valid = found.is_empty();
     if is_valid {
         let rules = Rules::compile_unjudged(Schema::structural(schema));
-        // As it is when it stays, and as it is when it comes.
+        // Transition rules must accept the default on update (unchanged), other rules on creation.
         for old in [Some(value), None] {
             if found.is_empty() {
                 rules.validate_default(value, old, &mut found);
@@ -55,7 +56,7 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>)
     errors.extend(found.into_iter().map(|mut error| {
         error.field = match error.field.as_str() {
             "" | "<nil>" => field.to_owned(),
-            // Only rules know that it is an index.
+            // Only CEL rules report an index directly below the default.
             below if below.starts_with('[') && is_valid => format!("{field}{below}"),
             below => format!("{field}.{}", below.trim_start_matches('.')),
         };
@@ -63,7 +64,8 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>)
     }));
 }
 
-/// The schema as upstream compares defaults with it, which then may be neither an integer nor a string where one of these is wanted.
+/// Returns the schema that upstream validates defaults with. It lacks the flag `x-kubernetes-int-or-string`, so a
+/// default there may be of any type.
 fn without_types(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {

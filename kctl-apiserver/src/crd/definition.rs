@@ -199,7 +199,7 @@ pub fn default_definition(object: &mut Value) {
     default_definition_spec(object);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
-    // Of several storage versions, which are refused later, the real server stores the first.
+    // If there are several storage versions, which validation rejects later, the first one is recorded.
     let mut versions = versions.filter(|version| version["storage"] == true);
     let stored = versions.next().map(|version| version["name"].as_str().unwrap_or_default().into());
     let stored: Vec<Value> = stored.into_iter().collect();
@@ -222,8 +222,8 @@ pub fn default_definition(object: &mut Value) {
     }
 }
 
-/// Fills in what the real server fills in whenever it reads a definition (`SetDefaults_CustomResourceDefinitionSpec`), and leaves out
-/// what it never writes.
+/// Sets the defaults that kube-apiserver sets whenever it decodes a CRD (`SetDefaults_CustomResourceDefinitionSpec`),
+/// and drops fields that it never encodes.
 pub(crate) fn default_definition_spec(object: &mut Value) {
     settle::definition(object);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -239,7 +239,7 @@ pub(crate) fn default_definition_spec(object: &mut Value) {
     }
 }
 
-/// Sets a text that is missing or empty.
+/// Sets a string field that is missing or empty.
 fn fill(names: &mut Map<String, Value>, name: &str, text: &str) {
     if names.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
         names.insert(name.to_owned(), text.into());

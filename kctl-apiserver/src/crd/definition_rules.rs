@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{approved, bundle, is_established, selectable, structural};
 use crate::{field_error::FieldError, names::NameRule, webhook_client};
 
-/// The longest word about a version that should no longer be used, in bytes.
+/// Maximum length of a `deprecationWarning`, in bytes.
 const WARNING_LEN_MAX: usize = 256;
 
 /// Validates a CRD after defaulting ([`super::default_definition`]).
@@ -21,6 +21,7 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     validated(None, object)
 }
 
+/// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
 fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
@@ -63,7 +64,7 @@ pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError
         let detail = format!("unable to load root certificates: {why}");
         errors.push(FieldError::invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail));
     }
-    // That it is the one of its names is told by what may not change.
+    // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");
     let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     let fixed = [
@@ -86,7 +87,7 @@ fn check_name(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldErr
     errors.extend(rule.check(name).map(|message| FieldError::invalid(field, &name.into(), message)));
 }
 
-/// Validates a kind, which may have upper-case letters.
+/// Validates a kind: a DNS-1035 label, except that it may have uppercase letters.
 pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) {
     let message = NameRule::Label1035.check(&kind.to_lowercase());
     errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
@@ -117,7 +118,7 @@ fn group(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks a text that is one of these; none is the same as an empty one.
+/// Checks a required string against its supported values. A missing value is the same as an empty string.
 fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
     match value.as_str().unwrap_or_default() {
         "" => errors.push(FieldError::required(field, "")),
@@ -126,7 +127,7 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<F
     }
 }
 
-/// Validates the names of the versions and which one is stored.
+/// Validates the names of the versions and that exactly one is the storage version.
 fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     for (i, name) in names.iter().enumerate() {
@@ -149,7 +150,7 @@ fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether all versions agree in a part.
+/// Returns `true` if all versions have the same value of a field. Upstream then reports the v1beta1 field.
 fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
@@ -219,7 +220,7 @@ const FIT_FOR_STATUS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-/// Keywords that are not set if they are `false`.
+/// Keywords that count as unset if they are `false`.
 const FLAGS: [&str; 6] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -228,10 +229,11 @@ const FLAGS: [&str; 6] = [
     "x-kubernetes-embedded-resource",
     "x-kubernetes-int-or-string",
 ];
-/// Keywords that are not set if they are empty.
+/// Keywords that count as unset if they are empty.
 const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 
-/// What the root of a schema says that would be lost on the status (`ValidateCustomResourceDefinitionValidation`).
+/// Returns the error of a root keyword that the status subresource does not support
+/// (`ValidateCustomResourceDefinitionValidation`).
 fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
     let is_set = |keyword: &str| match &schema[keyword] {
@@ -250,6 +252,7 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
+/// Validates the JSON paths of the scale subresource.
 fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !scale.is_object() {
         return;
@@ -301,7 +304,7 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));
-        // A definition has names, and accepts some of them.
+        // `spec.names` are required; `status.acceptedNames` may still be empty.
         match key {
             _ if name.is_empty() && at == "spec.names" => errors.push(FieldError::required(&field, "")),
             _ if name.is_empty() => {}
@@ -346,7 +349,7 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     review_versions(reviews, reviews_field, errors);
 }
 
-/// The versions of reviews that a webhook reads.
+/// Validates `conversionReviewVersions` of a conversion webhook.
 fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>) {
     if versions.is_empty() {
         errors.push(FieldError::required(field, ""));
@@ -365,8 +368,8 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// The storage version must be among the stored ones, and all of these among the versions. Of versions with one name upstream finds
-/// the first there (`ValidateCustomResourceDefinitionStoredVersions`).
+/// Validates `status.storedVersions`: it must include the storage version and only existing versions. If versions share
+/// a name, upstream uses the first (`ValidateCustomResourceDefinitionStoredVersions`).
 fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
     let stored = &object["status"]["storedVersions"];

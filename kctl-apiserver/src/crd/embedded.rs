@@ -1,5 +1,4 @@
-//! Objects within custom objects (`x-kubernetes-embedded-resource`): reads them by the type that metadata has, and writes them as it
-//! does.
+//! Embedded objects (`x-kubernetes-embedded-resource`): decodes and encodes their metadata as `ObjectMeta`.
 //!
 //! Upstream: `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` of apiextensions-apiserver.
 
@@ -7,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{decode, field_error::FieldError, schema::Schema};
 
-/// Whether versions, kinds and metadata of embedded objects have their types.
+/// Checks that `apiVersion`, `kind` and `metadata` of all embedded objects have the right types.
 ///
 /// # Errors
-/// The first that has not, with its path.
+/// Returns the first wrong field, with its path and the reason.
 pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(), String> {
     walk(schema, object, "", &mut |value, path| {
         let wrong = |field: &str, value: &Value, why: &str| {
@@ -33,7 +32,7 @@ pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(),
     })
 }
 
-/// Writes the metadata of embedded objects as its type does.
+/// Normalizes the metadata of all embedded objects to the JSON that `ObjectMeta` encodes to.
 pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
     let settled = walk(schema, object, "", &mut |value, _| {
         if let Some(metadata) = value.get_mut("metadata") {
@@ -47,7 +46,7 @@ pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
     debug_assert!(settled.is_ok(), "nothing that settles fails");
 }
 
-/// Shows all embedded objects.
+/// Calls the visitor on all embedded objects with their paths.
 fn walk(
     schema: Schema<'_>,
     value: &mut Value,
@@ -76,7 +75,7 @@ fn walk(
     Ok(())
 }
 
-/// The path of a field; keys of maps stand in brackets.
+/// Returns the path of a field. Map keys stand in brackets.
 pub(super) fn below(schema: Schema<'_>, path: &str, name: &str) -> String {
     match (path.is_empty(), schema.property(name).is_some()) {
         (true, _) => name.to_owned(),

@@ -1,5 +1,5 @@
-//! What the rules of a schema cost at most, by the bounds that the schema sets: what is too dear is refused before there is
-//! an object. Reads the schema and its rules, hands on causes in the words of the real server.
+//! Estimates the maximum cost of the CEL rules of a schema from the bounds that the schema sets, so that a CRD with too
+//! expensive rules is rejected before any object exists.
 //!
 //! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
 
@@ -9,29 +9,30 @@ use serde_json::Value;
 
 use crate::{cel::cost::depth, field_error::FieldError};
 
-/// A rule of less is not named among those that make a schema too dear.
+/// Minimum cost of a rule to be named in the error about the total cost.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;
-/// How many are named.
+/// Maximum number of rules that the error about the total cost names.
 const N_NAMED_MAX: usize = 4;
 
-/// What all rules of a schema cost together.
+/// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
     cost: u64,
-    /// The dearest rules, the dearest first.
+    /// Costs and paths of the most expensive rules, in descending order.
     dearest: Vec<(u64, String)>,
 }
 
-/// How many values of a kind an object can have: none where only the size of a request bounds them.
+/// Maximum number of values of a schema in one object; `None` if only the request size bounds it.
 #[derive(Clone, Copy)]
 pub(super) struct Count(Option<u64>);
 
 impl Count {
+    /// Returns the count of the root: one object.
     pub(super) fn of_root() -> Self {
         Self(Some(1))
     }
 
-    /// Of what is directly below a schema.
+    /// Returns the count of the schemas directly below `schema`: multiplied by `maxItems` or `maxProperties`.
     pub(super) fn below(self, schema: &Value) -> Self {
         let bound = |key: &str| schema[key].as_i64().map(|bound| u64::try_from(bound).unwrap_or(0));
         let times = match schema["type"].as_str().unwrap_or_default() {
@@ -43,7 +44,7 @@ impl Count {
     }
 }
 
-/// An expression of a rule.
+/// A CEL expression of a validation rule.
 #[derive(Clone, Copy)]
 pub(super) enum Expression {
     Rule,
@@ -51,7 +52,7 @@ pub(super) enum Expression {
 }
 
 impl Expression {
-    /// Where it stands in a rule.
+    /// Returns the field of the rule that holds the expression.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Rule => "rule",
@@ -61,7 +62,7 @@ impl Expression {
 }
 
 impl Total {
-    /// Adds an expression about the values of a schema, and says if it is too dear.
+    /// Adds the cost of an expression, and returns an error if it alone exceeds the limit.
     pub(super) fn add(
         &mut self,
         which: Expression,
@@ -76,7 +77,7 @@ impl Total {
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),
                 "the estimated cost of the rule",
             ),
-            // There is one message, of the rule that has failed.
+            // A `messageExpression` runs at most once, for the rule that failed.
             Expression::Message => (once, "the estimated cost of the messageExpression"),
         };
         self.cost = self.cost.saturating_add(cost);
@@ -89,7 +90,7 @@ impl Total {
         refused
     }
 
-    /// What is said of all together, if they are too dear.
+    /// Returns the errors about the total cost, if it exceeds the limit.
     pub(super) fn causes(self, path: &str) -> Vec<FieldError> {
         if self.cost <= TOTAL_MAX {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The `fieldPath` of a CEL rule: reads `.a['b'].c` and the schema below which it leads, hands on the path as it is reported.
+//! The `fieldPath` of a CEL rule: resolves `.a['b'].c` against a schema and returns the path as errors report it.
 //!
 //! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::go;
 
-/// The path as it is reported below the value of a schema, as `a.b[key]`; none if it leads to no field.
+/// Returns the path as errors report it, such as `a.b[key]`; `None` if the schema has no such field.
 pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
     let mut tokens = Tokens(path);
     let mut schema = schema;
@@ -33,7 +33,7 @@ pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
     Some(out)
 }
 
-/// What is between points and brackets, and these.
+/// Splits a path into names, quoted keys and the delimiters `.`, `[` and `]`.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -52,17 +52,19 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
+/// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it.
 fn quoted_len(text: &[u8]) -> usize {
     let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
     end.map_or(text.len(), |end| end + 2)
 }
 
+/// Returns the key in single quotes with its escapes resolved; `None` if it is malformed.
 fn unquoted(token: &str) -> Option<String> {
     let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut out = String::new();
     let mut letters = inner.chars().peekable();
     while let Some(letter) = letters.next() {
-        // A backslash before a line break, or at the end, is one.
+        // A backslash before a line break, or at the end, is literal.
         if letter != '\\' || letters.peek().is_none_or(|&next| next == '\n') {
             out.push(letter);
             continue;

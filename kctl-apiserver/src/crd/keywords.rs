@@ -1,7 +1,7 @@
-//! Which keywords a schema in a `CustomResourceDefinition` has, and what they say beside each other. Reads the schema and hands on
-//! what the real server refuses.
+//! Validates the keywords of a CRD schema and their combinations.
 //!
-//! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver, `pkg/apis/apiextensions/validation`.
+//! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver,
+//! `pkg/apis/apiextensions/validation`.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use crate::field_error::FieldError;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// The keywords of JSON schema that no schema may use.
+/// JSON schema keywords that CRDs do not support.
 const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
-/// Where a schema stands.
+/// The position of a schema, which decides the keywords that it may have.
 #[derive(Clone, Copy, Default)]
 struct Place {
     is_root: bool,
-    /// In what is the metadata, the kind or the version of an object.
+    /// Inside `metadata`, `kind` or `apiVersion` of an object.
     is_in_meta: bool,
     /// Below metadata, kind or apiVersion of the root, or in the values of a map there: defaults are not allowed.
     has_no_defaults: bool,
@@ -121,7 +121,7 @@ fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mu
     }
 }
 
-/// That a keyword stands beside the type that it is for.
+/// Returns an error unless the schema has the type that a keyword requires.
 fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let detail = format!("must be {expected} if {key} is specified");
@@ -132,6 +132,7 @@ fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Fiel
     }
 }
 
+/// Returns an error unless the value of a keyword is supported.
 fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
     let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
     Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
@@ -156,7 +157,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(one_of(schema, path, key, &["atomic", "set", "map"]));
 }
 
-/// What is in a set has no parts of its own.
+/// Checks that items of a set are scalar or atomic, because a set compares whole items.
 fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];
     let key = match text(items, "type") {
@@ -219,7 +220,7 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// That items of sets and maps are told apart by something that is there.
+/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default.
 fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (text(schema, "x-kubernetes-list-type"), &schema["items"]);
     if !items.is_object() || !["set", "map"].contains(&list_type) {

@@ -1,4 +1,4 @@
-//! What is checked after the schema: duplicates in lists that are sets or maps, and objects that are embedded.
+//! Checks after schema validation: duplicates in lists that are sets or maps, and embedded objects.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
     }
 }
 
-/// Reports items of sets and maps that occur again; each value once, where it is found first.
+/// Reports duplicate items of sets and maps. Each value is reported once, at its first repetition.
 pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };
@@ -46,13 +46,14 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
     });
 }
 
+/// Returns the key fields of a map-list item.
 fn keys_of(item: &Value, keys: &[Value]) -> Value {
     let keys = keys.iter().filter_map(Value::as_str);
     Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
 }
 
 fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
-    // Keys as JSON text, and whether they were reported.
+    // Keys as JSON, with whether they were reported.
     let mut seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
         match seen.entry(key.to_string()) {
@@ -99,7 +100,7 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
     }
 }
 
-/// Checks what upstream checks without knowing the kind: every name passes.
+/// Validates the metadata of an embedded object. The kind is unknown, so any name passes.
 fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
         let field = cause.field.replacen("metadata", path, 1);

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::{field_error::FieldError, schema::Schema};
 
-/// 2^53 - 1: floats up to here are told apart from their neighbours.
+/// 2^53 - 1, the largest magnitude up to which every integer has its own float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 /// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) forgives.
 const EPSILON: f64 = 1e-9;
 
-/// Whether a number counts as an integer.
+/// Returns `true` if a number counts as an integer.
 pub(super) fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
@@ -22,7 +22,8 @@ fn whole(number: f64) -> bool {
     difference == 0.0 || (number.trunc() != 0.0 && difference / (number.abs() + number.trunc().abs()) < EPSILON)
 }
 
-/// Whether a value equals one of an enumeration. Go converts the value to the type of the other first, so 1.5 is 1.
+/// Returns `true` if a value equals an `enum` entry. Go converts the value to the type of the entry first, so 1.5
+/// equals 1.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream")]
 pub(super) fn equals(value: &Value, one: &Value) -> bool {
     let (Value::Number(a), Value::Number(b)) = (value, one) else { return value == one };
@@ -62,11 +63,12 @@ pub(super) fn check(
     }
 }
 
-/// A number beside a limit that is none of its type is compared, and shown, as a float.
+/// Returns the number as it is compared and reported: as a float, if it does not fit the type of the limit.
 fn as_compared(value: &Value, is_float: bool) -> Value {
     if is_float { value.as_f64().into() } else { value.clone() }
 }
 
+/// The type and format whose value range a number must fit.
 struct Range<'a> {
     r#type: Option<&'a str>,
     format: Option<&'a str>,
@@ -95,6 +97,7 @@ fn is_integer_text(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
 }
 
+/// Returns the error of `multipleOf`.
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
 fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     let divides = if let Some(number) = value.as_i64() {
@@ -107,6 +110,7 @@ fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     (!divides).then(|| FieldError::invalid(path, value, &format!("must be a multiple of {factor}")))
 }
 
+/// A `minimum` or `maximum`.
 struct Limit {
     is_minimum: bool,
     is_exclusive: bool,

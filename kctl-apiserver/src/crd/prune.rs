@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use crate::schema::Schema;
 
-/// The fields of an embedded object, and of the root, that stay whether or not the schema names them.
+/// Fields of the root and of embedded objects that pruning keeps even if the schema does not declare them.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// Name of the built-in schema that metadata is pruned by.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Removes the fields that the schema does not declare and returns their paths, sorted, such as `spec.list[0].field`.
@@ -24,7 +25,7 @@ pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     pruned.paths
 }
 
-/// Prunes a value that is no object of its own, such as a default.
+/// Prunes a value that is not a whole object, such as a default, and returns the removed paths.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     pruned.value(Some(schema), value, "", place_of(Some(schema)));
@@ -68,7 +69,7 @@ impl Pruned {
         }
     }
 
-    /// Prunes below what keeps unknown fields, as the items of its lists do, too (`skipPrune`).
+    /// Prunes below a value that preserves unknown fields. Items of its lists preserve theirs, too (`skipPrune`).
     fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
         let Some(schema) = schema else { return };
         match value {
@@ -122,7 +123,7 @@ fn place_of(schema: Option<Schema>) -> Place {
     if embedded { Place::Object } else { Place::Value }
 }
 
-/// Removes the fields that a built-in type does not have.
+/// Removes the fields that a built-in type does not declare.
 fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
     let Some(schema) = schema else { return };
     match value {

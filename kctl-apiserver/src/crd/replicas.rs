@@ -1,4 +1,4 @@
-//! What the subresource `scale` needs of a custom object: reads the paths that the definition names, hands on causes.
+//! Validates the fields of a custom object that its `scale` subresource exposes, at the JSON paths that the CRD names.
 //! Upstream: `ValidateScaleSpec` and `ValidateScaleStatus` of `pkg/registry/customresource/validator.go` in
 //! `k8s.io/apiextensions-apiserver`.
 
@@ -8,22 +8,24 @@ use crate::field_error::FieldError;
 
 const COUNT: &str = "must be an integer from 0 to 2147483647";
 
-/// Judges the desired replicas; `scale` is the subresource in the version.
+/// Validates the desired replicas; `scale` is `subresources.scale` of the version.
 pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<FieldError> {
     judge(scale, "specReplicasPath", object, is_count, COUNT).into_iter().collect()
 }
 
-/// Judges the observed replicas, and the selector.
+/// Validates the observed replicas and the serialized label selector.
 pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<FieldError> {
     let replicas = judge(scale, "statusReplicasPath", object, is_count, COUNT);
     let selector = judge(scale, "labelSelectorPath", object, Value::is_string, "must be a string");
     replicas.into_iter().chain(selector).collect()
 }
 
+/// Returns `true` for a non-negative `int32`.
 fn is_count(value: &Value) -> bool {
     value.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count))
 }
 
+/// Returns the error of the value at the path in field `which` of `scale`. Absent values are valid.
 fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> bool, why: &str) -> Option<FieldError> {
     let path = scale[which].as_str()?;
     let (found, fits) = match at(object, path) {
@@ -33,10 +35,10 @@ fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> boo
     (!fits).then(|| FieldError::invalid(path, found, why))
 }
 
-/// Returns the value at a path of fields; nothing where a field is missing.
+/// Returns the value at a path of fields; `None` if a field is missing or null.
 ///
 /// # Errors
-/// The first value on the path that is not an object.
+/// Returns the first value on the path that is not an object.
 fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Value> {
     let mut found = object;
     for name in path.trim_start_matches('.').split('.') {

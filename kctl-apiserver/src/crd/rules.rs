@@ -22,11 +22,12 @@ use crate::{
     field_error::FieldError,
 };
 
-/// Reasons that leave the rules unchecked: they could fail on what the schema has refused.
+/// Reasons of schema errors that block the evaluation of rules: a rule could fail on a value that the schema already
+/// rejects.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
 
-/// The longest message of an expression, in bytes.
+/// Maximum result of a `messageExpression`, in bytes. A longer one is ignored, and the static message is used.
 const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
 /// The compiled CEL rules of a schema and of all schemas nested in it.
@@ -34,37 +35,46 @@ const MESSAGE_LEN_MAX: usize = 5 * 1024;
 /// Each evaluation has a cost budget, in addition to the estimate that is checked when the CRD is created.
 #[derive(Debug, Default)]
 pub struct Rules {
+    /// Rules of the schema itself.
     own: Vec<Rule>,
-    /// What own rules see.
+    /// Converts values to what the own rules see; `None` if the schema has no own rules.
     typed: Option<Typed>,
+    /// Rules below `properties`.
     fields: BTreeMap<String, Rules>,
+    /// Rules below `additionalProperties`.
     values: Option<Box<Rules>>,
+    /// Rules below `items`.
     items: Option<Box<Rules>>,
-    /// The keys by which the items of a list are found in the old list.
+    /// Keys of a map list, which correlate items with the old list; empty for other lists.
     keys: Vec<String>,
 }
 
-/// Where what is found goes.
+/// Collects the results of an evaluation.
 struct Found<'a> {
     errors: &'a mut Vec<FieldError>,
+    /// Errors of unchanged values, which become warnings.
     forgiven: &'a mut Vec<FieldError>,
-    /// None once it is spent: no rule is checked then.
+    /// Remaining cost budget; `None` once it is spent, and then no further rule is evaluated.
     budget: Option<Budget>,
     scope: Scope,
 }
 
+/// One entry of `x-kubernetes-validations`, compiled.
 #[derive(Debug)]
 struct Rule {
-    /// The rule, or why it is none.
+    /// The compiled rule, or its compile error.
     code: Result<Code, String>,
     message_expression: Option<Code>,
+    /// The rule uses `oldSelf`: it is a transition rule.
     names_old: bool,
+    /// `optionalOldSelf`: `oldSelf` is an optional value, and the rule also runs on creation.
     is_old_optional: bool,
     reason: &'static str,
-    /// Below the value, as it is reported.
+    /// The `fieldPath` in its reported form, appended to the path of the value.
     field_path: String,
-    /// What a failed evaluation names: the message or the rule.
+    /// Names the rule if it cannot be evaluated: its message or its expression.
     name: String,
+    /// The static message of a failure.
     message: String,
 }
 
@@ -74,12 +84,12 @@ impl Rules {
         Self::compile_at(schema, true, true)
     }
 
-    /// The same of a schema about whose rules nothing is known yet: those that are none are errors.
+    /// Compiles the rules of a schema that is not validated yet. Rules that do not compile become errors on evaluation.
     pub(super) fn compile_unjudged(schema: Schema) -> Self {
         Self::compile_at(schema, true, false)
     }
 
-    /// The same of a part of it, which may be a whole object.
+    /// Compiles the rules of a nested schema; `whole` is `true` for a complete object with metadata.
     fn compile_at(schema: Schema, whole: bool, is_judged: bool) -> Self {
         let part = |schema: Schema| Self::compile_at(schema, false, is_judged);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
@@ -133,7 +143,7 @@ impl Rules {
         forgiven
     }
 
-    /// Checks the rules for a default, to which nothing is forgiven.
+    /// Evaluates the rules on a default value, without ratcheting.
     pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
         let mut found = Found { errors, forgiven: &mut Vec::new(), budget, scope };
@@ -201,20 +211,20 @@ impl Rules {
         }
     }
 
-    /// The item with the same keys; items of lists without keys have no past.
+    /// Returns the old item with the same keys; `None` if the list has no keys.
     fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let is_same = |one: &&Value| self.keys.iter().all(|key| one.get(key) == item.get(key));
         old?.as_array()?.iter().find(|one| !self.keys.is_empty() && is_same(one))
     }
 }
 
-/// What a rule has against a value.
+/// The reason why a rule reports an error.
 enum Wrong {
-    /// It is not so.
+    /// The rule evaluated to `false`.
     Fails,
-    /// It cannot be told.
+    /// The rule could not be evaluated.
     Unjudged,
-    /// It costs too much to tell, and so would the rest.
+    /// The cost budget is exhausted, so the evaluation of further rules ends.
     Dear,
 }
 
@@ -243,7 +253,7 @@ impl Rule {
         }
     }
 
-    /// The same of a rule about which nothing is known yet.
+    /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.
     fn compile_unjudged(schema: Schema, rule: &Value, whole: bool) -> Self {
         let compiled = Self::compile(schema, rule);
         match statements::wrong(rule, schema.json(), whole) {
@@ -252,6 +262,7 @@ impl Rule {
         }
     }
 
+    /// Charges the estimated cost of the rule and its message to the budget.
     fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), Dear> {
         let all = self.code.iter().chain(&self.message_expression);
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
@@ -272,7 +283,7 @@ impl Rule {
         FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
-    /// The old value as the rule sees it.
+    /// Returns the value of `oldSelf`.
     fn old(&self, old: Option<Cel>) -> Cel {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
     }
@@ -285,7 +296,7 @@ impl Rule {
         match scope.run(code) {
             Ok(Cel::Bool(true)) => None,
             Ok(_) => {
-                // To its message the old value is not one that may be there: it is there or not.
+                // In `messageExpression`, `oldSelf` is never an optional value: it is set or undefined.
                 match old {
                     Some(old) => scope.set("oldSelf", old),
                     None => scope.unset("oldSelf"),
@@ -306,7 +317,7 @@ impl Rule {
         FieldError::new(self.reason, field, message)
     }
 
-    /// What the expression of the message says, if that is one line.
+    /// Returns the result of `messageExpression`, if it is one non-empty line within the length limit.
     fn said(&self, scope: &Scope) -> Option<String> {
         let Ok(Cel::String(said)) = scope.run(self.message_expression.as_ref()?) else { return None };
         let said = said.trim();
@@ -315,7 +326,7 @@ impl Rule {
     }
 }
 
-/// A path as it is reported.
+/// Returns the path as errors report it; `<nil>` for the root.
 fn named(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path.trim_start_matches('.') }
 }

@@ -1,4 +1,4 @@
-//! Selectable fields of a version: reads their paths and the schema, hands on what the real server refuses.
+//! Validates the `selectableFields` of a version against its schema.
 //!
 //! Upstream: `ValidateCustomResourceSelectableFields` of apiextensions-apiserver.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 
-/// Most fields of one version.
+/// Maximum number of selectable fields of one version.
 const FIELDS_LEN_MAX: usize = 8;
 
 pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {

@@ -1,12 +1,14 @@
-//! Writes the schemas of a `CustomResourceDefinition` as their type in Go does: what is zero is left out, and numbers that are whole
-//! have no point.
+//! Normalizes the schemas of a `CustomResourceDefinition` to the JSON that Go encodes: zero values are omitted, and
+//! whole numbers have no decimal point.
 //!
-//! Upstream: `JSONSchemaProps` of apiextensions.k8s.io/v1, and the conversion of its values to the internal version and back.
+//! Upstream: `JSONSchemaProps` of apiextensions.k8s.io/v1, and the conversion of its values to the internal version and
+//! back.
 
 use serde_json::Value;
 
 use crate::go;
 
+/// Keywords with `omitempty`.
 const LEFT_OUT: [&str; 23] = [
     "id",
     "$schema",
@@ -33,10 +35,10 @@ const LEFT_OUT: [&str; 23] = [
     "x-kubernetes-validations",
 ];
 
-/// What is left out of a rule where it is empty.
+/// Fields of a validation rule with `omitempty`.
 const LEFT_OUT_OF_RULES: [&str; 3] = ["message", "messageExpression", "fieldPath"];
 
-/// Settles the schemas of all versions and the webhook.
+/// Normalizes the schemas of all versions and the conversion webhook.
 pub(super) fn definition(definition: &mut Value) {
     let conversion = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut);
     if let Some(conversion) = conversion {
@@ -79,6 +81,7 @@ fn settle_rule(rule: &mut Value) {
     }
 }
 
+/// Returns `true` for the values that `omitempty` omits.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,5 +1,4 @@
-//! What the CEL rules of a schema say besides what they compute: texts, reasons, paths, where an old state is known.
-//! Reads the schema, hands on what the real server refuses.
+//! Validates the CEL rules of a schema: messages, reasons, field paths, types, cost, and where `oldSelf` may be used.
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
 
@@ -14,7 +13,8 @@ use crate::field_error::FieldError;
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What is wrong with the expressions of a schema. Those of a part in which the schema itself is wrong (`wrong`) are not read.
+/// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
+/// are not compiled.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
     let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
     let place = RulePosition {
@@ -30,17 +30,19 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<Fie
     errors
 }
 
-/// Where rules stand.
+/// The position of a rule in the schema.
 #[derive(Clone, Copy)]
 struct RulePosition<'a> {
-    /// The list whose items have no past of their own.
+    /// The path of the list above whose items cannot be correlated with old items: transition rules are forbidden below
+    /// it.
     lost: Option<&'a str>,
-    /// It is a whole object.
+    /// The schema is a complete object with metadata.
     is_whole: bool,
     /// A schema above has rules.
     is_below_rules: bool,
-    /// Of one that is below rules no type can be made.
+    /// Below rules, a schema has no CEL type, so expressions cannot be checked.
     is_in_unknown: bool,
+    /// Maximum number of values at this position, for the cost estimate.
     count: Count,
 }
 
@@ -70,7 +72,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The schemas below one, whose rules are judged before its own.
+    /// Visits nested schemas first, because upstream reports their errors before those of the schema itself.
     fn below(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let place = RulePosition { count: place.count.below(schema), ..place };
         if schema["additionalProperties"].is_object() {
@@ -86,13 +88,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether something else is wrong with a schema or with one below it.
+    /// Returns `true` if the schema at `path` or one below it already has an error.
     fn is_wrong(&self, path: &str) -> bool {
         self.wrong.iter().any(|cause| cause.field.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
     }
 }
 
-/// What the rules of a schema say besides what they compute.
+/// Validates the fields of rules that are not expressions.
 pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
@@ -132,7 +134,7 @@ fn one(
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{at}.{field}"), value, why);
-    // A message belongs to a rule.
+    // The `messageExpression` is compiled only if the rule compiles.
     let is_typed = match compiled(Expression::Rule, rule, schema, at, place, total, errors) {
         Compiled::Whole => {
             compiled(Expression::Message, rule, schema, at, place, total, errors);
@@ -152,20 +154,22 @@ fn one(
     }
 }
 
-/// How far upstream comes with an expression.
+/// The furthest stage that an expression reaches upstream.
 enum Compiled {
+    /// It does not parse or type-check.
     Not,
-    /// It has its type, but no program can be made of it.
+    /// It type-checks, but no program can be made of it.
     Typed,
+    /// It compiles to a program.
     Whole,
 }
 
-/// Why a rule about the values of a schema is none.
+/// Returns why a rule does not compile for the values of a schema; `None` if it does.
 pub(super) fn wrong(rule: &Value, schema: &Value, is_whole: bool) -> Option<String> {
     wrong_expression(Expression::Rule, rule, schema, is_whole).map(|(_, why)| why)
 }
 
-/// Why an expression is none, and how far upstream comes with it.
+/// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles.
 fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: bool) -> Option<(Compiled, String)> {
     let wanted = match which {
         Expression::Rule => Type::Bool,
@@ -185,7 +189,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
     }
 }
 
-/// Whether an expression can be read and has its type; adds what it costs, and what is wrong.
+/// Compiles an expression, adds its cost to the total, and reports its errors.
 fn compiled(
     which: Expression,
     rule: &Value,

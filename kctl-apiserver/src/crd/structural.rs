@@ -1,5 +1,5 @@
-//! Whether a schema in a `CustomResourceDefinition` is structural: every field and item has its type outside of alternatives, and
-//! alternatives only restrict. Reads the schema and hands on what the real server refuses.
+//! Checks that a CRD schema is structural: every field and item has its type outside of `allOf`, `anyOf`, `oneOf` and
+//! `not`, and these only restrict values.
 //!
 //! Upstream: `pkg/apiserver/schema/{convert,validation,complete}.go` of apiextensions-apiserver.
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::{default_values, keywords, statements};
 use crate::{field_error::FieldError, pattern};
 
-/// The keywords of which no structural schema can be made, in the order in which they are looked for.
+/// Keywords that cannot be converted to a structural schema, in the order in which upstream checks them.
 const UNREADABLE: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
-/// Keywords that must not stand in an alternative.
+/// Keywords that are forbidden inside `allOf`, `anyOf`, `oneOf` and `not`.
 const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "type",
     "title",
@@ -27,7 +27,7 @@ const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-validations",
 ];
-/// Where alternatives stand.
+/// Keywords that hold lists of alternative schemas.
 pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,8 @@ enum Level {
     Below,
 }
 
-/// Checks the schema of a version, from its root; `unfit` is what the root says beside what the version has.
+/// Checks the schema of a version from its root. `unfit` is the error of a root keyword that the version's subresources
+/// forbid.
 pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Vec<FieldError>) {
     let before = errors.len();
     errors.extend(unfit);
@@ -62,7 +63,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     }
 }
 
-/// The first keyword of which no structural schema can be made.
+/// Returns the first keyword that cannot be converted to a structural schema.
 fn unreadable(schema: &Value) -> Option<&'static str> {
     let is_there = |key: &str| match &schema[key] {
         Value::Null => false,
@@ -153,7 +154,8 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
     }
 }
 
-/// Names, kinds and versions of objects have their types, and of the metadata of the root only names are restricted.
+/// Checks that `kind`, `apiVersion` and `metadata` have their types, and that the root restricts only the name in its
+/// metadata.
 fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -176,7 +178,7 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
     }
 }
 
-/// The one `anyOf` that may name types.
+/// Returns `true` for `anyOf: [{type: integer}, {type: string}]`, the only form whose alternatives may have types.
 fn is_integer_or_string(any_of: &Value) -> bool {
     let of = |one: &Value, name: &str| {
         one.as_object().is_some_and(|one| one.len() == 1 && one.get("type").is_some_and(|is| is == name))
@@ -186,7 +188,7 @@ fn is_integer_or_string(any_of: &Value) -> bool {
         .is_some_and(|all| matches!(all.as_slice(), [one, other] if of(one, "integer") && of(other, "string")))
 }
 
-/// Checks what may stand in alternatives, but for the two forms in which integers or strings are written.
+/// Checks the contents of alternatives. The two forms of int-or-string are exempt from the ban on types.
 fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let free = |key: &str, index: usize, one: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
@@ -196,8 +198,8 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     values(schema, path, &free, errors);
 }
 
-/// The validation in a schema or an alternative. `free` says of an alternative whether it may name types: itself in `anyOf`, those
-/// in its `anyOf` in `allOf`.
+/// Checks the alternatives of a schema or of an alternative. `free` returns `true` for an alternative that may have
+/// types: directly for `anyOf`, in its nested `anyOf` for `allOf`.
 fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     for key in ALTERNATIVES {
         for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
@@ -221,7 +223,7 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
     }
 }
 
-/// Inside `anyOf`, `oneOf`, `allOf` and `not` only validation may stand.
+/// Checks a schema inside `anyOf`, `oneOf`, `allOf` or `not`, which may only hold value validation.
 fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
@@ -247,7 +249,7 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
     }
 }
 
-/// Whether all fields and items that alternatives speak of are there outside of them.
+/// Checks that each field and item of an alternative is declared outside of the alternatives, too.
 fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     let Some(schema) = schema else {
         errors.push(FieldError::required(at, &format!("because it is defined in {named_at}")));

@@ -1,4 +1,4 @@
-//! Values as rules see them: by the types that the schema gives them. Reads JSON, hands on values of the evaluator.
+//! Converts JSON to the CEL values that rules see, by the types of the schema.
 //!
 //! Upstream: `UnstructuredToVal` in `pkg/cel/common/valuesunstructured.go` of apiserver.
 
@@ -17,10 +17,10 @@ use crate::{
     format,
 };
 
-/// What the values of a schema are to rules.
+/// The conversion of the values of a schema.
 #[derive(Debug)]
 pub(super) enum Typed {
-    /// As JSON has them.
+    /// By the JSON type alone.
     Plain,
     Double,
     Date,
@@ -34,6 +34,7 @@ pub(super) enum Typed {
 }
 
 impl Typed {
+    /// Creates the conversion for a structural schema and the schemas below it.
     pub(super) fn of(schema: &Value) -> Self {
         if schema["x-kubernetes-int-or-string"] == true {
             return Self::Plain;
@@ -61,7 +62,7 @@ impl Typed {
         }
     }
 
-    /// A value as rules see it. What the schema does not allow is seen as JSON has it.
+    /// Converts a value. A value that the schema does not allow is converted by its JSON type.
     pub(super) fn value(&self, value: &Value, kinds: &mut Kinds) -> Cel {
         let seen = match (self, value) {
             (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),
@@ -80,7 +81,7 @@ impl Typed {
                 Some(map(all.iter().map(|(key, value)| (key.clone(), values.value(value, kinds)))))
             }
             (Self::Object(fields), Value::Object(all)) => {
-                // A field that is null is like one that is not there.
+                // A null field counts as absent.
                 let there = all.iter().filter(|(_, value)| !value.is_null());
                 Some(map(there.flat_map(|(name, value)| match fields.get(name) {
                     Some((escaped, typed)) => {
@@ -99,7 +100,7 @@ impl Typed {
     }
 }
 
-/// What kind of list the items are in, if it is not one value.
+/// Returns the list type of a schema; `None` for atomic lists.
 fn kind(schema: &Value) -> Option<ListKind> {
     match schema["x-kubernetes-list-type"].as_str()? {
         "set" => Some(ListKind::Set),

@@ -43,7 +43,7 @@ pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> V
     errors
 }
 
-/// What the schema says of a value, without what it forgives.
+/// Validates a value against the schema. Errors at values that are unchanged since `old` are dropped.
 fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
@@ -52,7 +52,7 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldErr
     }
 }
 
-/// Once there were duplicates, new ones are no matter.
+/// Reports duplicates, unless the old object already had some.
 fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut of_old = Vec::new();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
@@ -61,14 +61,14 @@ fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &
     }
 }
 
-/// The same for a value by itself, of which duplicates in lists are no matter.
+/// Validates a value on its own, such as a default. Duplicates in lists are not checked.
 pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
     let mut errors = node(schema, value, "", None).errors;
     lists::embedded(schema, value, "", &mut errors);
     errors
 }
 
-/// What a schema says of a value.
+/// The result of validating a value against a schema.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<FieldError>,
@@ -83,7 +83,7 @@ impl Outcome {
     }
 }
 
-/// Validates a value by the schema, and forgives it its errors if it is what it was.
+/// Validates a value and drops its errors if it is unchanged.
 fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
@@ -92,8 +92,8 @@ fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
     outcome
 }
 
-/// Validates a value by the schema alone: nothing is said of duplicates and embedded objects. What is below the value is
-/// forgiven if it is what it was, but not where an alternative judges it.
+/// Validates a value against the schema; duplicates and embedded objects are checked elsewhere. Errors below the value
+/// are dropped where it is unchanged, except inside alternatives.
 pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = Types::of(schema);
@@ -134,7 +134,7 @@ fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
     FieldError::new("FieldValueTypeInvalid", path, format!("must be of type {expected}, found {actual:?}"))
 }
 
-/// The types that a schema allows, and the format if it is one that is checked.
+/// The types that a schema allows, with the format if it is one that upstream checks.
 struct Types<'a> {
     names: Vec<&'a str>,
     format: Option<&'a str>,
@@ -179,7 +179,7 @@ impl<'a> Types<'a> {
             || (actual == "integer" && self.names.contains(&"number"))
             || (actual == "number" && self.names.contains(&"integer") && number::is_whole(value));
         match (self.format, value) {
-            // A list passes for a text with a format: upstream takes it for bytes.
+            // A list passes for a string with a format, because upstream takes it for bytes.
             (Some(_), Value::String(_) | Value::Array(_)) if !is_numeric => return None,
             (Some(_), Value::Null | Value::String(_) | Value::Array(_)) | (None, _) => {}
             (Some(format), _) if !fits && format != actual_format => {
@@ -191,7 +191,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The type of a value and its format, as they stand in messages.
+/// Returns the type of a value and its format, as error messages name them.
 pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -204,7 +204,7 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Only the first of the limits of a text is reported.
+/// Returns the first violated limit of a string: `maxLength`, `minLength`, then `pattern`. Lengths are in characters.
 fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
@@ -217,6 +217,7 @@ fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(path, &text.into(), &format!("must match {pattern}")))
 }
 
+/// Returns a non-negative integer keyword such as `maxItems`.
 fn bound(schema: Schema, key: &str) -> Option<usize> {
     let bound = schema.json().get(key)?.as_u64()?;
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
@@ -240,14 +241,14 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
     let join = |name: &str| match path {
-        // Only a default can be a map by itself.
+        // Only a default can be a map at the root.
         "" if schema.property(name).is_none() && schema.additional_properties().is_some() => format!(".{name}"),
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
     };
     for (name, value) in fields {
         if let Some(field) = schema.field(name) {
-            // Versions are converted before they are compared, so nothing can be told of the fields that name them.
+            // Both objects are converted to one version, so these fields cannot show whether they changed.
             let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
             outcome.merge(match past.filter(|_| !is_meta).and_then(|past| past.field(name)) {
                 Some(past) => forgiven(field, past, &join(name)),
@@ -262,6 +263,7 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     }
 }
 
+/// Checks the number of items or fields against two keywords.
 fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
         errors.push(FieldError::invalid(path, &n.into(), &format!("must have at least {min} items")));
@@ -273,7 +275,7 @@ fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: 
 
 fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
-    // Upstream finds null in no enumeration, also where the enumeration names it.
+    // Upstream never matches null, even if the `enum` contains it.
     if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
         return None;
     }
@@ -315,7 +317,7 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
     }
 }
 
-/// The failure to report: the first of those with the most checks.
+/// Returns the alternative's failure to report: the first one with the most checks.
 fn closest(failures: Vec<Outcome>) -> Outcome {
     failures.into_iter().reduce(|best, one| if one.n_checks > best.n_checks { one } else { best }).unwrap_or_default()
 }
