@@ -44,7 +44,7 @@ pub(crate) fn float(number: f64) -> String {
     format!("{number}")
 }
 
-/// What a letter behind a backslash stands for, in Go and in CEL.
+/// Returns the character of a one-letter escape such as `\n`, in Go and in CEL; `None` for other letters.
 pub(crate) fn escaped(letter: char) -> Option<char> {
     Some(match letter {
         'a' => '\u{7}',

@@ -2,24 +2,26 @@
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
-/// A URL.
+/// A parsed URL. Parts are as they are written unless noted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     /// In lower case; empty for a relative URL.
     pub(crate) scheme: String,
+    /// The user information before the `@`, such as `name:password`.
     pub(crate) user: Option<String>,
     /// With the port.
     pub(crate) host: String,
-    /// What follows the scheme if it does not begin with a slash.
+    /// The part after the scheme, if it does not start with a slash (`mailto:x`); `path` and `host` are empty then.
     opaque: String,
     /// Escaped.
     pub(crate) path: String,
-    /// Not decoded.
+    /// The part after the `?`, without percent-decoding; see [`Url::query_values`].
     pub(crate) query: String,
+    /// The part after the `#`, decoded.
     pub(crate) fragment: String,
 }
 
-/// The strings that are URLs.
+/// The context of a URL, which decides whether it may be relative.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Those of a request: with a scheme, or with a path that begins with a slash.
@@ -42,6 +44,7 @@ impl Url {
         Self::without_fragment(text, Form::Request).is_some()
     }
 
+    /// Parses a URL in which a `#` has no meaning (`url.parse` of Go).
     fn without_fragment(text: &str, form: Form) -> Option<Self> {
         if text.bytes().any(|byte| byte.is_ascii_control()) || (text.is_empty() && form == Form::Request) {
             return None;
@@ -74,6 +77,7 @@ impl Url {
         Some(url)
     }
 
+    /// Sets the user and the host from the part between `//` and the path (`parseAuthority`); `None` if it is invalid.
     fn set_authority(&mut self, authority: &str) -> Option<()> {
         let (user, host_part) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         self.host = host(host_part)?;
@@ -133,6 +137,7 @@ fn host(text: &str) -> Option<String> {
     is_valid.then(|| format!("[{inner}]{port}"))
 }
 
+/// Returns `true` for an empty string or a colon with digits, which may be missing (`validOptionalPort`).
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -151,6 +156,7 @@ fn is_of_hosts(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:[]<>\"-_.~".contains(&byte)
 }
 
+/// Resolves percent-escapes (`unescape`); `None` if one is invalid or not allowed in this part.
 fn unescaped(text: &str, within: Within) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let is_of_host = matches!(within, Within::Host | Within::Zone);

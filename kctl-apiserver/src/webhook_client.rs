@@ -16,6 +16,7 @@ pub(crate) fn validate(config: &Value, at: &str) -> Vec<FieldError> {
     errors.into_causes()
 }
 
+/// Validates `clientConfig`: exactly one of `url` and `service`. `at` is the field path of the config.
 pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
     let (url, service) = (&config["url"], &config["service"]);
     if url.is_string() == service.is_object() {
@@ -27,7 +28,7 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     let at = format!("{at}.service");
-    // Upstream hands on the two in the wrong order.
+    // Upstream passes the two in the wrong order, so a missing name is reported at `namespace`.
     for (field, told) in [("namespace", "name"), ("name", "namespace")] {
         if text(&service[field]).is_empty() {
             errors.required(&format!("{at}.{told}"), "");
@@ -41,6 +42,7 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `url`: HTTPS with a host, and without user information, fragment or query (`ValidateWebhookURL`).
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
     if parsed.scheme != "https" {
@@ -60,6 +62,8 @@ fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `service.path`: segments that are DNS-1123 subdomains (`ValidateWebhookService`). One trailing slash is
+/// allowed.
 fn service_path(path: &str, at: &str, errors: &mut Errors) {
     if path == "/" || path.is_empty() {
         return;

@@ -65,7 +65,7 @@ pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
         }
         Some((reason, message)) => {
             set_condition(definition, now, ["NamesAccepted", "False", reason, &message]);
-            // What was established once stays so, under the names that it has.
+            // An established CRD stays established, under its accepted names.
             if condition(definition, "Established").is_none() {
                 set_condition(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
             }

@@ -40,7 +40,7 @@ struct RulePosition<'a> {
     is_whole: bool,
     /// A schema above has rules.
     is_below_rules: bool,
-    /// Below rules, a schema has no CEL type, so expressions cannot be checked.
+    /// A schema at this position or above it, at or below rules, has no CEL type: expressions cannot be checked.
     is_in_unknown: bool,
     /// Maximum number of values at this position, for the cost estimate.
     count: Count,

@@ -337,7 +337,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing is expected of a text that is refused.
+    /// Checks the decoded value; `None` expects an error.
     fn check(text: &str, expected: impl Into<Option<Value>>) {
         assert_eq!(yaml(text).ok().map(|read| read.value), expected.into(), "{text}");
     }

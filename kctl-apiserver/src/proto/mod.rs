@@ -21,14 +21,15 @@ use crate::schema;
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The prefix of a protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
-/// Messages in one another, as implementations of protocol buffers limit them. Deeper ones are refused.
+/// Maximum nesting of messages, as in protobuf implementations. Deeper messages are rejected, which bounds the
+/// recursion.
 const DEPTH_MAX: usize = 100;
 
-/// Reads a body: an object with its apiVersion and kind.
+/// Decodes a body: an object with its `apiVersion` and `kind`.
 ///
 /// # Errors
-/// When the body is cut off, is not of the shape of its kind or is of a kind that is not built in; the text names the
-/// field.
+/// Returns a message that names the field if the body is truncated, does not have the shape of its kind, or is of a
+/// kind that is not built in.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     // `runtime.Unknown`. How the object is encoded is not read: the real server does not either.
     let envelope = bytes.strip_prefix(MAGIC).filter(|envelope| !envelope.is_empty());
@@ -43,7 +44,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     Ok(object.into())
 }
 
-/// The fields of a message by their names in JSON.
+/// Decodes a message to its JSON fields.
 fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, String> {
     let Some(message) = Message::named(name) else { return Err(format!("unknown message {name}")) };
     if depth > DEPTH_MAX {
@@ -58,7 +59,7 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     Ok(map)
 }
 
-/// All that was sent by number, in order.
+/// Returns the wire values by field number, in the order in which they were sent.
 fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);
@@ -68,7 +69,7 @@ fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     Ok(sent)
 }
 
-/// What was sent last under a number; nothing sent is empty.
+/// Returns the last value of a field, which wins in protobuf; empty if it was not sent.
 fn last<'a>(sent: &BTreeMap<u32, Vec<Wire<'a>>>, number: u32) -> Result<&'a [u8], String> {
     match sent.get(&number).and_then(|wires| wires.last()) {
         None => Ok(&[]),
@@ -77,6 +78,7 @@ fn last<'a>(sent: &BTreeMap<u32, Vec<Wire<'a>>>, number: u32) -> Result<&'a [u8]
     }
 }
 
+/// Returns the last value of a string field.
 fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, String> {
     Ok(String::from_utf8_lossy(last(sent, number)?).into_owned())
 }

@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are, in the words of `/api` and `/apis`.
+//! Discovery documents: the groups, versions and resources that `/api` and `/apis` list.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -30,7 +30,7 @@ const ORDER: [&str; 20] = [
     "flowcontrol.apiserver.k8s.io",
 ];
 
-/// All groups but the core.
+/// Returns the names of all groups except the core group, in discovery order.
 fn in_order(registry: &Registry) -> Vec<&str> {
     let own = registry.groups.keys().map(String::as_str);
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
@@ -40,7 +40,7 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     all
 }
 
-/// All groups with their resources in one answer (`apidiscovery.k8s.io/v2`): of `/api` the core, of `/apis` the others.
+/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`): the core group for `/api`, all others for `/apis`.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let names = if core { vec![""] } else { in_order(registry) };
     let groups = names.into_iter().map(|name| {
@@ -57,9 +57,10 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     })
 }
 
+/// Returns one version of a group with its resources.
 fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
     if registry.remote.contains(&(group.to_owned(), version.to_owned())) {
-        // Nothing is known of it while its server does not answer.
+        // The resources of an aggregated server are unknown here, so the version is reported as stale.
         return json!({ "version": version, "freshness": "Stale" });
     }
     let mut here: Vec<_> =
@@ -69,6 +70,7 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
     json!({ "version": version, "resources": resources.collect::<Vec<_>>(), "freshness": "Current" })
 }
 
+/// Returns a resource with its subresources.
 fn resource_of(resource: &Resource) -> Value {
     let listed = &*resource.shown();
     let mut shown = json!({
@@ -94,7 +96,8 @@ fn resource_of(resource: &Resource) -> Value {
     shown
 }
 
-/// Built-in kinds of the group and version around them do not repeat these; custom kinds do.
+/// Returns the `responseKind`. Built-in kinds leave out the group and version that the document around them names;
+/// custom kinds repeat them.
 fn response_kind(resource: &Resource, listed: &Listed) -> Value {
     let of_version = || resource.custom.is_some().then(|| (resource.of.group.clone(), resource.version.clone()));
     let own = listed.group.clone().zip(listed.version.clone()).or_else(of_version);
@@ -102,7 +105,7 @@ fn response_kind(resource: &Resource, listed: &Listed) -> Value {
     json!({ "group": group, "version": version, "kind": listed.kind })
 }
 
-/// `/apis`.
+/// Returns the `APIGroupList` of `/apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
     let all = in_order(registry).into_iter();
     json!({
@@ -112,7 +115,7 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     })
 }
 
-/// `/apis/GROUP`.
+/// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let mut group = group_of(registry, name)?;
     group["kind"] = "APIGroup".into();
@@ -130,11 +133,11 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
     }))
 }
 
-/// `/apis/GROUP/VERSION` and `/api/v1`.
+/// Returns the `APIResourceList` of `/apis/GROUP/VERSION` or `/api/v1`; `None` if the version is not served.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let here: Vec<_> =
         registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
-    // Those of definitions come in the order status, scale.
+    // The subresources of CRDs are listed in the order status, scale.
     let by_kind = here.iter().any(|resource| resource.custom.is_some());
     let mut listed: Vec<_> = here
         .iter()

@@ -42,9 +42,11 @@ pub(crate) trait Environment {
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
 #[expect(clippy::struct_field_names, reason = "`kind` is how Kubernetes names the field")]
 pub(crate) struct Kind {
+    /// The API group; empty for the core group.
     pub(crate) group: &'static str,
     /// The plural name, as in a path.
     pub(crate) resource: &'static str,
+    /// The kind in `CamelCase`, as in objects.
     pub(crate) kind: &'static str,
 
     // Metadata.
@@ -53,6 +55,7 @@ pub(crate) struct Kind {
     /// Finalizers need no domain: the kind has only the validation of k8s.io/apimachinery (`ValidateObjectMeta`), not that of
     /// the core (`validateKubeFinalizerName`).
     pub(crate) finalizers_without_domain: bool,
+    /// How `metadata.generation` changes with writes.
     pub(crate) generation: Generation,
     /// Fields of the metadata whose change counts as a generation, too.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -66,12 +69,13 @@ pub(crate) struct Kind {
     pub(crate) creates_on_update: bool,
     /// An update without `resourceVersion` is allowed (`AllowUnconditionalUpdate`).
     pub(crate) allows_unconditional_update: bool,
+    /// The response to a delete that removes the object at once.
     pub(crate) delete_answer: DeleteAnswer,
     /// Objects are requests that are answered and never stored.
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
     pub(crate) connects: &'static [&'static str],
-    /// Subresources with a kind of their own that is answered, and has no table.
+    /// Subresources that respond with another kind than the resource. They have no table form.
     pub(crate) answers_other_kinds: &'static [&'static str],
     /// No admission policy sees the objects (`admission/exclusion/resources.go`).
     pub(crate) is_exempt_from_policies: bool,
@@ -155,10 +159,13 @@ pub(crate) struct Kind {
     pub(crate) complete_owned: fn(&Value, &mut Value),
 
     // Validation.
+    /// Validates an object by itself.
     pub(crate) validate: Validate,
     /// Validates a new object instead of `validate`.
     pub(crate) validate_create: Option<Validate>,
+    /// Validates the change that an update makes.
     pub(crate) validate_update: ValidateChange,
+    /// Validates the change that a write of `status` makes.
     pub(crate) validate_status: ValidateChange,
     /// Validates changes at the end, by subresource.
     pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
@@ -186,19 +193,20 @@ pub(crate) struct Kind {
     pub(crate) pod_template: Option<&'static str>,
     /// Stored as `autoscaling/v2`, and converted for version 1.
     pub(crate) is_autoscaler: bool,
+    /// How quotas count objects of the kind.
     pub(crate) quota: Quota,
 }
 
 /// How `metadata.generation` changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// There is none.
+    /// Objects have no generation.
     None,
-    /// It is 1 and stays.
+    /// 1, and never incremented.
     Fixed,
-    /// It is 1, and counts changes.
+    /// Starts at 1 and is incremented with each counted change.
     Counted,
-    /// It counts changes, and a new object has none.
+    /// Unset on creation, and incremented with each counted change.
     CountedFromNone,
 }
 
@@ -283,10 +291,10 @@ impl Quota {
 }
 
 impl Kind {
-    /// Metadata that clients write.
+    /// Fields of the metadata that clients write.
     pub(crate) const CLIENT_METADATA: &'static [&'static str] =
         &["ownerReferences", "labels", "annotations", "finalizers"];
-    /// What a write of the status resets, if it leaves the metadata as it is.
+    /// Fields that a write of the status resets for kinds whose metadata is not writable through it.
     pub(crate) const ALL_BUT_STATUS: Paths = &[&["metadata"], &["spec"]];
 
     pub(crate) const DEFAULT: Self = Self {

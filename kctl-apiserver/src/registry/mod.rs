@@ -1,4 +1,4 @@
-//! Which resources are served: the built-in ones, and those of the `CustomResourceDefinition`s that exist.
+//! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
 
 mod discovery;
 pub(crate) mod kind;
@@ -25,59 +25,69 @@ use crate::{
     status::GroupResource,
 };
 
-/// One version of one resource, as discovery shows it.
+/// One resource or subresource in one version, as discovery lists it (`APIResource`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {
+    /// The plural name, with `/SUBRESOURCE` for a subresource.
     pub(crate) name: String,
     pub(crate) singular_name: String,
     pub(crate) namespaced: bool,
-    /// Of subresources whose kind lives elsewhere, such as `autoscaling/v1` Scale.
+    /// The group of a subresource with a kind of another group, such as `autoscaling/v1` Scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
+    /// The version that belongs to `group`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     pub(crate) kind: String,
+    /// The verbs in the order of kube-apiserver.
     pub(crate) verbs: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) short_names: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) categories: Vec<String>,
+    /// Identifies the storage version; see `storage_version_hash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) storage_version_hash: Option<String>,
 }
 
-/// A resource in one version, with what the server knows about it.
+/// One version of a resource, with its rules and schema.
 #[derive(Debug)]
 pub(crate) struct Resource {
+    /// The group and the plural name.
     pub(crate) of: GroupResource,
     pub(crate) version: String,
+    /// The entry in discovery.
     pub(crate) listed: Listed,
-    /// `status`, `scale`, …: without the name of the resource.
+    /// The entries of the subresources in discovery; their names include the resource: `deployments/scale`.
     pub(crate) subresources: Vec<Listed>,
+    /// The kind of a list, such as `PodList`.
     pub(crate) list_kind: String,
     /// The rules of the kind.
     pub(crate) rules: &'static Kind,
-    /// The definition, for a custom kind.
+    /// The part of the CRD; `None` for a built-in kind.
     pub(crate) custom: Option<Custom>,
-    /// The schema of a built-in kind: looked up once, asked for several times a request.
+    /// Cache for the schema of a built-in kind, which a request reads several times.
     built_in: OnceLock<Option<Schema<'static>>>,
 }
 
-/// What a definition says about one version of a custom kind.
+/// The part of a CRD that one version of its resource needs.
 pub(crate) struct Custom {
+    /// The entry in `spec.versions`.
     pub(crate) version: Value,
+    /// Its `openAPIV3Schema`; null if it has none.
     pub(crate) schema: Value,
-    /// All versions of the definition.
+    /// All of `spec.versions`, shared between the resources of the CRD.
     pub(crate) versions: Arc<[Value]>,
-    /// Warned about on each use of a deprecated version.
+    /// The `Warning` header of each response, if the version is deprecated.
     pub(crate) warning: Option<String>,
-    /// Who converts between versions.
+    /// `spec.conversion`: the strategy and the webhook that convert between versions.
     pub(crate) conversion: Value,
     /// The name of the version in which objects are stored.
     pub(crate) storage: String,
-    /// The objects of its definition are being deleted.
+    /// The objects of the CRD are being deleted. Discovery no longer lists the verbs that create or change objects.
     ends: bool,
+    /// Cache for the compiled CEL rules.
     rules: OnceLock<Rules>,
 }
 
@@ -88,19 +98,20 @@ impl std::fmt::Debug for Custom {
 }
 
 impl Custom {
-    /// The schema of another version, served or not.
+    /// Returns the schema of another version, even if it is not served.
     pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
         let version = self.versions.iter().find(|known| known["name"] == version)?;
         let schema = &version["schema"]["openAPIV3Schema"];
         schema.is_object().then(|| Schema::structural(schema))
     }
 
-    /// The name of a version without its group.
+    /// Returns the version of an `apiVersion`, without its group.
     pub(crate) fn version_of(api_version: &str) -> &str {
         api_version.rsplit('/').next().unwrap_or_default()
     }
 
-    /// An object as it is read from the store: by the schema of the version in which it is there, which may have changed since.
+    /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
+    /// which may have changed since the object was written.
     pub(crate) fn read(&self, object: &mut Value) {
         let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {
@@ -109,27 +120,30 @@ impl Custom {
         }
     }
 
-    /// The CEL rules of the schema, compiled when they are first needed.
+    /// Returns the CEL rules of the schema, compiled on first use.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
     }
 }
 
 impl Resource {
+    /// Returns the `apiVersion` of objects: `GROUP/VERSION`, or `VERSION` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.of.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.of.group, self.version) }
     }
 
+    /// Returns the kind of objects.
     pub(crate) fn kind(&self) -> &str {
         &self.listed.kind
     }
 
+    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb.
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
         listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
     }
 
-    /// What discovery says of it: nothing new comes to a definition that goes, and nothing in it changes.
+    /// Returns the entry in discovery. While a CRD is being deleted, it lists no verbs that create or change objects.
     fn shown(&self) -> Cow<'_, Listed> {
         if self.custom.as_ref().is_none_or(|custom| !custom.ends) {
             return Cow::Borrowed(&self.listed);
@@ -139,15 +153,17 @@ impl Resource {
         Cow::Owned(listed)
     }
 
+    /// Returns the discovery entry of a subresource by its name without the resource, such as `scale`.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
         self.subresources.iter().find(|sub| sub.name.split_once('/').is_some_and(|(_, known)| known == name))
     }
 
+    /// Returns `true` if the resource has the subresource `status`.
     pub(crate) fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }
 
-    /// A custom kind in one of its versions, served or not.
+    /// Returns the custom resource in another of its versions, even if that is not served; `None` for built-in kinds.
     pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
         let custom = self.custom.as_ref()?;
         let version = custom.versions.iter().find(|version| version["name"] == name)?;
@@ -172,6 +188,7 @@ impl Resource {
         })
     }
 
+    /// Returns the schema of this version; `None` if there is no schema.
     pub(crate) fn schema(&self) -> Option<Schema<'_>> {
         match &self.custom {
             Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
@@ -180,10 +197,10 @@ impl Resource {
     }
 }
 
-/// All that is served now. Rebuilt when a definition changes.
+/// All served resources. It is replaced as a whole when a CRD or `APIService` changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
-    /// By (group, version, plural).
+    /// Resources by group, version and plural name.
     resources: HashMap<(String, String, String), Arc<Resource>>,
     /// Groups with their versions, the preferred one first.
     groups: BTreeMap<String, Vec<String>>,
@@ -241,17 +258,19 @@ impl Registry {
         self.resources.insert(key, Arc::new(resource));
     }
 
+    /// Returns the resource if this version of it is served.
     pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
     }
 
-    /// Any served version of a resource.
+    /// Returns the resource in its most preferred served version.
     pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
         let versions = self.groups.get(&of.group)?;
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
     }
 
-    /// The resource of a version and a kind, which may be in small letters, too (`PriorityRESTMapper` of client-go).
+    /// Returns the resource of an `apiVersion` and a kind. An all-lowercase kind matches, too (`PriorityRESTMapper` of
+    /// client-go).
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is = |resource: &&Arc<Resource>| {
@@ -262,26 +281,28 @@ impl Registry {
         self.all().find(is)
     }
 
-    /// All served versions of a resource.
+    /// Returns the resource in all of its served versions.
     pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
         let versions = self.groups.get(&of.group).into_iter().flatten();
         versions.filter_map(|version| self.get(&of.group, version, &of.resource))
     }
 
+    /// Returns `true` if this server serves the version of the group.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
     }
 
-    /// Whether a group has built-in kinds.
+    /// Returns `true` if a group has built-in kinds.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
         self.all().any(|resource| resource.of.group == group && resource.custom.is_none())
     }
 
+    /// Returns the resources in all versions, in no particular order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
-    /// Adds the kinds of these definitions.
+    /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
     #[must_use]
     pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut registry = self;
@@ -294,7 +315,8 @@ impl Registry {
         registry
     }
 
-    /// Leaves the groups and versions of these `APIServices` to other servers.
+    /// Sets the groups and versions that these `APIService`s delegate to other servers. Local ones (without
+    /// `spec.service`) are ignored.
     #[must_use]
     pub(crate) fn with_services<'a>(mut self, services: impl Iterator<Item = &'a Value>) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -319,7 +341,7 @@ impl Registry {
         !self.remote.is_empty()
     }
 
-    /// The versions of a group as discovery lists them: those of this server, then those of others.
+    /// Returns the versions of a group in discovery order: those of this server, then delegated ones.
     fn listed_versions(&self, group: &str) -> Vec<&str> {
         let own = self.groups.get(group).into_iter().flatten().map(String::as_str);
         let mut remote: Vec<&str> =
@@ -331,6 +353,7 @@ impl Registry {
         versions
     }
 
+    /// Adds the served versions of one CRD; does nothing before it is established.
     fn add_definition(&mut self, definition: &Value) {
         if !crd::is_established(definition) {
             return;
@@ -401,13 +424,14 @@ impl Registry {
     }
 }
 
-/// By what servers of one cluster tell whether they store a kind alike (`StorageVersionHash` of k8s.io/apiserver).
+/// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
+/// k8s.io/apiserver).
 fn storage_version_hash(of: [&str; 3]) -> String {
     let digest = digest::digest(&digest::SHA256, of.join("/").as_bytes());
     BASE64_STANDARD.encode(&digest.as_ref()[..8])
 }
 
-/// What is said of a deprecated version that says nothing itself: which better one to use.
+/// Returns the default deprecation warning of a version, with the newer version to use if there is one.
 fn deprecation(spec: &Value, name: &str) -> String {
     let (group, kind) =
         (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
@@ -420,7 +444,7 @@ fn deprecation(spec: &Value, name: &str) -> String {
     format!("{group}/{name} {kind} is deprecated{hint}")
 }
 
-/// Released versions before beta before alpha, each with the highest number first
+/// Returns the sort key of a version: stable above beta above alpha, then by number
 /// (`k8s.io/apimachinery/pkg/version/helpers.go`).
 fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));

@@ -22,7 +22,7 @@ pub(crate) fn age(object: &Value, now: Timestamp) -> String {
     since_text(text(object, "/metadata/creationTimestamp"), now)
 }
 
-/// Returns how long ago the time was that the text tells, or [`UNKNOWN`] if there is none.
+/// Returns how long ago a timestamp was, or [`UNKNOWN`] if it is unset or invalid.
 pub(crate) fn since_text(time: &str, now: Timestamp) -> String {
     time_of(time).map_or_else(|| UNKNOWN.to_owned(), |time| since(time, now))
 }
@@ -34,12 +34,12 @@ pub(crate) fn since(time: Timestamp, now: Timestamp) -> String {
     human(i64::try_from(nanos / 1_000_000_000).unwrap_or_default())
 }
 
-/// Returns the time that the text tells, unless it is no time or Go's zero time.
+/// Parses a timestamp; `None` if it is invalid or Go's zero time.
 pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
     (!text.starts_with("0001-01-01T00:00:00")).then(|| text.parse().ok()).flatten()
 }
 
-/// Tells whether the text has the form of RFC 3339. The parser takes more than that, the server does not.
+/// Returns `true` for a timestamp in the form of RFC 3339. The parser accepts more forms than kube-apiserver.
 pub(crate) fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
@@ -48,7 +48,8 @@ pub(crate) fn is_rfc3339(text: &str) -> bool {
         && text.parse::<Timestamp>().is_ok()
 }
 
-/// Returns a number of seconds in at most two units: the larger it is, the coarser.
+/// Formats seconds in at most two units; the larger the duration, the coarser. Negative durations are invalid, except
+/// one second of clock skew.
 pub(crate) fn human(seconds: i64) -> String {
     match seconds {
         ..-1 => INVALID.to_owned(),
@@ -65,6 +66,7 @@ pub(crate) fn human(seconds: i64) -> String {
     }
 }
 
+/// Formats seconds as a count of the large unit and the rest in the small one; a rest of zero is left out.
 fn two_units(seconds: i64, large: i64, large_name: &str, small: i64, small_name: &str) -> String {
     match seconds % large / small {
         0 => format!("{}{large_name}", seconds / large),

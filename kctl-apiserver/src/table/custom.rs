@@ -1,4 +1,4 @@
-//! The columns that a `CustomResourceDefinition` asks for, and their cells.
+//! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
 //! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
 use jiff::Timestamp;
@@ -9,14 +9,16 @@ use super::fields::{int, text};
 use super::jsonpath::{Found, Path};
 use crate::go;
 
-/// A column beside the name.
+/// A printer column after the name column.
 pub(crate) struct Column {
     kind: Kind,
+    /// The parsed `jsonPath`.
     path: Path,
-    /// What a client reads of the column.
+    /// The `TableColumnDefinition` in the response.
     pub(super) definition: Value,
 }
 
+/// The type of a column, which decides how a value is printed.
 #[derive(Clone, Copy)]
 enum Kind {
     Integer,
@@ -27,7 +29,7 @@ enum Kind {
     Unknown,
 }
 
-/// Returns the columns up to the first whose path is not understood: there the real server stops too.
+/// Returns the columns up to the first with an invalid `jsonPath`, as kube-apiserver does.
 pub(crate) fn columns(definitions: &[Value]) -> Vec<Column> {
     definitions.iter().map_while(Column::of).collect()
 }
@@ -53,7 +55,7 @@ impl Column {
         })
     }
 
-    /// Returns the cell; null if there is no value, or one of another type.
+    /// Returns the cell; null if there is no value or it is of another type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match self.path.first(object) {
             Some(Found::Stored(value)) => self.kind.cell(value, now),
@@ -89,11 +91,13 @@ impl Kind {
     }
 }
 
+/// Returns the number as an integer; a fraction is cut off.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off, as the real server does")]
 fn whole(number: &Number) -> i64 {
     number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as i64)
 }
 
+/// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -109,7 +113,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Go's `%v`: with an exponent from 1e6 on, whose sign and two digits are always there.
+/// Formats a float as Go's `%v`: with an exponent from 1e6 on, which has a sign and at least two digits.
 fn short_float(float: f64) -> String {
     let text = format!("{float:e}");
     let Some((digits, exponent)) = text.split_once('e') else { return text };
@@ -119,7 +123,7 @@ fn short_float(float: f64) -> String {
     }
 }
 
-/// Go's JSON: an exponent below 1e-6 and from 1e21 on, and no digits that are not needed.
+/// Formats a float as Go's JSON encoder: with an exponent below 1e-6 and from 1e21 on.
 fn json_float(float: f64) -> String {
     if float == 0.0 || (1e-6..1e21).contains(&float.abs()) {
         return float.to_string();
@@ -132,7 +136,7 @@ fn sign(exponent: i32) -> char {
     if exponent < 0 { '-' } else { '+' }
 }
 
-/// Writes JSON as Go does: keys in order, and what could end a script in HTML is escaped.
+/// Writes JSON as Go does: keys in order, and characters that are special in HTML escaped.
 fn write_json(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
@@ -167,6 +171,7 @@ fn separate(idx: usize, out: &mut String) {
     }
 }
 
+/// Writes a JSON string with Go's escapes.
 fn write_text(text: &str, out: &mut String) {
     out.push_str(&go::json(&text.into()));
 }

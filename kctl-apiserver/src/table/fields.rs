@@ -1,5 +1,5 @@
-//! Reads of an object that cannot fail: what is missing, or of another type, reads as empty.
-//! The cells of every group are made from these, so a half-written object is a row and not a panic.
+//! Reads fields of an object without failing: a missing field, or one of another type, reads as empty. Cells are made
+//! from these functions, so an incomplete object yields a row instead of a panic.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::table::age::age;
 
 static ABSENT: Value = Value::Null;
 
-/// Returns what stands at the JSON pointer, or null.
+/// Returns the value at the JSON pointer, or null.
 pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&ABSENT)
 }
@@ -41,7 +41,7 @@ pub(crate) fn flag(value: &Value, pointer: &str) -> bool {
     at(value, pointer).as_bool().unwrap_or_default()
 }
 
-/// Returns the items at the pointer, or none.
+/// Returns the items at the pointer, or an empty slice.
 pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     at(value, pointer).as_array().map_or(&[], Vec::as_slice)
 }
@@ -56,7 +56,7 @@ pub(crate) fn texts<'a>(value: &'a Value, pointer: &str) -> Vec<&'a str> {
     list(value, pointer).iter().filter_map(Value::as_str).collect()
 }
 
-/// Returns a quantity or an int-or-string as it is printed, if it is there.
+/// Returns a quantity or an int-or-string in its printed form; `None` for other types.
 pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -70,7 +70,7 @@ pub(crate) fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
-/// Tells whether the object waits for its deletion.
+/// Returns `true` if the object has a deletion timestamp.
 pub(crate) fn is_deleting(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
@@ -85,15 +85,15 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     list(object, "/status/conditions").iter().find(|condition| text(condition, "/type") == kind)
 }
 
-/// Tells whether the condition of the type is there and true.
+/// Returns `true` if the object has the condition with the status `True`.
 pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
-/// Items that a cell shows of a list (`formatHosts`, `formatDiscoveryPorts`, `formatDiscoveryEndpoints`).
+/// Maximum number of list items that a cell shows (`formatHosts`, `formatDiscoveryPorts`, `formatDiscoveryEndpoints`).
 pub(crate) const SHOWN_MAX: usize = 3;
 
-/// Joins the first `max` items and tells how many are left out, as the lists of the server do.
+/// Joins the first `max` items and appends the number of those left out, as `a,b,c + 2 more...`.
 pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) -> String {
     let shown = items.iter().take(max).map(String::as_str).collect::<Vec<_>>().join(separator);
     match items.len().saturating_sub(max) {
@@ -102,11 +102,12 @@ pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) ->
     }
 }
 
-/// Makes an object of its fields without a copy of them.
+/// Makes an object of its fields, by move.
 pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
+/// Returns the cells of kinds that show only the name and the age.
 pub(crate) fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(age(object, now))]
 }

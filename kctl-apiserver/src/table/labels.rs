@@ -1,4 +1,4 @@
-//! Labels and label selectors as text. Upstream: `FormatLabels` and `FormatLabelSelector` of `apimachinery`.
+//! Prints labels and label selectors. Upstream: `FormatLabels` and `FormatLabelSelector` of `apimachinery`.
 
 use serde_json::Value;
 
@@ -17,13 +17,13 @@ pub(crate) fn labels(value: &Value) -> String {
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
 
-/// Returns a label selector in the form of a query, or [`NONE`].
+/// Returns a label selector in query syntax, or [`NONE`].
 pub(crate) fn selector(value: &Value) -> String {
     let joined = query(value);
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
 
-/// Returns a label selector in the form of a query; empty if it selects everything.
+/// Returns a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything.
 pub(crate) fn query(value: &Value) -> String {
     let equal = pairs(at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
     let expressions = list(value, "/matchExpressions").iter().map(|expression| {
@@ -35,7 +35,8 @@ pub(crate) fn query(value: &Value) -> String {
     all.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
 }
 
-/// Returns a label selector in Go's notation, which the server prints where a parameter is selected by labels.
+/// Returns a label selector as Go prints the struct, which kube-apiserver shows for parameters that are selected by
+/// labels.
 pub(crate) fn go_notation(value: &Value) -> String {
     let mut labels = pairs(at(value, "/matchLabels"));
     labels.sort_unstable();
@@ -55,6 +56,7 @@ pub(crate) fn go_notation(value: &Value) -> String {
     )
 }
 
+/// Returns one of the `matchExpressions` in query syntax, with sorted values.
 fn requirement(key: &str, expression: &Value) -> String {
     let mut values = texts(expression, "/values");
     values.sort_unstable();
@@ -67,6 +69,7 @@ fn requirement(key: &str, expression: &Value) -> String {
     }
 }
 
+/// Returns the entries of a string map.
 fn pairs(value: &Value) -> Vec<(&str, &str)> {
     let pairs = value.as_object().into_iter().flatten();
     pairs.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()

@@ -37,6 +37,7 @@ pub enum Include {
     Object,
 }
 
+/// The columns of one kind in `data/columns.json`.
 #[derive(Deserialize)]
 struct Entry {
     group: String,
@@ -44,6 +45,7 @@ struct Entry {
     columns: Value,
 }
 
+/// The recorded columns by group and kind.
 static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
     let entries: Vec<Entry> =
         serde_json::from_str(include_str!("../../data/columns.json")).expect("the file is generated and tested");
@@ -70,7 +72,7 @@ pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Inc
         row
     };
     let mut table = assemble(columns.clone(), ordered.into_iter().map(row).collect(), list_meta);
-    // Go's default printer starts from nothing.
+    // Go's default printer leaves the rows of an empty table nil, which is null in JSON.
     if kind.printer.is_none() && objects.is_empty() {
         table["rows"] = Value::Null;
     }
@@ -97,12 +99,13 @@ pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, includ
     assemble(definitions, rows, list_meta)
 }
 
-/// Bytes of text in all cells of a table of custom objects: hundreds of columns may each show the whole of each object.
+/// Maximum bytes of all cells in a table of custom objects: hundreds of columns may each print the whole object. Cells
+/// beyond it are [`TOO_LARGE`].
 const CELLS_LEN_MAX: usize = 64 << 20;
-/// The cell of a table that has reached its limit of bytes.
+/// The cell that replaces one beyond [`CELLS_LEN_MAX`].
 const TOO_LARGE: &str = "<too large>";
 
-/// Returns a cell while there is room for it.
+/// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits.
 fn within(left: &mut usize, cell: Value) -> Value {
     match left.checked_sub(cell.as_str().map_or(1, str::len)) {
         Some(rest) => {
@@ -113,6 +116,7 @@ fn within(left: &mut usize, cell: Value) -> Value {
     }
 }
 
+/// Returns the `Table` object.
 fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
     fields::object([
         ("kind", json!("Table")),
@@ -123,6 +127,7 @@ fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
     ])
 }
 
+/// Returns a `TableRow` with the part of the object that the client asked for.
 fn row(cells: Vec<Value>, object: &Value, include: Include) -> Value {
     let included = match include {
         Include::None => Value::Null,
@@ -132,12 +137,13 @@ fn row(cells: Vec<Value>, object: &Value, include: Include) -> Value {
     fields::object([("cells", Value::Array(cells)), ("object", included)])
 }
 
-/// The columns of a kind that has no printer, by the example of one.
+/// Returns the columns of a kind without a printer: the recorded ones of `LimitRange`.
 fn default_columns() -> &'static Value {
     static NO_COLUMNS: Value = Value::Null;
     COLUMNS.get(&(String::new(), "LimitRange".to_owned())).unwrap_or(&NO_COLUMNS)
 }
 
+/// Returns the cells of a kind without a printer: name and creation time.
 fn created_at(object: &Value, _now: Timestamp) -> Vec<Value> {
     let created = fields::text_or(object, "/metadata/creationTimestamp", "0001-01-01T00:00:00Z");
     vec![json!(fields::name(object)), json!(created)]

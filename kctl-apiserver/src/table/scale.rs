@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Include, age, assemble, default_columns, fields, row};
 
-/// Returns a `Scale` as a table. Built-in kinds and custom resources describe the same columns in different words.
+/// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
 pub fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
     let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });

@@ -1,4 +1,4 @@
-//! Cells that the rows of several workloads share.
+//! Cells that several workload kinds share.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -31,11 +31,12 @@ pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Va
     ]
 }
 
+/// Returns the cell `READY`, such as `2/3`.
 pub(crate) fn ready_of_desired(object: &Value) -> String {
     format!("{}/{}", int(object, "/status/readyReplicas"), desired(object))
 }
 
-/// The default of every kind with replicas is one.
+/// Returns `spec.replicas`, whose default is 1 for every kind.
 fn desired(object: &Value) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }

@@ -114,8 +114,8 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
-/// they are read.
+/// Returns `true` for JSON of an object with one string field without escapes. Most keys are of this form, and their
+/// output is the same as their input.
 fn is_one_plain_pair(json: &str) -> bool {
     let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
     pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))

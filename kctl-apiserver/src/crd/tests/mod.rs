@@ -1,4 +1,4 @@
-//! What kube-apiserver 1.36 answered: to values of a field `spec.f`, and to definitions.
+//! Results of kube-apiserver 1.36 for values of a field `spec.f` and for CRDs.
 
 use std::collections::BTreeSet;
 

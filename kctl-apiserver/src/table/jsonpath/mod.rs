@@ -1,5 +1,5 @@
-//! `JSONPath` of printer columns, with the ways of `client-go/util/jsonpath`: `['a.b']` is two fields, `['a\.b']` is one, `[]` is the
-//! first item.
+//! `JSONPath` of printer columns, with the peculiarities of `client-go/util/jsonpath`: `['a.b']` is two fields,
+//! `['a\.b']` is one, `[]` is the first item.
 
 mod parse;
 mod walk;
@@ -8,13 +8,14 @@ use serde_json::Value;
 
 pub(super) use self::walk::Found;
 
-/// A path that was understood.
+/// A parsed path.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// What stands between braces, and the text beside them: a path may close the braces that it is put in.
+    /// The blocks in braces and the literal text between them. The path is put in braces, and may close them itself.
     blocks: Vec<Node>,
 }
 
+/// A step of a path.
 #[derive(Debug)]
 enum Node {
     Block(Vec<Node>),
@@ -45,14 +46,16 @@ struct Slice {
     step: i64,
 }
 
+/// The end of a slice.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Given(i64),
-    /// The one behind the start: of the last item that is the end of the list.
+    /// One past the start: the slice is a single index. For the last item it is the end of the list.
     AfterStart,
     Whole,
 }
 
+/// The comparison in a filter.
 #[derive(Debug)]
 struct Test {
     operator: String,
@@ -60,12 +63,12 @@ struct Test {
 }
 
 impl Path {
-    /// Returns the path, or nothing if the server would not understand it either.
+    /// Parses a path; `None` if kube-apiserver rejects it, too.
     pub(super) fn parse(text: &str) -> Option<Self> {
         parse::blocks(&format!("{{{text}}}")).map(|blocks| Self { blocks })
     }
 
-    /// Returns the first value that the path leads to. A filter that compares what cannot be compared finds nothing.
+    /// Returns the first value that the path finds; `None` if it finds nothing or an operand cannot be compared.
     pub(super) fn first<'a>(&self, root: &'a Value) -> Option<Found<'a>> {
         let mut shown = None;
         for (index, block) in self.blocks.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! Reads the text of a path. Upstream: `client-go/util/jsonpath/parser.go`; each function reads what that of the same name reads.
+//! Parses a path. Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name
+//! there.
 
 use super::{End, Node, Slice, Test};
 use crate::go;
 
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
-/// What an operator of a filter is made of.
+/// Characters of comparison operators.
 const OF_OPERATORS: [char; 4] = ['!', '<', '>', '='];
 
-/// Blocks between braces, and the text beside them.
+/// Parses blocks in braces and the literal text between them.
 pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = text;
@@ -24,7 +25,7 @@ pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// What stands between braces of its own.
+/// Parses a block from the text inside its braces.
 fn block(text: &str) -> Option<Vec<Node>> {
     match blocks(&format!("{{{text}}}"))?.into_iter().next()? {
         Node::Block(nodes) => Some(nodes),
@@ -32,7 +33,7 @@ fn block(text: &str) -> Option<Vec<Node>> {
     }
 }
 
-/// Reads up to the brace that ends a block. Returns what follows.
+/// Parses up to the brace that ends a block and returns the rest.
 fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -67,6 +68,7 @@ fn is_terminator(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
 
+/// Parses a bare word; only `true` and `false` are values.
 fn identifier<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
     nodes.push(match word {
@@ -77,6 +79,7 @@ fn identifier<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     rest
 }
 
+/// Parses `..`; two in a row are an error.
 fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     if matches!(nodes.last(), Some(Node::Descend)) {
         return None;
@@ -85,6 +88,7 @@ fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     Some(if text.starts_with(is_alphanumeric) { field(text, nodes) } else { text })
 }
 
+/// Parses an integer or a float.
 fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let signed = text.strip_prefix(['+', '-']).unwrap_or(text);
     let len = signed.find(|char| char != '.' && !DIGITS.contains(&char)).unwrap_or(signed.len());
@@ -96,7 +100,7 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     Some(rest)
 }
 
-/// Reads a field up to the next step; a backslash takes the next character as it is.
+/// Parses a field up to the next step. A backslash escapes the next character.
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();
@@ -113,7 +117,7 @@ fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     rest
 }
 
-/// Reads what stands between brackets.
+/// Parses the inside of brackets: an index, a slice, a union or quoted keys.
 fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let (inner, rest) = text.split_once(']').filter(|(inner, _)| !inner.contains('\n'))?;
     if inner.contains(',') {
@@ -131,6 +135,7 @@ fn is_plain(key: &&str) -> bool {
     !key.contains('\'')
 }
 
+/// Parses `start:end:step`; all three are optional.
 fn slice(text: &str) -> Option<Slice> {
     let mut parts = text.split(':');
     let start = parts.next().filter(|start| !start.is_empty()).map_or(Some(0), number_of)?;
@@ -147,7 +152,7 @@ fn number_of(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
-/// Reads the condition between `[?(` and `)]`. A bracket in quotes does not end it.
+/// Parses the condition between `[?(` and `)]`. A bracket in quotes does not end it.
 fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut quoted_by = None;
     let mut is_closed = false;
@@ -171,6 +176,7 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     rest.strip_prefix(")]")
 }
 
+/// Splits a condition at its operator. A condition without one tests for presence.
 fn condition_of(text: &str) -> Option<Node> {
     let parts = text.find(OF_OPERATORS).filter(|at| *at > 0).and_then(|at| {
         let (left, rest) = text.split_at(at);
@@ -182,6 +188,7 @@ fn condition_of(text: &str) -> Option<Node> {
     Some(Node::Filter { left: block(left)?, test: Some(test) })
 }
 
+/// Parses a quoted string.
 fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let is_end = |at: &usize| !text[..*at].ends_with('\\');
     let end = text.match_indices(mark).map(|(at, _)| at).find(is_end)?;
@@ -193,7 +200,7 @@ fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str
     Some(rest)
 }
 
-/// Escapes as Go has them, but for those that are numbers.
+/// Resolves Go's escapes in a quoted string, except numeric ones.
 fn unquoted(text: &str, mark: char) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();

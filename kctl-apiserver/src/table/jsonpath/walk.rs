@@ -1,4 +1,5 @@
-//! Follows a path through a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; nothing stands for the error of a whole path.
+//! Evaluates a path on a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` stands for an error of the
+//! whole path.
 
 use std::cmp::Ordering;
 
@@ -6,19 +7,19 @@ use serde_json::Value;
 
 use super::{End, Node, Slice, Test};
 
-/// What a path leads to.
+/// A value that a path finds.
 #[derive(Clone, Debug)]
 pub(in crate::table) enum Found<'a> {
     /// A part of the object.
     Stored(&'a Value),
-    /// What the path itself says.
+    /// A literal in the path.
     Literal(Value),
-    /// A number of a type that cells do not know: a whole one of the path, or a byte of a text.
+    /// A number of a Go type that only string cells print: an integer literal in the path, or a byte of a string.
     Plain(i64),
 }
 
 impl<'a> Found<'a> {
-    /// The part of the object that this is, if it is one.
+    /// Returns the part of the object, unless the value is a literal.
     fn stored(&self) -> Option<&'a Value> {
         if let Self::Stored(value) = self { Some(value) } else { None }
     }
@@ -31,7 +32,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The values of an object, the items of a list, the bytes of a text.
+    /// Returns the values of an object, the items of a list, or the bytes of a string.
     fn children(&self) -> Vec<Self> {
         match (self.stored(), self.value()) {
             (Some(Value::Array(items)), _) => items.iter().map(Self::Stored).collect(),
@@ -42,11 +43,12 @@ impl<'a> Found<'a> {
     }
 }
 
-/// All that the nodes lead to, one after the other.
+/// Applies the nodes one after the other.
 pub(super) fn walk<'a>(nodes: &[Node], input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     nodes.iter().try_fold(input, |input, node| step(node, input))
 }
 
+/// Applies one node to all values found so far.
 fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     let of_each = |literal: Found<'a>| Some(vec![literal; input.len()]);
     match node {
@@ -75,7 +77,7 @@ fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     }
 }
 
-/// Values with something below them, each before what is below it.
+/// Collects the values that have children, each before its descendants.
 fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
     for value in values {
         let children = value.children();
@@ -86,12 +88,12 @@ fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
     }
 }
 
-/// The items of a list, which all but null has to be.
+/// Returns the items of a list; `None` for other values, which fail the path.
 fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
     value.stored()?.as_array()
 }
 
-/// What begins or ends beyond a list fails, unless it is nothing: then lists that follow are not looked at.
+/// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
 fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input.iter().filter(|value| !matches!(value, Found::Stored(Value::Null))) {
@@ -116,7 +118,8 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     Some(found)
 }
 
-/// Items that pass a test, or in which there is something. More than one value cannot be compared.
+/// Returns the items that pass a test, or without a test those where the path finds something. Comparing more than one
+/// value fails the path.
 fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input {
@@ -124,7 +127,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
             let itself = || vec![Found::Stored(item)];
             let lefts = walk(left, itself());
             let Some(test) = test else {
-                // What cannot be followed is there.
+                // A path that fails on the item counts as present, as upstream.
                 if lefts.is_none_or(|lefts| !lefts.is_empty()) {
                     found.push(Found::Stored(item));
                 }
@@ -148,6 +151,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
     Some(found)
 }
 
+/// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order.
 fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     let order = compare(left, right)?;
     let are_ordered = !left.value().is_boolean();
@@ -162,7 +166,7 @@ fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     }
 }
 
-/// Values of one type; whole numbers and others are of two.
+/// Compares two values of the same type. Integers and floats are different types.
 fn compare(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
     let whole = |found: &Found<'_>| match found {
         Found::Plain(number) => Some(*number),

@@ -1,5 +1,5 @@
-//! Rows that a real kube-apiserver 1.36 gave for the same objects. Times are told from [`NOW`], when they were asked
-//! for.
+//! Rows that a real kube-apiserver 1.36 returned for the same objects. Ages are relative to [`NOW`], the time of the
+//! request.
 
 use super::*;
 

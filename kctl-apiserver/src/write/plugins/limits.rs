@@ -119,7 +119,8 @@ pub(super) fn check_claim(
     Ok(())
 }
 
-/// Compares amounts with the bounds of a limit. What has a lower bound must be requested, what has an upper one limited.
+/// Compares amounts with the bounds of a `LimitRange` item. A resource with a minimum must have a request, one with a
+/// maximum a limit.
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
