@@ -69,8 +69,8 @@ fn set(mut body: &mut Json, pointer: &str, value: &Json) {
 
 #[test]
 fn rule_costs_equal_those_of_the_real_server() {
-    let topic: Json = from_yaml(&file("cases/rule_costs.yaml")).unwrap();
-    let recorded: BTreeMap<String, Vec<Json>> = serde_json::from_str(&file("recorded/rule_costs.json")).unwrap();
+    let topic: Json = from_yaml(&file("cases/crd_rule_costs.yaml")).unwrap();
+    let recorded: BTreeMap<String, Vec<Json>> = serde_json::from_str(&file("recorded/crd_rule_costs.json")).unwrap();
     let (mut n_compared, mut different) = (0, Vec::new());
     for case in topic["cases"].as_array().unwrap() {
         let name = case["case"].as_str().unwrap();
