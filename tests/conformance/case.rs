@@ -78,6 +78,14 @@ pub(crate) struct Case {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Case {
+    /// Returns the index of the answer to the step of this name. A watch and the steps in its `meanwhile` have an answer each.
+    pub(crate) fn answer_index(&self, name: &str) -> Option<usize> {
+        let with_meanwhile = |step: &'_ Step| std::iter::once(step.clone()).chain(step.meanwhile.clone());
+        self.steps.iter().flat_map(with_meanwhile).position(|step| step.name == name)
+    }
+}
+
 /// A request.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +94,9 @@ pub(crate) struct Step {
     /// and `APPLY` for patches, and `WATCH`. `SEEN reviews` is answered with the reviews that the webhook was sent.
     #[serde(rename = "do", default)]
     pub(crate) request: String,
+    /// A name by which `differences` finds the step; most steps have no name.
+    #[serde(default)]
+    name: String,
     /// What is set in the body of the base, by pointers; a null takes away what is there.
     #[serde(default)]
     with: BTreeMap<String, Value>,
@@ -120,10 +131,11 @@ impl Step {
         if !self.request.is_empty() {
             return;
         }
-        let name = like.unwrap_or_else(|| panic!("a step has no request, and is like no other: {:?}", self.with));
-        let base = bases.get(name).unwrap_or_else(|| panic!("there is no base {name:?}")).clone();
+        let base = like.unwrap_or_else(|| panic!("a step has neither a request nor a base: {:?}", self.with));
+        let base = bases.get(base).unwrap_or_else(|| panic!("no base {base:?}")).clone();
         let with = std::mem::take(&mut self.with);
-        *self = Self { save: std::mem::take(&mut self.save), only: std::mem::take(&mut self.only), ..base };
+        let name = std::mem::take(&mut self.name);
+        *self = Self { name, save: std::mem::take(&mut self.save), only: std::mem::take(&mut self.only), ..base };
         for (pointer, value) in with {
             set(&mut self.body, &pointer, value);
         }

@@ -1,16 +1,20 @@
-//! Where the embedded server answers otherwise on purpose: each place with its answer and the reason.
+//! Intended differences from the real server: the part of the answer, the answer of the embedded server and the reason.
 
 use serde_json::Value;
+
+use crate::case::Case;
 
 /// A part of an answer that differs.
 pub(crate) struct Difference {
     /// The name of the case.
     pub(crate) case: &'static str,
-    /// A pointer into the answers of the case: the index of the step, then `body` and so on.
+    /// The `name` of the step in the case.
+    pub(crate) step: &'static str,
+    /// A JSON pointer into the answer to the step: `/body` and so on; empty for the whole answer.
     pub(crate) at: &'static str,
-    /// What the embedded server says there, as JSON; empty for nothing.
+    /// The JSON that the embedded server answers there; empty if the field is missing.
     pub(crate) ours: &'static str,
-    /// Why this is better, or no worse.
+    /// The reason why this answer is better, or no worse.
     pub(crate) why: &'static str,
 }
 
@@ -21,14 +25,16 @@ const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the wa
 pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         case: "autoscalers are applied in both versions",
-        at: "/6/body/status/currentMetrics/0/resource/current/averageValue",
+        step: "read in v2 after a status in v1",
+        at: "/body/status/currentMetrics/0/resource/current/averageValue",
         ours: r#""0""#,
         why: "version 1 cannot leave the amount out, and the writer of this status has written version 1",
     },
-    Difference { case: "the version", at: "/0/body/~1compiler", ours: r#""rustc""#, why: "it is true" },
+    Difference { case: "the version", step: "version", at: "/body/~1compiler", ours: r#""rustc""#, why: "it is true" },
     Difference {
         case: "a namespace that is baseline",
-        at: "/7",
+        step: "privileged container",
+        at: "",
         ours: r#"{
             "code": 403,
             "body": {
@@ -43,7 +49,8 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         case: "a namespace that is baseline",
-        at: "/24",
+        step: "host network on Windows",
+        at: "",
         ours: r#"{
             "code": 403,
             "body": {
@@ -56,39 +63,49 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         }"#,
         why: PRIVILEGED,
     },
-    Difference { case: "fields that come twice", at: "/0/body/data", ours: r#"{ "c": "d" }"#, why: TWICE },
     Difference {
         case: "fields that come twice",
-        at: "/0/body/metadata/managedFields/0/fieldsV1",
+        step: "create with data twice",
+        at: "/body/data",
+        ours: r#"{ "c": "d" }"#,
+        why: TWICE,
+    },
+    Difference {
+        case: "fields that come twice",
+        step: "create with data twice",
+        at: "/body/metadata/managedFields/0/fieldsV1",
         ours: r#"{ "f:data": { ".": {}, "f:c": {} } }"#,
         why: TWICE,
     },
 ];
 
-/// The answers that the embedded server is expected to give.
-pub(crate) fn apply(case: &str, recorded: &[Value]) -> Vec<Value> {
-    let mut answers = Value::Array(recorded.to_vec());
-    for difference in DIFFERENCES.iter().filter(|difference| difference.case == case) {
-        let Difference { at, ours, why, .. } = difference;
-        assert!(!why.is_empty(), "{case} {at}: a difference has a reason");
-        let (parent, key) = at.rsplit_once('/').expect("a pointer begins with a slash");
-        let parent = answers.pointer_mut(parent).unwrap_or_else(|| panic!("{case}: nothing is at {at}"));
-        let key = &key.replace("~1", "/");
-        let recorded = parent.get(key).or_else(|| parent.get(key.parse::<usize>().ok()?)).cloned().unwrap_or_default();
+/// Returns the answers that the embedded server is expected to give: the recorded ones with the intended differences.
+pub(crate) fn apply(case: &Case, recorded: &[Value]) -> Vec<Value> {
+    let mut answers = recorded.to_vec();
+    for difference in DIFFERENCES.iter().filter(|difference| difference.case == case.name) {
+        let Difference { step, at, ours, why, .. } = difference;
+        let place = format!("{}: {step} {at}", case.name);
+        assert!(!why.is_empty(), "{place}: a difference needs a reason");
+        let index = case.answer_index(step).unwrap_or_else(|| panic!("{place}: no step of this name"));
+        let answer = answers.get_mut(index).unwrap_or_else(|| panic!("{place}: no recorded answer"));
+        let recorded = answer.pointer(at).cloned().unwrap_or_default();
         let ours = if ours.is_empty() {
             Value::Null
         } else {
-            serde_json::from_str(ours).unwrap_or_else(|error| panic!("{case} {at}: {error}"))
+            serde_json::from_str(ours).unwrap_or_else(|error| panic!("{place}: {error}"))
         };
-        assert_ne!(recorded, ours, "{case} {at}: this is no longer a difference");
+        assert_ne!(recorded, ours, "{place}: this is no longer a difference");
+        let Some((parent, key)) = at.rsplit_once('/') else {
+            *answer = ours;
+            continue;
+        };
+        let parent = answer.pointer_mut(parent).unwrap_or_else(|| panic!("{place}: nothing to change"));
+        let key = &key.replace("~1", "/");
         match parent {
             Value::Array(items) => items[key.parse::<usize>().expect("an index")] = ours,
             Value::Object(map) if ours.is_null() => drop(map.remove(key.as_str())),
             parent => parent[key] = ours,
         }
     }
-    match answers {
-        Value::Array(answers) => answers,
-        _ => Vec::new(),
-    }
+    answers
 }

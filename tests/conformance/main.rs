@@ -26,7 +26,12 @@ use std::{collections::BTreeMap, env, path::Path, time::Duration};
 
 use serde_json::Value;
 
-use self::{case::Topic, differences::DIFFERENCES, server::Server, tiers::Differences};
+use self::{
+    case::{Case, Topic},
+    differences::DIFFERENCES,
+    server::Server,
+    tiers::Differences,
+};
 
 /// Cases that are on their way to a real server at a time.
 const AT_A_TIME_MAX: usize = 8;
@@ -85,10 +90,15 @@ fn check(topic: &str) {
             recorded::write(&topic, &answers);
         }
         let recorded = recorded::read(&topic.name);
-        report(&topic, &answers, |case| recorded.get(case).cloned(), "the real server no longer answers as recorded");
+        report(
+            &topic,
+            &answers,
+            |case| recorded.get(&case.name).cloned(),
+            "the real server no longer answers as recorded",
+        );
     }
     let recorded = recorded::read(&topic.name);
-    let expected = |case: &str| recorded.get(case).map(|answers| differences::apply(case, answers));
+    let expected = |case: &Case| recorded.get(&case.name).map(|answers| differences::apply(case, answers));
     report(&topic, &ask_embedded(&topic), expected, "the embedded server answers otherwise than the real one");
 }
 
@@ -139,12 +149,12 @@ fn ask_real(topic: &Topic, kubeconfig: &str, known: &BTreeMap<String, Vec<Value>
 fn report(
     topic: &Topic,
     answers: &BTreeMap<String, Vec<Value>>,
-    expected: impl Fn(&str) -> Option<Vec<Value>>,
+    expected: impl Fn(&Case) -> Option<Vec<Value>>,
     what: &str,
 ) {
     let (mut failures, mut wording) = (Vec::new(), Vec::new());
     for case in &topic.cases {
-        let Some(expected) = expected(&case.name) else {
+        let Some(expected) = expected(case) else {
             failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
             continue;
         };
@@ -184,5 +194,24 @@ fn each_recording_belongs_to_a_case_of_its_topic() {
     assert_eq!(names.len(), n_names, "two cases have one name");
     for difference in DIFFERENCES {
         assert!(names.iter().any(|name| name == difference.case), "there is no case {:?}", difference.case);
+    }
+}
+
+#[test]
+fn readme_lists_each_topic() {
+    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let (by_rule, by_kind) = readme.split_once("## By kind").expect("the index by kind comes last");
+    let mut listed: Vec<&str> = Vec::new();
+    for row in by_rule.lines().filter_map(|line| line.strip_prefix("| [`")) {
+        let (topic, rest) = row.split_once('`').expect("a topic between backticks");
+        assert!(rest.starts_with(&format!("](cases/{topic}.yaml) |")), "{topic} links to another file");
+        listed.push(topic);
+    }
+    listed.sort_unstable();
+    let mut topics = TOPICS.to_vec();
+    topics.sort_unstable();
+    assert_eq!(listed, topics, "the index by rule lists each topic once");
+    for topic in by_kind.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
+        assert!(TOPICS.contains(&topic), "the index by kind names {topic:?}, which is not a topic");
     }
 }
