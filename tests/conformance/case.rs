@@ -1,11 +1,11 @@
-//! What is asked: reads files of cases, hands on their steps.
+//! The format of a file in `cases/`: topics, cases and steps. Reads a topic and completes its steps from their bases.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Groups that paths name by one word; all other paths are of the core, or begin with a slash.
+/// Short names of API groups in relative paths. Other relative paths are of the core group.
 const GROUPS: &[(&str, &str)] = &[
     ("apps", "apps/v1"),
     ("autoscaling", "autoscaling/v2"),
@@ -20,29 +20,29 @@ const GROUPS: &[(&str, &str)] = &[
     ("rbac", "rbac.authorization.k8s.io/v1"),
 ];
 
-/// In seconds: longer than what is asked meanwhile takes on a real server.
+/// `timeoutSeconds` of a watch with `meanwhile`: longer than those steps take on a real server.
 pub(crate) const LIFE_OF_LONG_WATCHES: u64 = 10;
 
 /// A file of cases.
 ///
-/// Many requests that differ in little are like a base: `like` names it for the steps of a case, and `with` says what is
-/// set in its body.
+/// Requests that differ only a little share a base: a case names it with `like`, and each step changes fields of its body
+/// with `with`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Topic {
     #[serde(skip)]
     pub(crate) name: String,
-    /// Asked once before the cases, not compared.
+    /// Requests that are sent once before the cases. Each must succeed; the answers are not compared.
     #[serde(default)]
     pub(crate) setup: Vec<Step>,
-    /// Requests that steps are like, by name.
+    /// The base requests, by name.
     #[serde(default)]
     bases: BTreeMap<String, Step>,
     pub(crate) cases: Vec<Case>,
 }
 
 impl Topic {
-    /// A topic whose cases are not in a file.
+    /// Returns a topic without cases, for suites that generate their requests.
     pub(crate) fn of_setup(name: &str, setup: Vec<Step>) -> Self {
         Self { name: name.into(), setup, bases: BTreeMap::new(), cases: Vec::new() }
     }
@@ -50,7 +50,7 @@ impl Topic {
     pub(crate) fn read(name: &str, picked: &str) -> Self {
         let file = crate::folder().join(format!("cases/{name}.yaml"));
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        // Without them, a `y` is true.
+        // Otherwise a plain `y` is read as `true`.
         let options = serde_saphyr::options! { strict_booleans: true };
         let read = serde_saphyr::from_str_with_options(&text, options);
         let mut topic: Self = read.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -66,13 +66,13 @@ impl Topic {
     }
 }
 
-/// Requests that belong together, in a namespace of their own.
+/// Requests that build on each other. Each case has a new namespace, `$NS`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     #[serde(rename = "case")]
     pub(crate) name: String,
-    /// The base that steps are like which name no request.
+    /// The base of the steps without `do`.
     #[serde(default)]
     like: Option<String>,
     pub(crate) steps: Vec<Step>,
@@ -86,7 +86,7 @@ impl Case {
     }
 }
 
-/// A request.
+/// One request of a case.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
@@ -97,36 +97,36 @@ pub(crate) struct Step {
     /// A name by which `differences` finds the step; most steps have no name.
     #[serde(default)]
     name: String,
-    /// What is set in the body of the base, by pointers; a null takes away what is there.
+    /// Values to set in the body of the base, by JSON pointer; null removes the field.
     #[serde(default)]
     with: BTreeMap<String, Value>,
-    /// A text is sent as it is.
+    /// The request body. A string is sent unchanged, other values as JSON.
     #[serde(default)]
     pub(crate) body: Value,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    /// Names for values of the answer's body, by their pointers: `$name` stands for them in later steps.
+    /// Values of the response body to save, variable name to JSON pointer: later steps use them as `$name`.
     #[serde(default)]
     pub(crate) save: BTreeMap<String, String>,
-    /// It is asked again until the answer has this status.
+    /// Repeats the request until the response has this status code.
     #[serde(default)]
     pub(crate) until: Option<u16>,
-    /// It is asked again until these parts of the body are so, by their pointers: what controllers write comes later.
+    /// Repeats the request until the body has these values, by JSON pointer: controllers write some time later.
     #[serde(default)]
     pub(crate) awaits: BTreeMap<String, Value>,
-    /// These are asked while a watch is open. How it ended is compared, too: by itself or at its time.
+    /// Requests to send while the watch is open. The comparison includes whether the watch ended early or at its timeout.
     #[serde(default)]
     pub(crate) meanwhile: Vec<Step>,
-    /// Only these parts of the body are compared, by their pointers.
+    /// JSON pointers to the parts of the body to compare; empty for the whole body.
     #[serde(default)]
     pub(crate) only: Vec<String>,
-    /// Of these parts of the body only digests are compared; a pointer that ends with `/*` is to each part of a part.
+    /// JSON pointers to parts of the body that are compared by digest. A pointer that ends with `/*` digests each child.
     #[serde(default)]
     pub(crate) digest: Vec<String>,
 }
 
 impl Step {
-    /// Takes request and body from the base, where the step has no request of its own.
+    /// Takes the request and the body from the base, unless the step has a request.
     fn complete(&mut self, like: Option<&str>, bases: &BTreeMap<String, Self>) {
         if !self.request.is_empty() {
             return;
@@ -177,7 +177,7 @@ fn whole(path: &str) -> String {
     of_group.unwrap_or_else(|| format!("/api/v1/namespaces/$NS/{path}"))
 }
 
-/// Sets what a pointer leads to; what is missing on the way is made.
+/// Sets the value at a JSON pointer, and creates missing parents. Null removes the field of an object.
 fn set(mut body: &mut Value, pointer: &str, value: Value) {
     let mut steps: Vec<String> =
         pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// The digests of the parts of a body at these pointers.
+/// Returns the digests of the parts of a body, by their pointers.
 pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
     let is_v2 = body["swagger"].is_string();
-    // Version 2 has the custom kinds of all groups, of which other cases define some meanwhile.
+    // The OpenAPI v2 document has custom resources of all groups, also those of concurrent cases.
     for part in ["definitions", "paths"].into_iter().filter(|_| is_v2) {
         if let Some(part) = body.get_mut(part).and_then(Value::as_object_mut) {
             part.retain(|name, _| !is_custom(name));
@@ -29,14 +29,14 @@ fn is_custom(name: &str) -> bool {
     name.contains(".example.com/") || name.contains("/example.com/") || name.starts_with("com.example.")
 }
 
-/// How much there is, and a digest of it: the order of fields is no part of it.
+/// Returns length and digest of a value. The order of fields does not count.
 fn of(value: &Value) -> String {
     let mut sum = Sum { digest: 0xcbf2_9ce4_8422_2325, length: 0 };
     sum.value(value);
     format!("{}:{:016x}", sum.length, sum.digest)
 }
 
-/// FNV-1a, which is the same in every build.
+/// FNV-1a, which gives the same result in every build, unlike the hasher of `std`.
 struct Sum {
     digest: u64,
     length: usize,

@@ -1,9 +1,9 @@
-//! Which headers of an answer are compared: all but those that are named here.
+//! Selects the headers of an answer to compare: all of them except `LEFT_OUT`.
 
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-/// What is not compared, and why.
+/// Headers that are not compared, each with the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("audit-id", "each request has its own, on the server that gives them"),
     ("connection", "it is about the connection; in one process there is none"),
@@ -14,12 +14,12 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("date", "it is the time of the answer"),
     ("transfer-encoding", "it is about the connection; HTTP/2 has none"),
 ];
-/// What is always there is not recorded; where it is missing, that is.
+/// Headers with these values are not recorded, as nearly every answer has them; a missing one is recorded as null.
 const USUAL: &[(&str, &str)] = &[("cache-control", "no-cache, private"), ("content-type", "application/json")];
-/// Values that belong to one server or to one moment: only that they are there is compared.
+/// Headers whose values differ between servers or over time: only their presence is compared, by the placeholder.
 const OWN: &[(&str, &str)] = &[("etag", "ETAG"), ("last-modified", "TIME")];
 
-/// The headers of an answer, by name.
+/// Returns the headers to compare, by name.
 pub(crate) fn compared(headers: &HeaderMap) -> Map<String, Value> {
     let mut found = Map::new();
     for name in headers.keys().map(http::HeaderName::as_str) {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_nobody_has_named_is_compared() {
+    fn unlisted_header_is_compared() {
         let usual = [("cache-control", "no-cache, private"), ("content-type", "application/json"), ("date", "today")];
         assert_eq!(of(&usual), serde_json::json!({}));
         assert_eq!(
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_reason() {
+    fn ignored_headers_have_reasons() {
         for (name, why) in LEFT_OUT {
             assert!(!why.is_empty(), "{name}");
             assert_eq!(of(&[(*name, "x")]), of(&[]), "{name}");

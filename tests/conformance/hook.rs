@@ -1,4 +1,4 @@
-//! The webhook that cases name as `$HOOK`: reads reviews, answers each by the path that was called, and remembers them.
+//! The webhook at `$HOOK`: answers each AdmissionReview by the path that was called, and records it.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -15,30 +15,30 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// Where the embedded server finds it: without a socket.
+/// Host name of the webhook in the embedded server, which calls it in process.
 pub(crate) const IN_PROCESS: &str = "hook.example.com:9443";
-/// Longer than any webhook may take.
+/// Longer than the maximum `timeoutSeconds` of a webhook.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// A webhook, and the reviews that it was sent.
+/// The webhook, and the reviews that it received.
 #[derive(Clone, Default)]
 pub(crate) struct Hook {
     seen: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Hook {
-    /// The reviews about a namespace, in the order in which they came, each with the path that was called.
+    /// Returns the reviews of a namespace in order of arrival, each with the path that was called.
     pub(crate) fn seen(&self, namespace: &str) -> Vec<Value> {
         let about = |review: &&Value| review.to_string().contains(&format!("{namespace:?}"));
         self.seen.lock().iter().filter(about).cloned().collect()
     }
 
-    /// The answer to a request.
+    /// Answers a request.
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let path = request.uri().path().to_owned();
         let mut review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let answer = answer(&path, &review).await;
-        // The two servers have administrators of other names.
+        // The administrators of the two servers have different names.
         if let Some(request) = review["request"].as_object_mut() {
             request.remove("userInfo");
         }
@@ -48,7 +48,7 @@ impl Hook {
         answer
     }
 
-    /// Serves it on loopback. Hands back where, and the certificate to trust, as configurations have it.
+    /// Serves the webhook on loopback. Returns its URL and the `caBundle` to trust.
     pub(crate) async fn serve(&self) -> (String, String) {
         let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate is made");
         let trusted = STANDARD.encode(certified.cert.pem());
@@ -141,7 +141,7 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
     respond(200, reviewed(response).to_string())
 }
 
-/// The answers that change the object.
+/// Returns the answers that change the object.
 fn patched(path: &str, review: &Value) -> Option<Value> {
     let allowed = |patch: Value| {
         let patch = STANDARD.encode(patch.to_string());
@@ -158,7 +158,7 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
     };
     let annotations = &review["request"]["object"]["metadata"]["annotations"];
     Some(match path {
-        // Answers as the object says: by a patch, which need not be JSON, or by a whole response.
+        // The object contains the answer: a patch, possibly malformed, or a whole response.
         "/by-annotation" => {
             if let Some(response) = annotations["answer"].as_str() {
                 return serde_json::from_str(response).ok();
@@ -168,7 +168,7 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
         }
         "/label-a" => set("a", "hook"),
         "/label-b" => set("b", "hook"),
-        // Says how many labels it has found.
+        // Adds the number of labels that it found.
         "/count" => {
             let count = review["request"]["object"]["metadata"]["labels"].as_object().map_or(0, serde_json::Map::len);
             set("count", &count.to_string())
@@ -183,7 +183,7 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
     })
 }
 
-/// Converts widgets: what is `spec.size` in v1 is `spec.measure.size` in v2.
+/// Converts widgets: `spec.size` of v1 becomes `spec.measure.size` of v2.
 fn convert(path: &str, review: &Value) -> Value {
     let request = &review["request"];
     let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default();

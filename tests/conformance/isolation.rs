@@ -1,6 +1,7 @@
-//! Cases run side by side on a real server: reads them, checks that what they tell admission is about their own objects.
+//! Checks that webhook configurations and policies of a case match only objects of that case: cases run concurrently on
+//! a real server.
 //!
-//! A policy that chooses a namespace is about all objects that are in none, too.
+//! A policy with a namespace selector also matches all cluster-scoped objects.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::{
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// What stands in texts for the names of a case.
+/// Variables that are unique to a case: a rule that contains one matches nothing of other cases.
 const OWN: [&str; 2] = ["$NS", "$GROUP"];
 /// Groups and resources that no server has.
 const NOTHING: [&str; 3] = ["nope.x", "nothings", "xs"];
@@ -42,7 +43,7 @@ async fn policies_and_webhooks_are_about_objects_of_their_case() {
     assert!(strays.is_empty(), "other cases are disturbed by\n  {}", strays.join("\n  "));
 }
 
-/// The rules that a step hands to admission, each with what limits it.
+/// Returns the admission rules that a step creates, each with the webhook or policy spec that limits it.
 fn rules(step: &Step) -> Vec<(&Value, &Value)> {
     if !step.request.contains(CONFIGURATIONS) || step.request.contains("dryRun=All") {
         return Vec::new();
@@ -56,7 +57,7 @@ fn rules(step: &Step) -> Vec<(&Value, &Value)> {
     found
 }
 
-/// Whether a rule is about nothing that another case has.
+/// Returns `true` if a rule cannot match an object of another case.
 fn is_own(limits: &Value, rule: &Value, cluster_wide: &BTreeSet<String>) -> bool {
     let names = |value: &Value| OWN.iter().any(|own| value.to_string().contains(own));
     let constraints = if limits["matchConstraints"].is_null() { limits } else { &limits["matchConstraints"] };
@@ -70,13 +71,13 @@ fn is_own(limits: &Value, rule: &Value, cluster_wide: &BTreeSet<String>) -> bool
     let in_namespace = rule["scope"] == "Namespaced"
         || resources().all(|resource| {
             let resource = resource.split('/').next().unwrap_or_default();
-            // The namespace that a request about a namespace is in is that.
+            // A request for a Namespace object has that namespace as its `namespace` attribute.
             resource == "namespaces" || (resource != "*" && !cluster_wide.contains(resource))
         });
     by_object.into_iter().any(names) || is_nothing || (in_namespace && names(&constraints["namespaceSelector"]))
 }
 
-/// The names of resources whose objects are in no namespace.
+/// Returns the names of the cluster-scoped resources.
 async fn cluster_wide(server: &Server) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in ["/api", "/apis"] {

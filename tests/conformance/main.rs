@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG`
 //! the requests go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they become
-//! the recorded ones. `CASE=text` picks the cases whose names contain the text.
+//! the recorded ones. `CASE=substring` picks the cases whose names contain it.
 
 mod case;
 mod chance;
@@ -33,19 +33,20 @@ use self::{
     tiers::Differences,
 };
 
-/// Cases that are on their way to a real server at a time.
+/// Number of cases that run concurrently on a real server.
 const AT_A_TIME_MAX: usize = 8;
-/// How often a case is tried whose answers are not the recorded ones: the real server reads policies, roles and definitions from
-/// caches, which are late when the machine is.
+/// Attempts for a case whose answers differ from the recorded ones: the real server reads policies, roles and CRDs from caches,
+/// which lag on a busy machine.
 const TRIES_MAX: usize = 3;
-/// After the first try, and after the second: what disturbs a case, like a default class of the whole cluster, is gone then.
+/// Pauses after the first and the second attempt. Another case may interfere, for example by a default StorageClass, and has
+/// ended by then.
 const PAUSES: [Duration; TRIES_MAX - 1] = [Duration::from_secs(3), Duration::from_secs(20)];
 
 macro_rules! topics {
     ($($topic:ident),* $(,)?) => {
         const TOPICS: &[&str] = &[$(stringify!($topic)),*];
 
-        mod answers_as_the_real_server {
+        mod matches_real_server {
             $(#[test] fn $topic() { super::check(stringify!($topic)); })*
         }
     };
@@ -103,7 +104,7 @@ fn check(topic: &str) {
 }
 
 fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
-    // Its clock is tokio's, so timeouts of watches pass in no time.
+    // The server uses tokio's paused clock, so timeouts of watches pass at once.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut answers = BTreeMap::new();
@@ -170,7 +171,7 @@ fn report(
 }
 
 #[test]
-fn each_recording_belongs_to_a_case_of_its_topic() {
+fn every_case_has_one_recording() {
     let mut names = Vec::new();
     let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
         .unwrap()

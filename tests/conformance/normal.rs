@@ -1,4 +1,4 @@
-//! What may differ between two runs: reads an answer, hands on one without it.
+//! Normalizes answers: replaces UIDs, times, versions and other values that differ between runs by placeholders.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -20,7 +20,7 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| regex(r"\(\{[^()]{0,40} \.\
 static AGE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^((\d+d)?(\d+h)?(\d+m)?\d+(s|ms)|\d+y(\d+d)?|\d+d(\d+h)?|\d+h(\d+m)?)$"));
 
-/// What was replaced in the answers of a case so far: equal values get equal names, others others.
+/// The replacements in the answers of a case so far. Equal values get the same placeholder, different values different ones.
 #[derive(Default)]
 pub(crate) struct Normal {
     words: Vec<(String, &'static str)>,
@@ -31,7 +31,7 @@ pub(crate) struct Normal {
 
 impl Normal {
     pub(crate) fn new(namespace: &str, run: &str) -> Self {
-        // Names of operations begin each of their words with a capital letter.
+        // `operationId` in OpenAPI documents begins each word with a capital letter.
         let capital = run.chars().take(1).flat_map(char::to_uppercase).chain(run.chars().skip(1)).collect();
         Self { words: vec![(namespace.into(), "NS"), (run.into(), "RUN"), (capital, "RUN")], ..Self::default() }
     }
@@ -42,7 +42,7 @@ impl Normal {
     }
 
     pub(crate) fn of(&mut self, mut answer: Value) -> Value {
-        // When the real server sends bookmarks depends on its timers, but for that at the end of the initial events.
+        // The real server sends bookmarks by a timer, except for the one at the end of the initial events.
         if let Some(events) = answer["body"].as_array_mut() {
             let timed =
                 |event: &Value| event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null();
@@ -72,7 +72,7 @@ impl Normal {
             Value::String(text) => *text = self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|value| self.change(value)),
             Value::Object(map) => {
-                // Other cases move the revision of a list and of a bookmark.
+                // Writes of concurrent cases raise the revision of a list and of a bookmark.
                 let shared = map
                     .get("kind")
                     .and_then(Value::as_str)
@@ -98,7 +98,7 @@ impl Normal {
                 let n_known = self.revisions.len();
                 *text = format!("RV{}", self.revisions.entry(text.clone()).or_insert(n_known));
             }
-            // Of the group, which is another one in each run.
+            // The hash covers the group, whose name differs in each run.
             ("storageVersionHash", Value::String(text)) => *text = "HASH".into(),
             ("continue", Value::String(text)) if !text.is_empty() => *text = "CONTINUE".into(),
             (_, value) => self.change(value),
@@ -113,7 +113,7 @@ impl Normal {
         for (word, replacement) in self.words.iter().filter(|(word, _)| !word.is_empty()) {
             text = text.replace(word, replacement);
         }
-        // After the text come the differences of Go's internal types.
+        // A message may end with a diff of Go's internal types.
         if let Some((told, _)) = text.split_once("\n@@ ") {
             text = told.into();
         }
@@ -128,7 +128,7 @@ impl Normal {
         let text = MICRO_TIME.replace_all(&text, "MICROTIME");
         let text = TIME.replace_all(&text, "TIME");
         let text = ADDRESS.replace_all(&text, "ADDRESS");
-        // The order of fields in whole bodies, and names of other lengths in their beginnings.
+        // Objects in messages: the order of fields differs, and truncated ones depend on the lengths of names.
         let text = BODY.replace_all(&text, "Invalid value: BODY: ");
         let text = BEGINNING.replace_all(&text, "(BEGINNING)");
         REVISION.replace_all(&text, "${1}RV").into_owned()
@@ -146,8 +146,8 @@ fn forget_revision(map: &mut Map<String, Value>) {
     }
 }
 
-/// Entries are in order of their times, in whole seconds, and then of their managers: a test that goes from one second to the next
-/// finds another order than one that does not.
+/// Sorts `managedFields` entries by operation, manager and subresource. The server sorts by time in whole seconds first, so that
+/// the order changes when a run crosses a second.
 fn by_manager(entries: &[Value]) -> Vec<Value> {
     let key = |entry: &Value| ["operation", "manager", "subresource"].map(|name| entry[name].to_string());
     let mut entries = entries.to_vec();
@@ -155,10 +155,10 @@ fn by_manager(entries: &[Value]) -> Vec<Value> {
     entries
 }
 
-/// Where two answers differ, one line each.
+/// Adds a line for each difference between two answers.
 pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
     match (expected, found) {
-        // What follows from another status is not worth telling.
+        // After a different status code, further differences are noise.
         (Value::Object(one), Value::Object(other))
             if one.contains_key("code") && one["code"] != other["code"] && at.matches('/').count() == 1 =>
         {

@@ -1,4 +1,4 @@
-//! The answers of the real server, kept as files: one a topic, one line an answer.
+//! The recorded answers of the real server: one file for each topic, one line for each answer.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::case::Topic;
 
-/// The recorded answers by case.
+/// Returns the recorded answers by case; none if the file is missing.
 pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     let file = crate::folder().join(format!("recorded/{topic}.json"));
     match std::fs::read(&file) {
@@ -16,7 +16,7 @@ pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// Replaces the answers of these cases, and forgets cases that are no more.
+/// Replaces the answers of these cases, and removes those of cases that no longer exist.
 pub(crate) fn write(topic: &Topic, answers: &BTreeMap<String, Vec<Value>>) {
     let mut all = read(&topic.name);
     all.extend(answers.clone());

@@ -1,4 +1,4 @@
-//! Asks a server: sends the steps of a case in order, hands back the answers in a form that can be compared.
+//! Sends the steps of a case to a server in order, and returns the answers in a form that can be compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,15 +17,16 @@ use crate::{
     server::Server,
 };
 
-/// How often a step is asked until it has the wanted status.
+/// Maximum number of requests for a step with `until` or `awaits`.
 const ATTEMPTS_MAX: usize = 600;
+/// Pause between these requests.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A watch has begun by then, and has told of the last change.
+/// Pause before each step of `meanwhile`: the watch is open by then, and has sent the event of the previous step.
 const OPENED_AFTER: Duration = Duration::from_secs(1);
-/// `$LONG` is a text of this length: two of them make an answer that is compressed.
+/// Length of the string `$LONG`: an answer that contains it twice is compressed.
 const LONG_LEN: usize = 70_000;
 
-/// What stands for `$name` in requests.
+/// The values of `$name` in requests.
 #[derive(Clone, Default)]
 pub(crate) struct Variables(BTreeMap<String, String>);
 
@@ -39,11 +40,11 @@ impl Variables {
     }
 
     fn fill(&self, text: &str) -> String {
-        // Backwards, so that a name is tried before another one that it begins with.
+        // In reverse order, so that a name is replaced before its own prefixes.
         self.0.iter().rev().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${name}"), value))
     }
 
-    /// The same in another, new namespace.
+    /// Creates a namespace and returns the variables with it as `$NS`.
     pub(crate) async fn in_namespace(mut self, server: &Server, name: &str) -> Self {
         let name = format!("{name}-{}", self.get("RUN"));
         let body = json!({ "metadata": { "name": name } }).to_string();
@@ -60,7 +61,7 @@ impl Variables {
     }
 }
 
-/// Asks what the cases of a topic build on.
+/// Sends the setup of a topic and returns the variables for its cases.
 pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variables {
     let mut variables = Variables::default();
     variables.set("RUN", run.into());
@@ -90,7 +91,7 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
     }
 }
 
-/// The answers to the steps of a case.
+/// Sends the steps of a case and returns the answers. Deletes cluster-scoped objects and finalizers that the case leaves.
 pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
     let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
     normal.learn_hook(&server.hook_url, &server.hook_trusted);
@@ -107,7 +108,7 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
         made.extend(made_outside(step, &variables));
         answers.push(answer);
     }
-    // What a case leaves with finalizers would keep its namespace for ever.
+    // An object with finalizers would keep the namespace from being deleted.
     for path in held {
         let request = Request::patch(path).header(header::CONTENT_TYPE, "application/merge-patch+json");
         let request = request.body(br#"{"metadata":{"finalizers":null}}"#.to_vec());
@@ -120,7 +121,7 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
     answers
 }
 
-/// Steps that are asked one after another and know of each other.
+/// Sends generated steps one by one, with shared variables and placeholders.
 pub(crate) struct Session<'a> {
     server: &'a Server,
     variables: Variables,
@@ -137,13 +138,13 @@ impl<'a> Session<'a> {
         answer(self.server, step, &mut self.variables, &mut self.normal).await
     }
 
-    /// What a step has saved.
+    /// Returns a value that a step saved.
     pub(crate) fn variable(&self, name: &str) -> &str {
         self.variables.get(name)
     }
 }
 
-/// The answer to a watch, and the answers to what is asked while it is open.
+/// Returns the answer to a watch, followed by the answers to the steps in its `meanwhile`.
 async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
     let begun = tokio::time::Instant::now();
     let (mut of_watch, mut own) = (variables.clone(), Normal::new(variables.get("NS"), variables.get("RUN")));
@@ -164,7 +165,7 @@ async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal
     std::iter::once(watch).chain(others).collect()
 }
 
-/// The path of an object outside of the namespace of the case, which would not go with it.
+/// Returns the path of a created object that is not deleted with the namespace of the case.
 fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
     let (method, path, _) = step.request();
     let name = step.body["metadata"]["name"].as_str().filter(|name| name.contains("$NS") && method == "POST")?;
@@ -172,7 +173,7 @@ fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
     (!path.contains("/namespaces")).then(|| format!("{path}/{}", variables.fill(name)))
 }
 
-/// The path of an object that a step has made with finalizers.
+/// Returns the path of an object that a step created with finalizers.
 fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<String> {
     let (method, path, _) = step.request();
     let holds = [&answer["body"], &step.body]
@@ -223,7 +224,7 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
     unreachable!("the last attempt fails")
 }
 
-/// The parts of a body that a step is about.
+/// Returns the parts of a body that `only` selects.
 fn compared(step: &Step, body: Value) -> Value {
     if step.only.is_empty() {
         return body;
@@ -232,14 +233,14 @@ fn compared(step: &Step, body: Value) -> Value {
     Value::Object(step.only.iter().map(of_part).collect())
 }
 
-/// What was compressed.
+/// Decompresses a body in gzip.
 fn unpacked(bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     GzDecoder::new(bytes).read_to_end(&mut plain).expect("the answer is whole gzip");
     plain
 }
 
-/// JSON, the events of a watch as a list, or else text.
+/// Returns a body as JSON, the events of a watch as a list, and anything else as a string.
 fn parsed(bytes: &[u8], watches: bool) -> Value {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();

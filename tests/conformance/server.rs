@@ -8,16 +8,16 @@ use tower::ServiceExt;
 
 use crate::hook::{self, Hook};
 
-/// How long an answer may take.
+/// Time limit of a request.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// The real server acts by a new configuration of webhooks or policies a moment after it has stored it.
+/// Pause after a write of a webhook configuration or a policy: the real server reads them from a cache.
 const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
 
-/// So long after a change of a namespace it judges pods by the labels of before.
+/// Pause after a write of a Namespace: PodSecurity of the real server reads its labels from a cache.
 const LABELLED_AFTER: std::time::Duration = std::time::Duration::from_millis(300);
 
-/// A server that is asked, and the webhook that it can call.
+/// The server under test, and the webhook that it can call.
 pub(crate) struct Server {
     connection: Connection,
     pub(crate) hook: Hook,
@@ -27,15 +27,16 @@ pub(crate) struct Server {
 
 enum Connection {
     Embedded(ApiServer),
-    /// The administrator, and nobody: whose requests have tokens, which a certificate would outdo.
+    /// A client with the administrator's certificate, and one without credentials for requests that carry a token: a client
+    /// certificate takes precedence over a token.
     Real(kube::Client, kube::Client),
 }
 
 impl Server {
-    /// A new embedded server with its controllers running.
+    /// Starts an embedded server with its controllers.
     pub(crate) fn embedded() -> Self {
         let server = ApiServer::new();
-        // As those that are recorded: without the controllers of accounts, and the plugin `ServiceAccount` disabled.
+        // Like the recorded server: no ServiceAccount controllers, and the admission plugin `ServiceAccount` disabled.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
         let hook = Hook::default();
         let answering = hook.clone();
@@ -56,18 +57,18 @@ impl Server {
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let mut config = config.expect("the kubeconfig is whole");
-        // Refusals are answers.
+        // Errors are answers to compare, so the client must not retry them.
         config.default_retry = false;
         let hook = Hook::default();
         let (hook_url, hook_trusted) = hook.serve().await;
-        let mut nobody = config.clone();
-        nobody.auth_info = kube::config::AuthInfo::default();
+        let mut anonymous = config.clone();
+        anonymous.auth_info = kube::config::AuthInfo::default();
         let client = |config| kube::Client::try_from(config).expect("TLS is set up");
-        let connection = Connection::Real(client(config), client(nobody));
+        let connection = Connection::Real(client(config), client(anonymous));
         Self { connection, hook, hook_url, hook_trusted }
     }
 
-    /// The answer to a request, which has to come in time.
+    /// Sends a request and returns status code, headers and body. Panics after `PATIENCE`.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
         let what = format!("{} {}", request.method(), request.uri());
         let configures = request.method() != http::Method::GET
@@ -97,8 +98,8 @@ impl Server {
                 let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }
-            Connection::Real(admin, nobody) => {
-                let client = if token(&request).is_some() { nobody } else { admin };
+            Connection::Real(admin, anonymous) => {
+                let client = if token(&request).is_some() { anonymous } else { admin };
                 let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
                 let bytes = body.collect().await.expect("the answer is whole").to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
@@ -107,7 +108,7 @@ impl Server {
     }
 }
 
-/// The token of a request that is not the administrator's.
+/// Returns the bearer token of a request; a request without one is the administrator's.
 fn token(request: &Request<Body>) -> Option<&str> {
     request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::normal;
 
-/// Stands for a text whose wording is not asserted; its presence is.
+/// Placeholder of a message: its presence is asserted, its wording is not.
 const TEXT: &str = "(text)";
 /// How each warning of the header `Warning` begins.
 const WARNING: &str = "299 - \"";
@@ -82,7 +82,7 @@ fn meaning(answer: &Value) -> Value {
     answer
 }
 
-/// Returns a body in YAML as JSON, so that the order of its keys and the form of its texts do not count.
+/// Returns a body in YAML as JSON, so that the order of keys and the style of strings do not count.
 fn parsed(text: &str, is_error: bool) -> Value {
     match serde_saphyr::from_str(text) {
         Ok(Value::Object(fields)) => Value::Object(fields),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_a_step_names_fail_as_the_whole_does() {
+    fn change_in_a_selected_part_fails() {
         let answer = json!({ "code": 422, "body": {
             "/message": "m", "/details/causes": [{ "field": "a", "reason": "FieldValueInvalid", "message": "m" }],
         } });

@@ -1,4 +1,4 @@
-//! What no recording shows of webhooks: that they are called over TLS, and what happens while they are asked.
+//! Tests of webhooks that recorded answers cannot show: TLS, and writes to an object during a webhook call.
 
 use std::sync::{
     Arc,
@@ -37,7 +37,7 @@ async fn configure(server: &ApiServer, kind: &str, client_config: Value, operati
 }
 
 #[tokio::test]
-async fn a_webhook_on_a_socket_is_called_over_tls_and_its_certificate_is_checked() {
+async fn webhook_call_verifies_the_server_certificate() {
     let (url, trusted) = Hook::default().serve().await;
     let (_, other) = Hook::default().serve().await;
     for (bundle, expected) in [(trusted, 403), (other, 500)] {
@@ -50,14 +50,14 @@ async fn a_webhook_on_a_socket_is_called_over_tls_and_its_certificate_is_checked
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_is_asked_again_about_an_object_that_has_changed_meanwhile() {
+async fn concurrent_write_repeats_the_webhook_call() {
     let server = ApiServer::new();
     let (n_asked, inner) = (Arc::new(AtomicUsize::new(0)), server.clone());
     let counted = n_asked.clone();
     server.serve_webhook("hook.example.com", move |request: Request<Bytes>| {
         let (server, n_asked) = (inner.clone(), counted.clone());
         async move {
-            // The first time somebody else is faster; no lock is held, or this would never end.
+            // Another client writes during the first call. The server holds no lock then, or this request would deadlock.
             if n_asked.fetch_add(1, Ordering::SeqCst) == 0 {
                 let written =
                     ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } })).await;
@@ -75,12 +75,12 @@ async fn a_webhook_is_asked_again_about_an_object_that_has_changed_meanwhile() {
         .await;
     let (code, answer) = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
     assert_eq!((code, &answer["data"]), (200, &json!({ "mine": "y", "other": "x" })));
-    // Mine, the other's in between, and mine again.
+    // Three calls: the first patch, the concurrent patch, and the first one again after the conflict.
     assert_eq!(n_asked.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn times_uids_and_generated_names_are_those_that_the_webhook_has_seen() {
+async fn webhook_sees_the_stored_name_uid_and_time() {
     let server = ApiServer::new();
     let seen = Arc::new(parking_lot::Mutex::new(Value::Null));
     let keep = seen.clone();

@@ -48,7 +48,7 @@ impl Helm {
         helm
     }
 
-    /// Runs Helm in a thread of its own: the embedded server may run in this one.
+    /// Runs Helm on another thread: the embedded server may run on this one, and Helm waits for its answers.
     async fn run(&self, line: &str) -> String {
         let mut command = self.command(line);
         tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
@@ -167,7 +167,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
     assert_eq!((&deployment["metadata"]["name"], &deployment["metadata"]["namespace"]), (&json!("42"), &json!("1234")));
 }
 
-/// Values that people set in a cluster of their own. The API server judges each of the fields.
+/// Values that users commonly set. The API server validates each of the fields.
 const VALUES: &str = "
 replicaCount: 3
 resources: { requests: { cpu: 20m }, limits: { memory: 512Mi } }

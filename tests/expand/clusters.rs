@@ -1,4 +1,4 @@
-//! A kind here and on two other clusters, one of which is named by a text.
+//! A kind in the own cluster and in two others, one of which is named by a string.
 use kctl::prelude::*;
 
 #[controller(

@@ -553,7 +553,7 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     assert!(![&a, &b].iter().any(|replica| replica.cached("secrets").contains("extra")));
 }
 
-/// Reads more than the objects of its own primary.
+/// Reads objects that belong to other primaries.
 #[controller(owns = Secret(create))]
 async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
     let configs = cx.store::<ConfigMap>();

@@ -222,7 +222,7 @@ fn titles() -> BTreeMap<String, String> {
     sections.map(|(code, title)| (code.to_owned(), title.to_owned())).collect()
 }
 
-/// Returns the text of `README.md`.
+/// Returns the content of `README.md`.
 fn index(cases: &[Case]) -> String {
     let mut text = String::from(
         "# Compile errors, by code and by attribute\n\n\

@@ -25,7 +25,7 @@ const RECORDED: u64 = 60;
 const VALUES: usize = 8;
 const NAME: &str = "combinators";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// A real server serves a new CRD after a moment: so many questions, so far apart.
+/// Attempts and pause while a real server begins to serve a new CRD.
 const TRIES_MAX: usize = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 

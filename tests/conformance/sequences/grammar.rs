@@ -1,15 +1,15 @@
-//! Random values: reads a grammar of `grammar.yaml`, hands on objects and parts of objects.
+//! Generates random objects and parts of objects from a grammar of `grammar.yaml`.
 
 use serde_json::{Map, Value, json};
 
 use crate::chance::Chance;
 
-/// What a value is for.
+/// The use of a generated value, which decides about nulls and patch directives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// An object that is stored as it is.
+    /// A complete object for POST or PUT.
     Whole,
-    /// A part that is applied.
+    /// A server-side apply configuration.
     Applied,
     /// A merge patch.
     Merged,
@@ -18,7 +18,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// A field is null once in so many times.
+    /// Returns `n`: a field that may be null is null once in `n` times.
     fn nulls(self) -> usize {
         match self {
             Self::Whole | Self::Applied => 40,
@@ -27,7 +27,7 @@ impl Use {
     }
 }
 
-/// A random value of a grammar.
+/// Returns a random value of a grammar.
 pub(super) fn make(chance: &mut Chance, grammar: &Value, used: Use) -> Value {
     match grammar {
         Value::Object(fields) if fields.contains_key("$items") => make_items(chance, fields, used),
@@ -83,7 +83,7 @@ fn make_object(chance: &mut Chance, fields: &Map<String, Value>, used: Use) -> V
     Value::Object(made)
 }
 
-/// Whether a field may be null: what is stored as it is, and is not optional, is there.
+/// Returns `true` if a field may be null: an optional field (`?`) of an object, any field of a patch except required ones (`!`).
 fn is_null(key: &str, used: Use) -> bool {
     match used {
         Use::Whole | Use::Applied => key.ends_with('?'),
@@ -91,13 +91,13 @@ fn is_null(key: &str, used: Use) -> bool {
     }
 }
 
-/// Some of the items, in any order.
+/// Returns some of the items, at least one, in random order.
 fn make_items(chance: &mut Chance, list: &Map<String, Value>, used: Use) -> Value {
     let mut left: Vec<&Value> = list["$items"].as_array().into_iter().flatten().collect();
     let mut made = Vec::new();
     while !left.is_empty() && (made.is_empty() || !chance.one_in(3)) {
         let index = chance.below(left.len());
-        // Items without keys are what they are: directives in them are not understood.
+        // Lists without merge keys are replaced as a whole, without directives in their items.
         let is_whole = used == Use::Strategic && !list.contains_key("$keys");
         let mut item = make(chance, left.remove(index), if is_whole { Use::Merged } else { used });
         if used == Use::Strategic && list.contains_key("$keys") && chance.one_in(6) {
@@ -109,18 +109,18 @@ fn make_items(chance: &mut Chance, list: &Map<String, Value>, used: Use) -> Valu
     Value::Array(made)
 }
 
-/// An item with nothing but its keys.
+/// Returns an item with only its merge keys.
 fn keys_of(list: &Map<String, Value>, item: &Value) -> Value {
     let keys = list["$keys"].as_array().into_iter().flatten().filter_map(Value::as_str);
     keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect::<Map<_, _>>().into()
 }
 
-/// What a strategic patch says beside a list: the order of its items, and which of them go.
+/// Adds directives for a list to a strategic merge patch: `$setElementOrder` and `$deleteFromPrimitiveList`.
 fn add_directives(chance: &mut Chance, made: &mut Map<String, Value>, name: &str, grammar: &Value, value: &Value) {
     let (Some(list), Some(items)) = (grammar.as_object(), value.as_array()) else { return };
     let Some(all) = list.get("$items") else { return };
     let has_keys = list.contains_key("$keys");
-    // The real server drops the connection when it is told the order of objects without keys.
+    // The real server drops the connection at `$setElementOrder` for objects without merge keys.
     if !has_keys && !all[0].is_string() {
         return;
     }
@@ -131,7 +131,7 @@ fn add_directives(chance: &mut Chance, made: &mut Map<String, Value>, name: &str
     }
     if !has_keys && chance.one_in(4) {
         let index = chance.below(all.as_array().map_or(0, Vec::len));
-        // Of an item that comes and goes it depends on a map of Go what becomes of it.
+        // The result for an item that is both added and deleted depends on Go's map order.
         if !items.contains(&all[index]) {
             made.insert(format!("$deleteFromPrimitiveList/{name}"), json!([all[index]]));
         }

@@ -1,4 +1,4 @@
-//! Random sequences of writes by several managers: asks both servers, compares whole objects with their `managedFields`.
+//! Sends random sequences of writes by several managers, and compares the objects with their `managedFields`.
 //!
 //! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` without it) go to
 //! both servers.
@@ -21,13 +21,13 @@ use crate::{
     tiers,
 };
 
-/// Sequences whose answers are recorded.
+/// Number of sequences whose answers are recorded.
 const RECORDED: u64 = 25;
-/// Sequences that both servers are asked for.
+/// Number of sequences that run on both servers with `KUBECONFIG`.
 const SEEDS: u64 = 80;
 const NAME: &str = "sequences";
 
-/// Those to the writes of each sequence, by its name.
+/// The answers to the writes of each sequence, by its name.
 type Answers = BTreeMap<String, Vec<Value>>;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ impl Grammar {
     fn read() -> Self {
         let text = include_str!("grammar.yaml");
         let options = serde_saphyr::options! { strict_booleans: true };
-        // Fields beside these hold what is repeated.
+        // Other top-level fields of the file hold YAML anchors.
         serde_saphyr::from_str_with_options(text, options).expect("the grammar is well formed")
     }
 
@@ -50,7 +50,7 @@ impl Grammar {
 }
 
 #[test]
-fn sequences_of_writes_are_answered_as_by_the_real_server() {
+fn random_writes_match_real_server() {
     let grammar = &Grammar::read();
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
     let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { chance::seeds(0..SEEDS) }.collect();
@@ -66,10 +66,10 @@ fn sequences_of_writes_are_answered_as_by_the_real_server() {
     assert!(told.is_empty(), "{} sequences are answered otherwise:\n{}", told.len(), told.join("\n"));
 }
 
-/// What a real server answers otherwise than is recorded, or the embedded one otherwise than it.
+/// Returns the sequences in which the real server differs from its recording, or the embedded server from the real one.
 ///
-/// Such sequences are asked again: a patch is tried on what the cache of the real server has, and once more on what is stored
-/// when the cache is late, with the warnings of both.
+/// Runs such sequences again: the real server tries a patch on the cached object, and repeats it on the stored one if the cache
+/// was stale. The answer then has the warnings of both.
 fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Answers) -> BTreeMap<u64, String> {
     let mut real = ask_real(grammar, seeds, kubeconfig);
     if env::var("RECORD").is_ok_and(|value| value == "1") {
@@ -90,7 +90,7 @@ fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours
     failures(grammar, seeds, &recorded, &real, ours)
 }
 
-/// The first difference of each sequence that has one, by its seed.
+/// Returns the first difference of each sequence that has one, by seed.
 fn failures(
     grammar: &Grammar,
     seeds: &[u64],
@@ -135,7 +135,7 @@ async fn answers(server: &Server, grammar: &Grammar, seeds: &[u64], run: &str) -
     all
 }
 
-/// The answers to the writes of a seed, and to those that read before they write.
+/// Sends the writes of a seed and returns the answers. Edits read the object first.
 async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) -> Vec<Value> {
     let mut session = run::Session::new(server, variables.clone());
     let mut answers = Vec::new();
@@ -160,7 +160,7 @@ async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) ->
         let is_refused = answers.is_empty() && answer["code"] != 201;
         answers.push(answer);
         if is_refused {
-            // Nothing is there to be written.
+            // The create failed, so the other writes have no object.
             return answers;
         }
     }
@@ -169,7 +169,7 @@ async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) ->
     answers
 }
 
-/// Ports of nodes are given out at random.
+/// Replaces node ports, which are allocated at random.
 fn forget_ports(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -183,7 +183,7 @@ fn forget_ports(value: &mut Value) {
     }
 }
 
-/// RFC 7396.
+/// Applies a JSON merge patch (RFC 7396).
 fn merge_patch(value: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else { return patch.clone_into(value) };
     if !value.is_object() {
@@ -198,7 +198,7 @@ fn merge_patch(value: &mut Value, patch: &Value) {
     }
 }
 
-/// The first write that is answered otherwise; what follows from it is not worth telling.
+/// Returns the first write whose answers differ. Later differences follow from it.
 fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
     for (index, ((expected, found), write)) in pairs {

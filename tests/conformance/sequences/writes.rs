@@ -1,4 +1,4 @@
-//! Random sequences of writes: reads the grammars of kinds, hands on the requests of a seed.
+//! Generates the writes of a seed from the grammar of a kind.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::grammar::{Use, make};
 use crate::{case::Step, chance::Chance};
 
-/// Writes of a sequence after its create.
+/// Number of writes after the create.
 const WRITES: usize = 10;
 const MANAGERS: &[&str] = &["one", "two", "three"];
 
-/// What is written of a kind.
+/// The grammar of a kind, an entry of `kinds` in `grammar.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Kind {
@@ -18,11 +18,11 @@ pub(crate) struct Kind {
     pub(crate) name: String,
     api_version: String,
     path: String,
-    /// What an object has at least.
+    /// Fields that every object of the kind has.
     base: Value,
     /// The grammar of an object.
     parts: Value,
-    /// The grammar of changes, where not all may be changed.
+    /// The grammar of changes, if some fields of `parts` are immutable.
     #[serde(default)]
     changes: Option<Value>,
     #[serde(default)]
@@ -34,12 +34,12 @@ pub(crate) struct Kind {
 /// One write of a sequence.
 pub(crate) enum Write {
     Request(Step),
-    /// The object is read, changed by a merge patch and written with its version, as clients do.
+    /// Reads the object, applies a merge patch locally and writes it with its `resourceVersion`, as clients do.
     Edit(Step),
 }
 
 impl Write {
-    /// The request, and its body or what changes in it.
+    /// Returns the request and its body as one line; for an edit, the patch.
     pub(crate) fn text(&self) -> String {
         let (Self::Request(step) | Self::Edit(step)) = self;
         let edit = if matches!(self, Self::Edit(_)) { "edit " } else { "" };
@@ -47,7 +47,7 @@ impl Write {
     }
 }
 
-/// Writes of a seed to one object.
+/// Returns the writes of a seed to one object.
 pub(crate) fn writes_of(kind: &Kind, seed: u64) -> Vec<Write> {
     let mut writer = Writer { kind, chance: Chance::new(seed) };
     let mut writes = vec![writer.create()];
@@ -55,7 +55,7 @@ pub(crate) fn writes_of(kind: &Kind, seed: u64) -> Vec<Write> {
     writes
 }
 
-/// The path of the object that is written.
+/// Returns the path of the object.
 pub(crate) fn path_of(kind: &Kind) -> String {
     format!("{}/a", kind.path)
 }
@@ -103,7 +103,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Who writes; once in a while the user agent says it, or nothing is stored.
+    /// Returns the query with a field manager. Sometimes the user agent names the manager instead, or the write is a dry run.
     fn managed(&mut self) -> String {
         let mut query =
             if self.chance.one_in(8) { String::new() } else { format!("fieldManager={}", self.chance.pick(MANAGERS)) };
@@ -160,7 +160,7 @@ impl Writer<'_> {
             "metadata": { "name": "a", "namespace": "$NS" }, "spec": { "replicas": replicas } });
         match self.chance.below(3) {
             0 => self.request("MERGE", "/scale", &json!({ "spec": { "replicas": replicas } }), query),
-            // Of custom resources the real server fails to apply one.
+            // The real server fails to apply the scale of a custom resource.
             1 if !self.kind.path.starts_with("custom/") => self.request(
                 "APPLY",
                 "/scale",
@@ -171,13 +171,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Operations at places that the grammar has.
+    /// Returns a JSON patch with operations at paths that the grammar has.
     fn json_patch(&mut self, grammar: &Value) -> Value {
         let mut operations = Vec::new();
         for _ in 0..=self.chance.below(3) {
             let mut value = make(&mut self.chance, grammar, Use::Whole);
             let mut path = String::new();
-            // Owners that come twice are told in other words.
+            // The servers word the error for duplicate owner references differently.
             while !path_ends(&value, &path, &mut self.chance) && !path.contains("/ownerReferences") {
                 value = match value {
                     Value::Object(fields) => {
@@ -203,7 +203,7 @@ impl Writer<'_> {
         operations.into()
     }
 
-    /// An object that can be created.
+    /// Returns an object for a create or a PUT.
     fn whole(&mut self) -> Value {
         let mut whole = self.kind.base.clone();
         let made = make(&mut self.chance, &self.kind.parts, Use::Whole);
@@ -231,7 +231,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a patch is made at this place: always where there is nothing below.
+/// Returns `true` if an operation is made at this path: always at a leaf, sometimes above.
 fn path_ends(value: &Value, path: &str, chance: &mut Chance) -> bool {
     let is_leaf = match value {
         Value::Object(fields) => fields.is_empty(),
@@ -241,7 +241,7 @@ fn path_ends(value: &Value, path: &str, chance: &mut Chance) -> bool {
     !path.is_empty() && (is_leaf || (path.matches('/').count() > 1 && chance.one_in(3)))
 }
 
-/// What is there, with what is not empty of another value.
+/// Merges another value into an object. Nulls and empty lists of the other value replace nothing.
 pub(super) fn merge(object: &mut Value, other: &Value) {
     match (object, other) {
         (Value::Object(object), Value::Object(other)) => {

@@ -19,7 +19,7 @@ mod regions {
 }
 use regions::North;
 
-/// Has the same kinds here and there, each with verbs of its own.
+/// Declares the same kinds in several clusters, with different verbs.
 #[controller(
     owns = Pod,
     watches = Pod(map = nobody, create, on = Edge),

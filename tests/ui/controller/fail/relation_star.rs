@@ -1,4 +1,4 @@
-//! There is no wildcard of kinds.
+//! Kinds have no wildcard.
 use kctl::prelude::*;
 
 #[controller(owns = *)]

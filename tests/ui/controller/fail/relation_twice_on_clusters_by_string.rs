@@ -1,4 +1,4 @@
-//! Clusters named by strings can't be told apart in the function.
+//! A function can't distinguish clusters that are named by strings.
 use kctl::prelude::*;
 
 #[controller(reads = Pod(on = "edge"), reads = Pod(on = "north"))]

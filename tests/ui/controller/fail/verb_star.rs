@@ -1,4 +1,4 @@
-//! There is no wildcard of verbs.
+//! Verbs have no wildcard.
 use kctl::prelude::*;
 
 #[controller(owns = Pod(*))]

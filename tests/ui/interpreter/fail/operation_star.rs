@@ -1,4 +1,4 @@
-//! There is no wildcard: each operation has its own function.
+//! Operations have no wildcard: each has its own function.
 use kctl::{karmada::prelude::*, prelude::*};
 
 #[interpreter(op = *)]

@@ -1,4 +1,4 @@
-//! A view is read in the place of its own kind.
+//! A view can only replace the kind that it is a view of.
 use kctl::prelude::*;
 
 #[view(of = Pod)]

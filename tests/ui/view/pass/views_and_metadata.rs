@@ -4,7 +4,7 @@ use kctl::prelude::*;
 mod elsewhere {
     use kctl::prelude::*;
 
-    /// What a node has, of which others read a part.
+    /// A view with a label, a status field and the whole `spec` of a Node.
     #[view(of = Node)]
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct Zone {
