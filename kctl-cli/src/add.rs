@@ -18,8 +18,11 @@ use crate::{
     new::{capitalized, formatted, is_group, is_kind, is_name, is_taken},
 };
 
+/// Template of a module with a kind, its reconcile function and tests; [`fill`] puts in the names.
 const CONTROLLER: &str = include_str!("../templates/controller.rs.tpl");
+/// Template of the object in `samples/`, the same that `kctl new` writes.
 const SAMPLE: &str = include_str!("../templates/sample.yaml.tpl");
+/// Template of a module that defaults and validates a kind of the project.
 const WEBHOOK: &str = include_str!("../templates/webhook.rs.tpl");
 
 #[derive(Args)]
@@ -62,38 +65,56 @@ enum What {
 /// Nothing could be added.
 #[derive(Debug, thiserror::Error)]
 enum AddFailure {
+    /// Neither `src/main.rs` nor `src/lib.rs` calls `App::new` outside of its tests.
     #[error(
         "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project by `--project`"
     )]
     NoApp(PathBuf),
+    /// The name of a controller cannot become that of a module.
     #[error("`{0}` is not a valid name: use lower case letters, digits and dashes, a letter first, such as `tea-room`")]
     Name(String),
+    /// The kind is malformed, declared by the project already, or shadows a type in the generated module.
     #[error(
         "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"
     )]
     Kind(String),
+    /// The API group is not a domain name with at least one dot.
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
+    /// The version does not have the form `v1`, `v1beta1` or `v2alpha1`.
     #[error("`{0}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")]
     Version(String),
+    /// No file directly in `src/` declares the kind; modules in folders are not searched.
     #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
     NoKind { kind: String, known: String },
+    /// `kctl add version` without `--kind` in a project with several kinds.
     #[error("the project has the kinds {0}: choose one by `--kind`")]
     WhichKind(String),
+    /// A `#[resource]` of the kind declares this version.
     #[error("{kind} has the version {version} already, in {file}")]
     HasVersion { kind: String, version: String, file: String },
+    /// The version would be a copy of the fields, and a tuple or unit struct has no names to copy.
     #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
     NoFields { kind: String, file: String },
+    /// A new file would replace one of the user. Checked for all files before anything is written.
     #[error("{0} is there already, and is never written over: choose another name, or remove it")]
     Exists(PathBuf),
+    /// A file of the project cannot be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
+    /// A file in `src/` is not valid Rust, so the kinds in it are unknown.
     #[error("{path}: cannot be parsed: {message}")]
     Syntax { path: PathBuf, message: String },
+    /// Some lines had no unambiguous place. The new files exist, and the message has the lines.
     #[error("the new files are written, but these lines have to be added by hand:\n{0}")]
     ByHand(String),
 }
 
+/// Runs `kctl add`: reads the project, generates the code in memory, then writes it.
+///
+/// # Errors
+/// The folder is not a kctl project, an argument is invalid, a file exists already, or lines must be added by hand.
+/// Files were changed only in the last case, or when a write failed.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let project = Project::open(&options.project)?;
     let added = match &options.what {
@@ -128,10 +149,12 @@ struct Project {
     kinds: Vec<Kind>,
 }
 
+/// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String, AddFailure> {
     std::fs::read_to_string(path).map_err(|source| AddFailure::File { path: path.into(), source })
 }
 
+/// Writes a file and creates its folders. Replaces what is there: callers check first.
 fn write(path: &Path, text: &str) -> Result<(), AddFailure> {
     let failed = |source| AddFailure::File { path: path.into(), source };
     path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
@@ -151,6 +174,9 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, AddFailure> {
 }
 
 impl Project {
+    /// Finds the file with the app (`main.rs` before `lib.rs`) and the kinds that the files in `src/` declare.
+    ///
+    /// Kinds in the file with the app have the path `crate`, those of another file `crate::` and its name.
     fn open(folder: &Path) -> Result<Self, AddFailure> {
         let source = folder.join("src");
         let mut root = None;
@@ -178,6 +204,7 @@ impl Project {
             .ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
     }
 
+    /// Returns the kinds for an error message, without repeating one that has several versions.
     fn names(&self) -> String {
         let mut names: Vec<_> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
         names.dedup();
@@ -200,6 +227,9 @@ impl Project {
         None
     }
 
+    /// Generates a kind with its controller and a sample.
+    ///
+    /// The kind is derived from the name (`tea-room` is `TeaRoom`), and the group is that of the project's first kind.
     fn controller(&self, name: &str, group: Option<&str>, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_name(name) {
             return Err(AddFailure::Name(name.into()));
@@ -228,6 +258,9 @@ impl Project {
         })
     }
 
+    /// Generates defaulting and validation of a declared kind, with tests that use its sample.
+    ///
+    /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
     fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         let lower = kind.name.to_ascii_lowercase();
@@ -256,6 +289,9 @@ impl Project {
     }
 
     /// Writes the new files, and inserts the lines into those of the user.
+    ///
+    /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
+    /// user: a wrong guess in someone's file costs more than two lines to copy.
     fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         if let Some((file, _)) = added.files.iter().find(|(file, _)| self.folder.join(file).exists()) {
             return Err(AddFailure::Exists(file.clone()));
@@ -307,6 +343,8 @@ fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<Stri
 }
 
 /// Replaces `{{…}}` by names.
+///
+/// A name without a placeholder in the template is ignored, so templates need not use all of them.
 fn fill(text: &str, names: &[(&str, &str)]) -> String {
     names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
 }

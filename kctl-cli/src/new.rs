@@ -104,30 +104,44 @@ enum Vcs {
 /// A project could not be made.
 #[derive(Debug, thiserror::Error)]
 enum NewFailure {
+    /// The path ends in `..` or is a root, so that it has no last component to name the project by.
     #[error("`{0}` names no folder: give the folder to create, such as `web-site`")]
     NoFolder(PathBuf),
+    /// The name breaks the rules of [`is_name`], which are those of labels and of Cargo together.
     #[error(
         "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
+    /// One of [`BUILT`].
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
     CargosName(String),
+    /// One of [`TAKEN`].
     #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-site`")]
     TakenName(String),
+    /// The kind would shadow a type that the generated program uses ([`is_taken`]).
     #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
     TakenKind(String),
+    /// The kind breaks the rules of [`is_kind`].
     #[error("`{0}` is not a valid kind: use letters and digits, an upper case letter first, such as `WebSite`")]
     Kind(String),
+    /// The API group breaks the rules of [`is_group`].
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
+    /// The folder exists, even if it is empty: nothing is written into it.
     #[error("{0} is there already: choose another name, or remove it")]
     Exists(PathBuf),
+    /// The folder of `--kctl` has neither the crate nor a repository with it.
     #[error("{0} holds no kctl: give the folder with its Cargo.toml")]
     NoKctl(PathBuf),
+    /// A file or its folder cannot be written.
     #[error("{path} cannot be written")]
     Write { path: PathBuf, source: std::io::Error },
 }
 
+/// Runs `kctl new`: checks all arguments, then writes the files, formats the program and makes a git repository.
+///
+/// # Errors
+/// An argument is invalid, the folder exists, or a file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.path.as_path();
     let texts = project(options)?;
@@ -180,6 +194,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
+/// Upper case is excluded: the name is also that of an image, which registries reject with upper case letters.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
@@ -190,6 +205,8 @@ pub(crate) fn is_kind(kind: &str) -> bool {
 }
 
 /// Returns `true` for a domain name.
+///
+/// A group of one label, such as `apps`, is rejected: Kubernetes leaves those to its built-in kinds.
 pub(crate) fn is_group(group: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_name_byte);
     let is_label = |label: &str| !label.is_empty() && label.split('-').all(is_part);
@@ -219,6 +236,7 @@ fn name_of(options: &Options) -> Result<String, NewFailure> {
     Ok(last.to_string_lossy().into_owned())
 }
 
+/// Writes a file of the new project and creates its folders.
 fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
     let failed = |source| NewFailure::Write { path: path.into(), source };
     path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
@@ -226,6 +244,8 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 }
 
 /// The files of the project with their texts.
+///
+/// Arguments are checked here, before anything is written.
 fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {
     let (name, group) = (name_of(options)?, &options.group);
     if !is_name(&name) {
@@ -268,6 +288,7 @@ pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
     kind == "Self" || words.any(|word| word == kind)
 }
 
+/// Makes the first letter upper case. The part is not empty and begins with ASCII, as [`is_name`] requires.
 pub(crate) fn capitalized(part: &str) -> String {
     let (first, rest) = part.split_at(1);
     first.to_ascii_uppercase() + rest
@@ -278,7 +299,7 @@ pub(crate) fn capitalized(part: &str) -> String {
 fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("kctl");
     let path = match folder {
-        // Whoever names the whole repository means the crate in it.
+        // The repository's folder stands for the crate in it.
         Some(folder) => folder.canonicalize().ok().and_then(|folder| {
             let inner = folder.join("kctl");
             [folder, inner].into_iter().find(|folder| is_kctl(folder))
@@ -292,6 +313,7 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     }
 }
 
+/// Returns `true` if the first `name` in the folder's `Cargo.toml` is `kctl`.
 fn is_kctl(folder: &Path) -> bool {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     // That of the package stands before those of its programs.

@@ -35,6 +35,7 @@ pub(crate) struct Gate {
     is_strict: bool,
     /// Results of all tests so far.
     pub(crate) ledger: Ledger,
+    /// In the order of their first report, each once.
     left_out: Vec<LeftOut>,
 }
 
@@ -71,6 +72,8 @@ impl Gate {
     }
 
     /// Returns the ignored tests that ran in no step, although nothing explains it.
+    ///
+    /// Only a complete run can report them: another step may run the test.
     fn forgotten(&self) -> Vec<String> {
         let is_explained = |reason: &str| {
             let mut reasons = self.left_out.iter().flat_map(|left_out| left_out.reasons);
@@ -82,6 +85,8 @@ impl Gate {
 }
 
 /// Returns the CPU time of all child processes that have ended; `None` on systems without `/proc`.
+///
+/// The difference of two results is the time of the processes that ended between them.
 fn cpu_time() -> Option<Duration> {
     /// Linux reports times in hundredths of a second to programs, whatever its own clock is.
     const TICK: Duration = Duration::from_millis(10);
@@ -94,9 +99,13 @@ fn cpu_time() -> Option<Duration> {
 
 /// The duration of a step.
 struct StepTime {
+    /// The step that ran, also one that failed.
     step: Step,
+    /// Elapsed time of the step.
     wall: Duration,
     /// CPU time of its processes.
+    ///
+    /// Includes processes beside it that ended meanwhile.
     cpu: Option<Duration>,
 }
 
@@ -111,17 +120,19 @@ fn print_times(times: &[StepTime]) {
     eprintln!("{:<14}{:>10}", "all", all.as_secs());
 }
 
-/// Steps in a process of their own, which get the processors when the other steps leave one idle.
+/// Steps in a separate process, which get the processors when the other steps leave one idle.
 ///
 /// Suites against servers spend half of their time waiting, and compilers can use it. A compiler at the same priority would make
 /// tests miss their deadlines.
 struct Beside {
+    /// The running `cargo xtask ci`, killed when this is dropped.
     process: Child,
+    /// The file with both of its outputs, so that they do not mix with those of the other steps.
     output: PathBuf,
 }
 
 impl Beside {
-    /// Starts `cargo xtask ci STEPS` with a target directory of its own: Cargo locks one while it compiles.
+    /// Starts `cargo xtask ci STEPS` with a separate target directory: Cargo locks one while it compiles.
     fn start(steps: &[Step], options: Options) -> Result<Self> {
         let output = scratch("beside")?.join("output");
         let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
@@ -161,6 +172,7 @@ impl Drop for Beside {
     }
 }
 
+/// Returns the names of steps for the log.
 fn names(steps: &[Step]) -> String {
     steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
 }

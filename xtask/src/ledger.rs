@@ -16,9 +16,11 @@ pub(crate) struct Ledger {
     pending: Option<String>,
     /// Number of times that each test passed, in all steps.
     passed: BTreeMap<Test, usize>,
+    /// The tests that libtest skipped, with the reason of each.
     ignored: BTreeMap<Test, Ignored>,
     /// Sums of the lines `test result: …`, with doc tests.
     n_passed: usize,
+    /// Failed tests and doc tests of all steps.
     n_failed: usize,
 }
 
@@ -32,6 +34,8 @@ struct Ignored {
 }
 
 /// Parses the line that cargo prints before it runs a binary, and returns the binary's name without its hash.
+///
+/// The hash is dropped, because it differs between the builds of two steps.
 fn binary(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(package) = line.strip_prefix("Doc-tests ") {
@@ -43,6 +47,8 @@ fn binary(line: &str) -> Option<String> {
 }
 
 /// Returns the number before a word of the line `test result: …`.
+///
+/// A word that the line does not have counts as 0.
 fn count(line: &str, word: &str) -> usize {
     let number = |part: &str| part.trim().strip_suffix(word)?.split_whitespace().last()?.parse().ok();
     line.split(';').find_map(number).unwrap_or(0)
@@ -50,11 +56,15 @@ fn count(line: &str, word: &str) -> usize {
 
 impl Ledger {
     /// Starts reading another `cargo test`. A test whose binary crashed has no result, and is forgotten.
+    ///
+    /// Counts of earlier runs stay.
     pub(crate) fn begin(&mut self) {
         self.pending = None;
     }
 
     /// Reads a line of the output of `cargo test`.
+    ///
+    /// A line of no known form is skipped, because tests print what they like.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(binary) = binary(line) {
             self.binary = binary;
@@ -102,6 +112,8 @@ impl Ledger {
     }
 
     /// Returns the tests that were ignored and have not passed as often in any step, with their reasons.
+    ///
+    /// The binary stands before the name, as in `podset: slow`.
     pub(crate) fn never_ran(&self) -> Vec<(String, &str)> {
         let never =
             self.ignored.iter().filter(|(test, ignored)| self.passed.get(*test).copied().unwrap_or(0) < ignored.n);

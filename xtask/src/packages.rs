@@ -19,15 +19,19 @@ const CRATES: [&str; 8] = [
     "kctl",
     "kctl-cli",
 ];
+/// Files that each package must have: crates.io shows the README, and both licences ask for their text.
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+/// Fields of the manifest that crates.io shows or requires.
 const FIELDS: [&str; 7] = ["description", "license", "repository", "readme", "keywords", "categories", "rust-version"];
 /// The crates that a program without the feature `dev` doesn't need.
 const DEV_ONLY: [&str; 2] = ["kctl-apiserver", "kctl-interpreter"];
 
+/// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Writes a file, with its path in the error.
 fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

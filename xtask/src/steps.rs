@@ -15,6 +15,8 @@ use crate::{
 };
 
 /// Default number of requests of the step `fuzz`. The ordinary tests send a few thousand.
+///
+/// `cargo xtask fuzz` takes another number.
 pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
 /// The version of kubectl whose output `tests/kubectl` recorded. Other versions print other messages.
 const KUBECTL: &str = "v1.32.";
@@ -131,6 +133,8 @@ impl Step {
 }
 
 /// Builds the pages as docs.rs does, with features on: they link to items of features that are off by default.
+///
+/// Warnings are errors: a broken link fails the step.
 fn docs() -> Result {
     /// Features that docs.rs turns on in the manifests.
     const FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
@@ -146,6 +150,8 @@ pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
 }
 
 /// Runs `cargo test`. Without arguments, at least 1,500 tests have to pass.
+///
+/// The bound catches a workspace that lost a crate, or a filter that matches nothing.
 pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let at_least = if arguments.is_empty() { 1500 } else { 0 };
@@ -153,12 +159,16 @@ pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
 }
 
 /// Sends random requests to the embedded API server. It must neither panic nor break an invariant.
+///
+/// The test prints its progress (`--nocapture`), because a long run is silent otherwise.
 pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
     let test = cargo_test(&["--test", "fuzz", "--", "--nocapture"]);
     test.env("FUZZ_REQUESTS", n_requests.to_string()).tests(&mut gate.ledger, 1)
 }
 
 /// Compares the output of kubectl against the embedded server with that against a real one.
+///
+/// Needs the exact minor version in [`KUBECTL`]; any other one is reported and not compared.
 fn kubectl(gate: &mut Gate) -> Result {
     let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
     if !version.is_some_and(|version| version.contains(KUBECTL)) {
@@ -169,6 +179,8 @@ fn kubectl(gate: &mut Gate) -> Result {
 }
 
 /// Opens the page of `dev` in a browser; npm provides the accessibility checker.
+///
+/// Without npm, all tests but the one of accessibility run.
 fn browser(gate: &mut Gate) -> Result {
     if !tools::has_browser(gate) {
         gate.leave_out("chromedriver is not installed: the page is not tried in a browser", &["needs chromedriver"]);

@@ -12,7 +12,9 @@ use syn::{
 
 /// Text to insert at an offset in bytes.
 pub(super) struct Insertion {
+    /// The offset in bytes, on a boundary between tokens.
     at: usize,
+    /// The inserted text with its own line breaks and indentation.
     text: String,
 }
 
@@ -29,8 +31,11 @@ impl Insertion {
 pub(super) struct Kind {
     /// The kind, such as `TeaRoom`.
     pub(super) name: String,
+    /// The API group, such as `apps.example.com`.
     pub(super) group: String,
+    /// The declared version, such as `v1alpha1`.
     pub(super) version: String,
+    /// `true` if the attribute has `namespaced`; a kind is cluster-scoped otherwise.
     pub(super) is_namespaced: bool,
     /// The module, such as `crate::tea_room`.
     pub(super) path: String,
@@ -57,6 +62,7 @@ fn range(tokens: impl ToTokens) -> Option<Range<usize>> {
     Some(first.span().byte_range().start..end)
 }
 
+/// Returns tokens as the user wrote them, with comments and spacing, which printing tokens would lose.
 fn written(text: &str, tokens: impl ToTokens) -> String {
     range(tokens).and_then(|range| text.get(range)).unwrap_or_default().to_owned()
 }
@@ -81,10 +87,12 @@ pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
     Ok(structs.filter_map(|item| kind(text, item, path, &names)).collect())
 }
 
+/// Returns `true` for `#[resource]`, also by a path such as `#[kctl::resource]`.
 fn is_resource(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "resource")
 }
 
+/// Reads a struct with `#[resource]`; `None` without the attribute or without a literal kind, group or version.
 fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<Kind> {
     let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
     let metas = resource.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
@@ -165,6 +173,7 @@ pub(super) fn module(text: &str, name: &str) -> Option<Insertion> {
 /// The calls of `App::new` in a file, and the methods called on them.
 #[derive(Default)]
 struct Apps {
+    /// The bytes of each `App::new(…)`.
     apps: Vec<Range<usize>>,
     /// The app by its range, the offset of the dot, and the end of a call that adds something to it.
     calls: Vec<(Range<usize>, usize, usize)>,
@@ -173,12 +182,14 @@ struct Apps {
 /// Methods of `App` that add something; a new call belongs after the last of them.
 const ADDING: [&str; 6] = ["controller", "controller_with", "kind", "admission", "conversion", "interpreter"];
 
+/// Returns `true` for code behind `#[cfg(test)]`, where an app is not the one of the program.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
         .any(|attribute| attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test"))
 }
 
+/// Returns `true` for a call of `App::new`, also by a longer path.
 fn is_app(call: &ExprCall) -> bool {
     let Expr::Path(path) = &*call.func else { return false };
     let segments: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
@@ -220,6 +231,7 @@ impl<'ast> Visit<'ast> for Apps {
     }
 }
 
+/// Finds the apps of a file. A file that does not parse has no apps.
 fn apps(text: &str) -> Apps {
     let mut apps = Apps::default();
     if let Ok(file) = syn::parse_file(text) {
@@ -241,7 +253,7 @@ pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
     let (dot, at) = if let Some((_, dot, end)) = last {
         (Some(*dot), *end)
     } else {
-        // The first method after the app, if it stands in a line of its own.
+        // The first method after the app, if it is on a separate line.
         let rest = &text[app.end..];
         let dot = rest.len() - rest.trim_start().len();
         (rest[dot..].starts_with('.').then_some(app.end + dot), app.end)
@@ -256,7 +268,9 @@ pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
 
 /// A feature of kctl in a `Cargo.toml`.
 pub(super) enum Feature {
+    /// The feature is listed; nothing changes.
     Present,
+    /// The feature is to be inserted into the list.
     Missing(Insertion),
     /// The dependency has another form than `kctl = { …, features = [ … ] }` in one line.
     Unknown,

@@ -17,7 +17,7 @@ use crate::{
 enum Stage {
     /// Keys are given out.
     Serving,
-    /// No further key is given out; what runs is finished.
+    /// No further key is given out; running reconciles finish.
     Draining,
     /// Reconciles that still run are cut off.
     Over,

@@ -34,6 +34,8 @@ use self::{
 use super::App;
 
 /// The settings of a chart that its values have as defaults.
+///
+/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option.
 pub(super) struct ChartOptions {
     /// The name of the chart.
     pub(super) name: String,
@@ -51,7 +53,9 @@ pub(super) struct ChartOptions {
 
 /// A chart: its files, its values, and the CRDs that are compared with those before.
 pub(super) struct Chart {
+    /// Templates and notes. The files that depend on the user's copy are added when the chart is written.
     files: Vec<File>,
+    /// The values that templates read, in the order of `values.yaml`.
     items: Vec<Item>,
     /// The name in `Chart.yaml`.
     name: String,
@@ -65,6 +69,10 @@ pub(super) struct Chart {
 ///
 /// # Errors
 /// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name is that of the release here.
+///
+/// Nothing is read or written here: the result depends on the app and the options alone, so two runs give the same
+/// files and `--check` can compare them.
+///
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
     let names = RbacOptions {
         name: NAME.into(),
@@ -110,6 +118,8 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
 }
 
 /// The ingress of the webhooks in the `NetworkPolicy`.
+///
+/// `networkpolicy.yaml` has a placeholder line for it, which is removed for an app without webhooks.
 const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from cluster to cluster.
     - ports:
         - port: webhook
@@ -121,6 +131,9 @@ const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from 
 ";
 
 /// Adds the service account, roles and bindings.
+///
+/// The condition of each file is a value, because a user may switch leader election, shards or metrics on later:
+/// roles for all of them are in the chart, whichever options it was generated with.
 fn add_roles<'a>(
     app: &App,
     names: &RbacOptions,
@@ -162,6 +175,9 @@ fn add_roles<'a>(
 }
 
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
+///
+/// Alerts of leader election are within a condition in the same `PrometheusRule`: without a Lease their metrics are
+/// absent. They are found by generating the rule with and without leader election.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
     let of = |leader_elect| {
         let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards: None };
@@ -196,20 +212,29 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
     Ok(())
 }
 
-/// Returns the text that Helm prints after an install. The comment of other templates would be printed too.
+/// Returns the `NOTES.txt` that Helm prints after an install. The comment of other templates would be printed too.
+///
+/// `helm install` shows the whole file, so the generator's comment trims the white space around it.
 fn notes(chart: &str) -> String {
     let text = include_str!("helm/NOTES.txt").replace("KCTL-CHART.", &format!("{chart}."));
     format!("{} */ -}}}}\n{text}", template::GENERATED)
 }
 
 /// Parts of the Deployment that depend on the issuer of the webhooks' certificate.
+///
+/// The Deployment is generated twice, for a certificate made by the program and for one of cert-manager. The template
+/// has both sets of fields, behind the value `certManager.enabled`.
 #[derive(Default)]
 struct Issuance {
     /// The arguments for webhooks.
     args: Vec<String>,
+    /// The liveness probe.
     liveness: Value,
+    /// The readiness probe.
     readiness: Value,
+    /// The volumes of the Pod, such as the one with the certificate.
     volumes: Vec<Value>,
+    /// The volume mounts of the container.
     mounts: Vec<Value>,
 }
 
@@ -229,12 +254,15 @@ impl Issuance {
 
 /// Manifests of the app from which templates are made.
 struct Parts {
+    /// The CRDs of the app's kinds.
     definitions: Vec<Manifest>,
     /// Webhook configurations, their Service, and the objects of cert-manager.
     webhooks: Vec<Manifest>,
     /// The pod of the Deployment with metrics, and the certificate made by the program.
     pod: Value,
+    /// The fields when the program creates and renews the certificate.
     own: Issuance,
+    /// The fields when cert-manager issues the certificate.
     by_cert_manager: Issuance,
 }
 
@@ -273,6 +301,8 @@ impl Parts {
 }
 
 /// Returns `true` for objects of Karmada's API groups, which belong to another API server.
+///
+/// A release installs into one cluster, and these objects would be rejected there.
 fn is_of_karmada(manifest: &Manifest) -> bool {
     manifest.object["apiVersion"].as_str().is_some_and(|api| api.contains(".karmada.io/"))
 }

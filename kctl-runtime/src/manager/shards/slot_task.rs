@@ -58,7 +58,7 @@ impl Holder {
             self.quiet(slot).await;
             return self.tenures.end(slot);
         }
-        // What still runs is cut off before another replica may begin.
+        // Reconciles that still run are cut off before another replica may begin.
         self.tenures.end(slot);
         if let Some(release) = release {
             let _sent = stop.send(release);

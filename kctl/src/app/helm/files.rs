@@ -12,6 +12,8 @@ use serde_json::Value;
 use super::{Chart, template, template::GENERATED, values};
 
 /// First lines of a new `values.yaml`.
+///
+/// Written once: a later run keeps the file's lines, also if this comment was edited or deleted.
 const VALUES_HEAD: &str = "\
 # Values of the chart. Edit this file as you like: `generate-manifests --helm` only adds values that it lacks.
 ";
@@ -25,24 +27,35 @@ const IGNORED: &str = "\
 /// A generated file of a chart.
 pub(super) struct File {
     /// Path relative to the chart.
+    ///
+    /// Uses `/` on every system and never begins with one.
     pub(super) path: String,
     /// The whole text.
     pub(super) text: String,
 }
 
 /// Writes a chart or compares it.
+///
+/// Both modes compute the same files, so a chart that was just written passes a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Mode {
+    /// Writes all files that belong to the generator, and merges the shared ones.
     Write,
+    /// Writes nothing, and fails if a file is missing, differs or is stale.
     Check,
 }
 
 /// Returns the folder of a chart in which its CRDs are.
+///
+/// CRDs are templates: Helm installs the files in a chart's own `crds/` once and never upgrades them.
 pub(in crate::app) fn crd_folder(chart: &Path) -> PathBuf {
     chart.join("templates/crds")
 }
 
 /// Reads a CRD of a chart as an object, for a comparison with its next version.
+///
+/// # Errors
+/// The file is not YAML after its template actions are replaced.
 pub(in crate::app) fn parse_crd(text: &str) -> Result<Value> {
     template::object(text)
 }
@@ -109,6 +122,8 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
 }
 
 /// Returns a file's text; `None` if there is no such file.
+///
+/// Any other error stops the run, because a file that cannot be read must not be taken for a missing one.
 fn read(file: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
@@ -118,6 +133,9 @@ fn read(file: &Path) -> Result<Option<String>> {
 }
 
 /// Returns templates that an earlier run generated and this one did not.
+///
+/// Looks at all folders below `templates/`. A file without the generator's first line belongs to the user and is never
+/// stale. The result is sorted, since the order of a directory listing is not defined.
 fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
     let generated: BTreeSet<PathBuf> = chart.files.iter().map(|file| folder.join(&file.path)).collect();
     let mut found = Vec::new();
@@ -143,6 +161,9 @@ fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
 
 impl Chart {
     /// Returns `Chart.yaml`: a new one, or the old one with the version of the app.
+    ///
+    /// The chart's own version is the user's to raise, so only `appVersion` changes; comments and order stay. A
+    /// `Chart.yaml` without an `appVersion` line does not get one.
     fn head(&self, old: Option<&str>) -> String {
         let Some(old) = old else {
             let version = self.version.as_ref().map_or(String::new(), |version| {

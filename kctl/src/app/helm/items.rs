@@ -9,6 +9,8 @@ use super::{
 };
 
 /// Returns the values of the chart with their defaults.
+///
+/// Values for webhooks and CRDs are left out if the app has none of these, so that every value has an effect.
 pub(super) fn items(app: &App, options: &ChartOptions, parts: &Parts) -> Vec<Item> {
     let slots = slots(app, options);
     let elects = options.manager.leader_elect && slots == 0;
@@ -48,11 +50,14 @@ pub(super) fn items(app: &App, options: &ChartOptions, parts: &Parts) -> Vec<Ite
 }
 
 /// Returns the number of slots: that of the options, or the one that the program sets.
+///
+/// `--leader-elect` wins over the number that the program sets, because the two exclude each other.
 fn slots(app: &App, options: &ChartOptions) -> u32 {
     let own = app.shards.map(|(slots, _)| slots).filter(|_| !options.manager.leader_elect);
     options.manager.shards.or(own).unwrap_or(0)
 }
 
+/// Returns the section for the image. Without `--image`, the repository is the name of the chart.
 fn image(options: &ChartOptions) -> Item {
     let (repository, tag, digest) = options.image.as_deref().map_or((options.name.as_str(), "", ""), image_parts);
     section(
@@ -73,6 +78,8 @@ fn image(options: &ChartOptions) -> Item {
 }
 
 /// Splits an image reference into repository, tag and digest.
+///
+/// A colon before a slash belongs to the port of a registry: `localhost:5000/web` has no tag.
 fn image_parts(image: &str) -> (&str, &str, &str) {
     let (image, digest) = image.split_once('@').unwrap_or((image, ""));
     match image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
@@ -82,6 +89,8 @@ fn image_parts(image: &str) -> (&str, &str, &str) {
 }
 
 /// Returns the values of the Pods.
+///
+/// Security contexts and the grace period have the defaults of the generated Deployment, so that both installs agree.
 fn pods(parts: &Parts) -> Vec<Item> {
     let pod = &parts.pod;
     vec![
@@ -160,6 +169,7 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
     items
 }
 
+/// Returns the section of the `NetworkPolicy`, which is off by default: a cluster's own rules are unknown here.
 fn network_policy(parts: &Parts) -> Item {
     let mut policy = vec![
         switch("enabled", "Create it: only probes, metrics and webhooks can be reached.", Switch::Off),
@@ -172,6 +182,7 @@ fn network_policy(parts: &Parts) -> Item {
     section("networkPolicy", "A NetworkPolicy of the Pods.", policy)
 }
 
+/// Returns the section of the `PodDisruptionBudget`. Its numbers may be integers or percentages, as in `policy/v1`.
 fn disruption_budget() -> Item {
     let number = json!({ "type": ["integer", "string"] });
     section(
@@ -190,6 +201,7 @@ fn disruption_budget() -> Item {
     )
 }
 
+/// Returns the section of metrics with the objects that read them: `ServiceMonitor`, `PrometheusRule` and dashboard.
 fn metrics(options: &ChartOptions) -> Item {
     let monitoring = || Switch::from_flag(options.monitoring);
     section(

@@ -11,14 +11,21 @@ use serde_json::{Map, Value, json};
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// A value, or a section of values.
+///
+/// One tree of items is the source of `values.yaml`, its comments and `values.schema.json`, so they cannot disagree.
 pub(super) struct Item {
+    /// The key within its section, in camel case as Helm's conventions ask for.
     key: &'static str,
+    /// The comment in `values.yaml` and the description in the schema. Its first line gets the `# --` of helm-docs.
     doc: String,
     node: Node,
 }
 
+/// The value of a key.
 enum Node {
+    /// A leaf: templates read it as a whole, and [`merge`] never looks into it.
     Value { default: Value, schema: Value },
+    /// A mapping whose keys are known, and to which [`merge`] adds missing ones.
     Section(Vec<Item>),
 }
 
@@ -35,7 +42,9 @@ pub(super) fn switch(key: &'static str, doc: impl Into<String>, default: Switch)
 /// The default of a [`switch`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Switch {
+    /// The default is `true`.
     On,
+    /// The default is `false`.
     Off,
 }
 
@@ -68,6 +77,9 @@ pub(super) fn section(key: &'static str, doc: impl Into<String>, items: Vec<Item
 
 impl Item {
     /// Returns the lines of `values.yaml` at an indentation.
+    ///
+    /// # Errors
+    /// A default cannot be written as YAML.
     fn render(&self, indent: usize, text: &mut String) -> Result<()> {
         let pad = " ".repeat(indent);
         for (number, line) in self.doc.lines().enumerate() {
@@ -98,6 +110,7 @@ impl Item {
         Ok(())
     }
 
+    /// Returns the schema of this value. `known` has the user's value, whose extra keys are accepted in sections.
     fn schema(&self, known: Option<&Value>) -> Value {
         let mut schema = match &self.node {
             Node::Value { schema, .. } => schema.clone(),
@@ -109,6 +122,11 @@ impl Item {
 }
 
 /// Returns `values.yaml` with all defaults.
+///
+/// Values are separated by empty lines, and each has its comment.
+///
+/// # Errors
+/// A default cannot be written as YAML.
 pub(super) fn defaults(items: &[Item], head: &str) -> Result<String> {
     let mut text = head.to_owned();
     for item in items {
@@ -130,6 +148,7 @@ pub(super) fn schema(items: &[Item], values: &Value) -> Result<String> {
     Ok(serde_json::to_string_pretty(&schema)? + "\n")
 }
 
+/// Returns the schema of a mapping that accepts these items and the keys that `values` has already.
 fn properties(items: &[Item], values: Option<&Value>) -> Value {
     let mut fields = Map::new();
     for key in values.and_then(Value::as_object).into_iter().flat_map(Map::keys) {
@@ -146,12 +165,16 @@ fn properties(items: &[Item], values: Option<&Value>) -> Value {
 /// # Errors
 /// The text is not YAML, or a section has another form than a block mapping, so that no place for a value can be
 /// found. The error has the lines to add.
+///
+/// The text is edited and not written anew, because YAML libraries lose comments and layout. The result is parsed again
+/// and compared: an edit that changed a given value is an error and never written.
+///
 pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
     let before = parse(text)?;
     let mut merged = text.to_owned();
     merge_section(items, &mut Vec::new(), &before, &mut merged)?;
     let after = parse(&merged)?;
-    // A text that looks like a mapping and is none, such as a block scalar, is found here.
+    // Finds lines that only look like a mapping, such as those of a block scalar.
     if !keeps(&before, &after) || !has_all(items, &after) {
         let mut lines = String::new();
         items.iter().filter(|item| before.get(item.key).is_none()).try_for_each(|item| item.render(0, &mut lines))?;
@@ -160,6 +183,7 @@ pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
     Ok(merged)
 }
 
+/// Adds the missing values of one section and of the sections in it. `path` has the keys of the enclosing sections.
 fn merge_section(items: &[Item], path: &mut Vec<&'static str>, values: &Value, text: &mut String) -> Result<()> {
     for item in items {
         path.push(item.key);
@@ -182,6 +206,11 @@ fn merge_section(items: &[Item], path: &mut Vec<&'static str>, values: &Value, t
 }
 
 /// Adds a value at the end of its section.
+///
+/// The new lines take the indentation of the section's first key.
+///
+/// # Errors
+/// The section is not a block mapping, such as `image: {tag: x}`.
 fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
     let parents = &path[..path.len() - 1];
     let mut lines = String::new();
@@ -212,6 +241,9 @@ fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
 }
 
 /// Returns the number of the line after a block mapping, and the indentation of its keys.
+///
+/// `None` if a key of the path is missing or has its value in the same line. Trailing comments and empty lines are left
+/// behind the section, because they usually belong to the next key.
 fn end_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
@@ -237,6 +269,9 @@ fn end_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
 }
 
 /// Parses `values.yaml`; an empty file has no values.
+///
+/// # Errors
+/// The text is not YAML, or is not a mapping.
 pub(super) fn parse(text: &str) -> Result<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("values.yaml")?;
     match documents.into_iter().find(|document| !document.is_null()) {
@@ -247,6 +282,8 @@ pub(super) fn parse(text: &str) -> Result<Value> {
 }
 
 /// Returns `true` if `after` has everything of `before`, and the same.
+///
+/// Mappings may have gained keys, at any depth; lists and scalars must be equal.
 fn keeps(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -256,6 +293,7 @@ fn keeps(before: &Value, after: &Value) -> bool {
     }
 }
 
+/// Returns `true` if `values` has a value for each item, with any content.
 fn has_all(items: &[Item], values: &Value) -> bool {
     items.iter().all(|item| match (&item.node, values.get(item.key)) {
         (_, None) => false,
@@ -265,6 +303,8 @@ fn has_all(items: &[Item], values: &Value) -> bool {
 }
 
 /// Returns the keys of `values.yaml` that no generated template reads.
+///
+/// `global` is not reported: Helm reserves it for the values that a parent chart shares.
 pub(super) fn unknown(items: &[Item], values: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (key, value) in values.as_object().into_iter().flatten().filter(|(key, _)| *key != "global") {
