@@ -1,4 +1,4 @@
-//! References to images: reads the text that a container says, hands on how it is pulled.
+//! Image references: parses the `image` of a container and returns its default `imagePullPolicy`.
 //!
 //! Behaviour: `ParseImageName` of `pkg/util/parsers`, and what `github.com/distribution/reference` takes for a name.
 
@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Bytes of a name without its host (`RepositoryNameTotalLengthMax`).
+/// Maximum length of a name without its host, in bytes (`RepositoryNameTotalLengthMax`).
 const NAME_LEN_MAX: usize = 255;
-/// Hexadecimal digits of an identifier, which is no name.
+/// Number of hexadecimal digits of an image ID, which is rejected as a name.
 const IDENTIFIER_LEN: usize = 64;
-/// Where images are whose names say no host.
+/// The registry of images whose names have no host.
 const DEFAULT_HOST: &str = "docker.io";
 
 /// A host with a name, a tag, and a digest.
@@ -28,8 +28,8 @@ pub(crate) fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
-/// Whether an image is pulled always: it has the tag `latest`, or neither a tag nor a digest. A text that is no
-/// reference of an image has no tag that could be read.
+/// Returns `true` for an image with the tag `latest`, or with neither a tag nor a digest. An invalid reference has no
+/// tag, so it is not `latest`.
 pub(crate) fn is_latest(image: &str) -> bool {
     if image.len() == IDENTIFIER_LEN && image.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return false;

@@ -77,7 +77,7 @@ pub(crate) fn default_decoded(of: Type<'_>, object: &mut Value) {
     }
 }
 
-/// Changes a definition but for the schemas of its versions, which go through code of their own.
+/// Applies a change to a `CustomResourceDefinition` without the schemas of its versions, which have separate code.
 fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
     let versions = |object: &mut Value| -> Vec<Option<Value>> {
         let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
@@ -103,15 +103,15 @@ fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
     stored.len() == object.len() && stored.iter().zip(object).all(is_same)
 }
 
-/// What is not in JSON when it is zero, by type.
+/// Fields that Go leaves out of JSON if they are zero (`omitempty`), by type.
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
 
-/// A list that has a default where it is not there, and is refused where it has no items.
+/// A list with a default if it is absent. An empty one stays, because validation rejects it.
 const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
-/// Drops zeros that Go leaves out, nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
-/// get their canonical form.
+/// Removes zeros that Go leaves out, nulls, empty lists and empty maps. A null in a map of strings is the empty string.
+/// Quantities get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {
@@ -168,8 +168,9 @@ fn is_quantity(schema: Schema<'_>) -> bool {
     QUANTITY.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
 }
 
-/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse. Of those in a map, which are amounts of
-/// resources, thousandths are kept.
+/// Writes a quantity in its canonical form. An invalid quantity stays as sent, so that validation reports it.
+///
+/// `is_entry` is for the values of a map, such as `requests`; there a null is `0`.
 fn decode_quantity(is_entry: bool, value: &mut Value) {
     let canonical = if is_entry { quantity::canonical } else { quantity::canonical_fine };
     let text = match value {

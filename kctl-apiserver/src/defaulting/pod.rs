@@ -57,8 +57,8 @@ fn same_addresses(status: &mut Value) {
     }
 }
 
-/// A pod with limits of its own has huge pages for its containers, and asks for as much as they do, or else for all of it
-/// (`defaultHugePagePodLimits`, `defaultPodRequests`).
+/// Sets the requests and huge page limits of a Pod with Pod-level resources: the sums of its containers, or else its
+/// limits (`defaultHugePagePodLimits`, `defaultPodRequests`).
 fn requests_of_pod(spec: &mut Value) {
     let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
     let (has_limits, has_any) = (said("limits"), said("limits") || said("requests"));

@@ -47,7 +47,7 @@ pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: 
         let at = format!("{list_at}[{index}]");
         common(one, &at, spec, volumes, claims, errors);
         if one["restartPolicy"].is_null() && entries(&one["restartPolicyRules"]).next().is_some() {
-            // Of those that come first nothing more is told.
+            // An init container with rules but no policy gets this error only.
             errors.required(&format!("{at}.restartPolicy"), NO_POLICY);
         } else {
             restarts(one, &at, errors);

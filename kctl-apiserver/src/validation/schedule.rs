@@ -1,6 +1,6 @@
-//! The schedules of cron jobs, and lists of indexes of jobs: reads them, hands on why one cannot be read.
+//! Parses the schedules of `CronJob`s and the index lists of Jobs, and returns the errors of invalid ones.
 //!
-//! Behaviour: `github.com/robfig/cron/v3`, with the texts of its errors.
+//! Behaviour: `github.com/robfig/cron/v3`, with its error messages.
 
 /// A field of a schedule: its least and its greatest number, and the names of numbers.
 struct Field {
@@ -37,7 +37,7 @@ const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@
 /// Units of Go's durations, longer ones before those that they end like.
 const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
 
-/// Why a schedule is none.
+/// Validates a cron schedule. The error is the message of `robfig/cron`.
 pub(crate) fn check(schedule: &str) -> Result<(), String> {
     let mut schedule = schedule;
     if let Some(zoned) = schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
@@ -146,12 +146,12 @@ fn number(text: &str, names: &[(&str, i64)]) -> Result<i64, String> {
     Ok(number)
 }
 
-/// What Go says of a text that is no integer.
+/// Returns Go's `strconv.Atoi` error for a string that is not an integer.
 fn not_an_integer(text: &str) -> String {
     format!("strconv.Atoi: parsing {text:?}: invalid syntax")
 }
 
-/// Whether there is a time zone of that name. Go reads it as that of a file, so its letters are not changed.
+/// Returns `true` for the name of a time zone. Go looks the name up as a file, so its case matters.
 pub(crate) fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
 }

@@ -45,7 +45,7 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
 }
 
-/// The context of a pod. What is the host's is beside it in the specification.
+/// Validates the security context of a Pod. `hostPID` and its siblings are fields of the spec beside it.
 pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {

@@ -16,7 +16,7 @@ pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// One requirement of labels; `any_operator` takes those that nobody knows.
+/// Validates one label requirement; `any_operator` accepts unknown operators.
 pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     values(requirement, at, any_operator, errors);
     errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));

@@ -61,7 +61,7 @@ pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &
         "nfs" if !text(&source["path"]).starts_with('/') => {
             errors.invalid(&format!("{at}.path"), &text(&source["path"]).into(), "must be an absolute path");
         }
-        // Zero is none.
+        // Zero means that the field is unset.
         "gcePersistentDisk" | "awsElasticBlockStore" if source["partition"] != 0 => {
             errors.in_range(&format!("{at}.partition"), &source["partition"], 1, 255);
         }

@@ -65,7 +65,9 @@ pub(crate) fn old_profile(at: &str) -> String {
     format!("{at}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
-/// Profiles that only annotations name. Those of a pod that is no template become fields, of which is warned there.
+/// Warns about seccomp and AppArmor profiles that only annotations of a template name.
+///
+/// A Pod's annotations become fields instead, with a warning there.
 fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

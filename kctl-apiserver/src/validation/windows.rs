@@ -12,7 +12,7 @@ use crate::{
 };
 
 const KIB: usize = 1024;
-/// Bytes of the text that names an account of a group.
+/// Maximum length of `gmsaCredentialSpec`, in bytes.
 const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
 /// Bytes of the parts of `DOMAIN\USER`.
 const DOMAIN_LEN_MAX: usize = 255;

@@ -40,7 +40,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
 }
 
-/// A revision; what it holds stays, so of a new one alone it is asked whether there is any.
+/// Validates `revision`, and `data` of a new object: required, and a JSON object. Updates may not change `data`, so
+/// they do not check it again.
 fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
     if !is_new {

@@ -1,4 +1,7 @@
-//! `DaemonSet` of `apps`.
+//! `DaemonSet` of `apps`: one Pod of a template on each eligible node.
+//!
+//! The server adds defaults, counts changes of the spec in `metadata.generation` and changes of the template in an
+//! annotation, and keeps the selector immutable.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -106,6 +109,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates the spec (`ValidateDaemonSetSpec`).
+///
+/// Checks that the selector is valid, not empty and matches the template, that Pods always restart, and that
+/// `minReadySeconds` and `revisionHistoryLimit` are not negative.
 fn validate(object: &Value, errors: &mut Errors) {
     let (spec, at) = (&object["spec"], "spec.template");
     let (given, before) = (&spec["selector"], errors.len());
@@ -123,6 +130,10 @@ fn validate(object: &Value, errors: &mut Errors) {
     errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
 }
 
+/// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`).
+///
+/// Exactly one of `maxSurge` and `maxUnavailable` may be above 0: both is `FieldValueInvalid`, neither is
+/// `FieldValueRequired`. An unknown type is `FieldValueNotSupported`.
 fn update_strategy(strategy: &Value, errors: &mut Errors) {
     let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {

@@ -1,4 +1,7 @@
-//! `Deployment` of `apps`.
+//! `Deployment` of `apps`: a replicated Pod template with rolling updates.
+//!
+//! The server adds defaults, counts changes of the spec and of the annotations in `metadata.generation`, and keeps the
+//! selector immutable. A status write may change neither the spec nor the labels.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -38,6 +41,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts of the status that may not be negative, and the pairs of which the first may not exceed the second
+/// (`ValidateDeploymentStatus`).
 const STATUS: Numbers = Numbers {
     counts: &[
         "observedGeneration",
@@ -71,6 +76,11 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).
+///
+/// Checks counts and seconds for negative values, selector and template, the strategy, and that
+/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, apart from those of the
+/// template and the strategy.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);
@@ -85,6 +95,10 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates `spec.strategy` (`ValidateDeploymentStrategy`).
+///
+/// `FieldValueForbidden` for `rollingUpdate` with `Recreate`, `FieldValueRequired` if it is absent with `RollingUpdate`,
+/// `FieldValueNotSupported` for an unknown type. `maxSurge` and `maxUnavailable` may not both be 0.
 pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
     let (at, rolling) = ("spec.strategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {
@@ -109,6 +123,7 @@ pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
     }
 }
 
+/// Fills in the defaults of a Deployment (`SetDefaults_Deployment` in `pkg/apis/apps/v1/defaults.go`).
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);

@@ -1,4 +1,6 @@
-//! `ReplicaSet` of `apps`.
+//! `ReplicaSet` of `apps`: keeps a number of Pods of one template running.
+//!
+//! The server adds defaults, counts changes of the spec in `metadata.generation`, and keeps the selector immutable.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -36,6 +38,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &selector(at(object, "/spec/selector")))
 }
 
+/// Validates the spec (`ValidateReplicaSetSpec`): `replicas` and `minReadySeconds` are not negative
+/// (`FieldValueInvalid`), and the selector matches the template.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);

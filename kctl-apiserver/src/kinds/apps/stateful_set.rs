@@ -1,4 +1,7 @@
-//! `StatefulSet` of `apps`.
+//! `StatefulSet` of `apps`: Pods with stable names and a volume claim each.
+//!
+//! The server adds defaults to the set, its Pod template and its claim templates, counts changes of the spec in
+//! `metadata.generation`, and validates names as DNS labels, because the names of the Pods derive from them.
 
 mod validation;
 
@@ -75,7 +78,7 @@ fn default(object: &mut Value) {
     add(spec, "serviceName", "");
     fill(spec, "podManagementPolicy", "OrderedReady");
     let strategy = part(spec, "updateStrategy");
-    // Whoever names the type gets no parameters of it.
+    // `rollingUpdate` is created only if the type was absent, too.
     if strategy.get("type").is_none_or(|kind| *kind == "") {
         fill(strategy, "type", "RollingUpdate");
         part(strategy, "rollingUpdate");

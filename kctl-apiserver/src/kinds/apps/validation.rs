@@ -7,12 +7,13 @@ use crate::{
     validation::{pod, selector},
 };
 
+/// Reports an unknown strategy as `FieldValueNotSupported`. The error shows the whole strategy, as Go prints it.
 pub(crate) fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {
     let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
     errors.unsupported(at, &shown, known);
 }
 
-/// How Go writes the numbers of a rolling update.
+/// Returns the parameters of a rolling update as Go prints them in errors; absent amounts are 0.
 pub(crate) fn rolling(rolling: &Value) -> String {
     if rolling.is_null() {
         return "null".into();
@@ -21,12 +22,15 @@ pub(crate) fn rolling(rolling: &Value) -> String {
     format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", number("maxUnavailable"), number("maxSurge"))
 }
 
+/// Returns `true` if an amount is absent, 0 or `0%`.
 pub(crate) fn is_none(amount: &Value) -> bool {
     let digits = |text: &str| text.strip_suffix('%').unwrap_or_default().parse::<i64>().unwrap_or(0);
     amount.is_null() || amount == 0 || amount.as_str().is_some_and(|text| digits(text) == 0)
 }
 
-/// Selector and template of a set whose pods run for ever. The template is judged when it is known what selects it.
+/// Validates selector and template of a Deployment or `ReplicaSet`.
+///
+/// After an error in the selector the template is not validated, because nothing is known to select it.
 pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
     let (given, at) = (&spec["selector"], "spec.template");
     if !selector::of_workload(given, "deployment", errors) {
@@ -38,6 +42,8 @@ pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
     always_restarts(&spec["template"], at, "ReplicaSet", errors);
 }
 
+/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
+/// `activeDeadlineSeconds` (`FieldValueForbidden`).
 pub(crate) fn always_restarts(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];
     if !text(policy).is_empty() && policy != "Always" {

@@ -63,7 +63,7 @@ fn selectors(resource: &Value, errors: &mut Errors) {
         }
         for (index, requirement) in entries(requirements) {
             let at = format!("{at}.requirements[{index}]");
-            // Operators that nobody knows may come from newer clients.
+            // Unknown operators may come from newer clients.
             if kind == "labelSelector" {
                 selector::requirement_of(requirement, &at, true, errors);
                 continue;

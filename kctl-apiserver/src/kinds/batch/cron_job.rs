@@ -1,4 +1,6 @@
-//! `CronJob` of `batch`.
+//! `CronJob` of `batch`: creates Jobs on a schedule.
+//!
+//! The server adds defaults, counts changes of the spec in `metadata.generation`, and validates schedule and time zone.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -65,6 +67,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
+///
+/// The template may not have a selector (`FieldValueInvalid`) or `manualSelector` (`FieldValueNotSupported`): each Job gets
+/// a generated one.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let schedule = text(&spec["schedule"]);
@@ -91,6 +97,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
 }
 
+/// Validates `spec.timeZone`: a known IANA name, not empty and not `Local` (`FieldValueInvalid`).
 fn time_zone(zone: &Value, errors: &mut Errors) {
     let (at, name) = ("spec.timeZone", text(zone));
     if zone.is_null() {

@@ -1,4 +1,6 @@
-//! `ConfigMap` of the core group.
+//! `ConfigMap` of the core group: configuration as strings and binary values.
+//!
+//! The server validates keys and the total size, and rejects changes of an immutable one.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -28,6 +30,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(n_keys), json!(age(object, now))]
 }
 
+/// Validates that an immutable object keeps `immutable`, `data` and `binaryData` (`FieldValueForbidden`). Secrets use it,
+/// too.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["immutable"] != true {
         return;
@@ -43,6 +47,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates keys and size (`ValidateConfigMap`).
+///
+/// A key may not be in both maps (`FieldValueInvalid`). The values together have at most 1 MiB (`FieldValueTooLong`).
 fn validate(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {

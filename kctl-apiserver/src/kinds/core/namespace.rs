@@ -1,4 +1,7 @@
-//! `Namespace` of the core group.
+//! `Namespace` of the core group: a scope for names, quotas and policies.
+//!
+//! The server adds the finalizer `kubernetes`, which keeps a deleted namespace until its content is gone, the label
+//! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -76,6 +79,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(fields::text(object, "/status/phase")), json!(age(object, now))]
 }
 
+/// Validates the finalizers and that the phase fits `deletionTimestamp`: `Active` without one, `Terminating` with one.
+///
+/// Errors are `FieldValueInvalid`, at `status.Phase` as in kube-apiserver.
 fn validate(object: &Value, errors: &mut Errors) {
     let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
     for (_, name) in entries(&object["spec"]["finalizers"]) {
@@ -90,6 +96,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
 fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
     const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
     let given = text(name);
@@ -101,6 +108,7 @@ fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Fills in the name label, the phase `Active`, and the finalizer of a namespace that is not being deleted.
 fn default(object: &mut Value) {
     let meta = part(object, "metadata");
     let is_deleted = meta.get("deletionTimestamp").is_some();

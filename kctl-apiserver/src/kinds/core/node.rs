@@ -1,4 +1,7 @@
-//! `Node` of the core group.
+//! `Node` of the core group: a machine that runs Pods.
+//!
+//! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with `podCIDRs`,
+//! and defaults `status.allocatable` to the capacity.
 
 mod validation;
 
@@ -56,19 +59,21 @@ fn taint(object: &mut Value) {
     }
 }
 
+/// Drops `spec.configSource`, unless the stored node already has it.
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     if old["spec"]["configSource"].is_null() {
         remove(new, "spec", "configSource");
     }
 }
 
+/// Drops `status.config`, unless the stored node already has it.
 fn prepare_status(old: &Value, new: &mut Value) {
     if old["status"]["config"].is_null() {
         remove(new, "status", "config");
     }
 }
 
-/// The two fields with the ranges of a node's pods say the same.
+/// Aligns `podCIDR` and `podCIDRs`, which hold the same ranges.
 fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
 }
@@ -87,6 +92,7 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
+/// Prefix of the labels that give a node a role.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -117,6 +123,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Returns the roles that labels name, sorted and without duplicates; `<none>` without one.
 fn roles(object: &Value) -> String {
     let labels = at(object, "/metadata/labels").as_object().into_iter().flatten();
     let mut roles: Vec<_> = labels
@@ -131,12 +138,13 @@ fn roles(object: &Value) -> String {
     if roles.is_empty() { NONE.to_owned() } else { roles.join(",") }
 }
 
+/// Returns the first address of a type such as `InternalIP`; `<none>` without one.
 pub(crate) fn address<'a>(object: &'a Value, kind: &str) -> &'a str {
     let address = list(object, "/status/addresses").iter().find(|address| text(address, "/type") == kind);
     address.map_or(NONE, |address| text(address, "/address"))
 }
 
-/// The first of the ranges for the pods of a node is the range; where they differ, that one counts.
+/// Sets `podCIDR` and `podCIDRs[0]` to the same range. Where they differ, `podCIDR` wins.
 fn node_ranges(spec: &mut Value) {
     let range = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|range| !range.is_empty())).cloned();
     match (range, spec.pointer("/podCIDRs/0").cloned()) {

@@ -1,4 +1,6 @@
-//! `PersistentVolume` of the core group.
+//! `PersistentVolume` of the core group: storage of the cluster that a claim can bind.
+//!
+//! The server adds the protection finalizer, starts it as `Pending`, and records when the phase last changed.
 
 pub(crate) mod table;
 pub(crate) mod validation;
@@ -29,6 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Field of the status with the time of the last change of the phase.
 const PHASE_TIME: &str = "lastPhaseTransitionTime";
 
 fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {

@@ -1,4 +1,7 @@
-//! `Pod` of the core group.
+//! `Pod` of the core group: containers that run together on one node.
+//!
+//! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`. It
+//! validates creates, updates, statuses, resizes and ephemeral containers separately, and counts Pods in quotas.
 
 mod parts;
 pub(crate) mod quota;
@@ -61,6 +64,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Fields that admission plugins set, rather than the client or the defaulting functions.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
 const QUOTA: Quota = Quota {
     counts: quota::counts,
@@ -74,6 +78,8 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
+/// Resets the status to `Pending`. A Pod with scheduling gates also gets `PodScheduled=False` with the reason
+/// `SchedulingGated`. Values of `matchLabelKeys` become selector requirements.
 fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
     select_by_own_labels(object);
@@ -88,6 +94,8 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     }
 }
 
+/// Keeps the QoS class and the observed generations that a status leaves out, and drops the field of a disabled feature
+/// gate.
 fn prepare_status(old: &Value, new: &mut Value) {
     keep_observed(&old["status"], &mut new["status"]);
     // The kubelet has promised it since the Pod was created.
@@ -98,11 +106,13 @@ fn prepare_status(old: &Value, new: &mut Value) {
     set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
 }
 
+/// Validates a new Pod: the rules of every Pod, and those that apply only on create (`ValidatePodCreate`).
 fn validate_create(object: &Value, errors: &mut Errors) {
     crate::validation::pod::pod(object, errors);
     crate::validation::pod::new_pod(object, errors);
 }
 
+/// Validates a write to `pods/resize` or `pods/ephemeralcontainers`: the whole new Pod, then the change itself.
 fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     // If a Pod can't be resized at all, nothing else is reported.
     if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
@@ -138,6 +148,8 @@ fn select_by_own_labels(pod: &mut Value) {
     }
 }
 
+/// Adds one requirement per key whose label the Pod has. Terms without a `labelSelector` stay as they are, because an
+/// absent selector matches no Pod.
 fn add_requirements(term: &mut Value, labels: &Value) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         for key in term.get(field).and_then(Value::as_array).cloned().into_iter().flatten() {

@@ -1,4 +1,6 @@
-//! `PodTemplate` of the core group.
+//! `PodTemplate` of the core group: a Pod template as an object.
+//!
+//! The server adds the defaults of the template and validates it as that of a workload.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

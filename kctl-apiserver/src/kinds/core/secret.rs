@@ -1,4 +1,6 @@
-//! `Secret` of the core group.
+//! `Secret` of the core group: small sensitive data, in base64.
+//!
+//! The server moves `stringData` to `data`, defaults the type to `Opaque`, and validates the keys that a type requires.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
@@ -32,6 +34,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that the type stays, and the data of an immutable Secret.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("type", &old["type"], &new["type"], errors);
     super::config_map::validate_update(old, new, errors);
@@ -52,6 +55,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates keys, size and the data that the type requires (`ValidateSecret`).
+///
+/// A missing key or annotation of a known type is `FieldValueRequired`; values beyond 1 MiB are `FieldValueTooLong`.
 fn validate(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {
@@ -91,7 +97,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 fn docker(data: &Value, key: &str, errors: &mut Errors) {
     let at = format!("data[{key}]");
     let Some(encoded) = data[key].as_str() else { return errors.required(&at, "") };
-    // What is no base64 was refused by the decoder.
+    // The decoder has already rejected values that are not base64.
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
     let wrong = match decode::json(&bytes) {
         Err(why) => why,
@@ -101,6 +107,7 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
     errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
 }
 
+/// Defaults the type to `Opaque` and moves `stringData` to `data`, where it replaces values of the same keys.
 pub(crate) fn default(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));

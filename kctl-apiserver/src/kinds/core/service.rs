@@ -1,4 +1,7 @@
-//! `Service` of the core group.
+//! `Service` of the core group: one address for a set of Pods.
+//!
+//! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
+//! out. Fields that do not fit the type are dropped when the type changes.
 
 mod defaults;
 pub(crate) mod table;

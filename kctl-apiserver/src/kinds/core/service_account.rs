@@ -1,4 +1,6 @@
-//! `ServiceAccount` of the core group.
+//! `ServiceAccount` of the core group: the identity of the processes in Pods.
+//!
+//! The server keeps only the names of its secrets, and warns about a deprecated annotation.
 
 use serde_json::Value;
 

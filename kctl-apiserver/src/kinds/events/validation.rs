@@ -63,8 +63,8 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// An event is where its object is; one about an object without a namespace is in the default one. New events, those with a time
-/// of their own, may be elsewhere (`legacyValidateEvent`).
+/// Validates that an event is in the namespace of its object, or in `default` for a cluster-scoped one. New events,
+/// those with `eventTime`, may also be elsewhere (`legacyValidateEvent`).
 fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
     let is_new = !object["eventTime"].is_null();

@@ -36,7 +36,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
 }
 
-/// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
+/// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).
 const NODE_ID_LEN_MAX: usize = 256;
 
 fn validate(object: &Value, errors: &mut Errors) {

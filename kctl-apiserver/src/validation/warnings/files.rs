@@ -1,4 +1,4 @@
-//! Files of a volume that are in each other's place: `spec` of a pod → what is said of them.
+//! Warnings about files of one volume with overlapping paths: `spec` of a Pod → warnings.
 
 use serde_json::Value;
 

@@ -43,7 +43,7 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Another object, whatever its version. What is scaled has a group.
+/// Validates a reference to another object, of any version. The scale target needs a group (`needs_group`).
 fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
     for name in ["kind", "name"] {
         errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);

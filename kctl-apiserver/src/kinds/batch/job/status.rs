@@ -1,4 +1,4 @@
-//! Rules of the statuses of jobs: what a controller may write, and how a status may become another one.
+//! Validation of `Job` statuses: the fields that a controller may write, and the transitions between two statuses.
 //!
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
 //! `pkg/registry/batch/job/strategy.go`. Most rules are asked only when what they are about has changed.
@@ -44,7 +44,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// What has become another one.
+/// The Job before and after the write of its status.
 struct Changed<'a> {
     was: &'a State<'a>,
     now: &'a State<'a>,
@@ -230,7 +230,7 @@ fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
     }
 }
 
-/// The first index that is in both. Ranges that cannot be read are told of elsewhere.
+/// Returns the first index that is in both lists. Ranges that do not parse are skipped: other rules report them.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let read = |indexes: &str| -> Vec<(i64, i64)> {
         indexes.split(',').filter_map(|part| interval(part, completions).ok()).collect()
@@ -255,7 +255,7 @@ fn counts(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a job is that has succeeded enough.
+/// Validates `SuccessCriteriaMet`, which excludes the conditions of a failure.
 fn successes(now: &State<'_>, errors: &mut Errors) {
     let is_met = now.is("SuccessCriteriaMet");
     for (kind, detail) in [

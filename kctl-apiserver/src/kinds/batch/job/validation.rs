@@ -68,13 +68,13 @@ const MANAGER_LEN_MAX: usize = 63;
 
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
-    // What is asked for of one without a selector is a selector alone.
+    // A Job without a selector gets the error about the missing selector only.
     if spec["manualSelector"] != true && !spec["selector"].is_null() {
         own_labels(&object["metadata"], spec, errors);
         let labels = &spec["selector"]["matchLabels"];
         let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
-        // One that is no selector is told below, and no more is said of it.
+        // An invalid selector is reported further down, with its own errors only.
         let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
         selector::selector(given, "spec.selector", &mut mistakes);
         if !is_own && !given.is_null() && mistakes.len() == 0 {

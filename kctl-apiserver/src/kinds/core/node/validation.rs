@@ -8,12 +8,14 @@ use crate::{
     validation::{address, declared, entries, resources},
 };
 
-/// Ranges of addresses for the pods of a node: one of each family.
+/// Maximum number of Pod ranges of a node: one of each IP family.
 const RANGES_MAX: usize = 2;
-/// In bytes (`DNS1123SubdomainMaxLength`).
+/// Maximum length of the name of a declared feature, in bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-/// A node; of a new one also what stays.
+/// Validates taints, amounts of resources and declared features of a node; of a new one also swap and Pod ranges.
+///
+/// An update validates these two once, in the caller.
 pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
@@ -30,6 +32,7 @@ pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     }
 }
 
+/// Validates that a swap capacity is above 0 bytes (`FieldValueInvalid`).
 pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
     if capacity.as_i64().is_some_and(|bytes| bytes <= 0) {
         // There is no such field: the real server names it so.
@@ -78,7 +81,7 @@ fn features(list: &Value, errors: &mut Errors) {
     }
 }
 
-/// The addresses of its pods.
+/// Validates `spec.podCIDRs`: valid ranges, at most one of each IP family (`FieldValueInvalid`).
 pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
     let at = "spec.podCIDRs";
     for (index, range) in entries(ranges) {
@@ -92,6 +95,7 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that `podCIDRs` and `providerID` do not change once set, and `externalID` never (`FieldValueForbidden`).
 pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
@@ -105,6 +109,7 @@ pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
 fn taints(list: &Value, at: &str, errors: &mut Errors) {
     let mut known = Vec::new();
     for (index, taint) in entries(list) {

@@ -9,6 +9,7 @@ use crate::{
 
 /// Between the name of a storage class and the name of what is counted of its claims.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// Names in quotas that claims use, with or without a storage class before them.
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
 /// Returns `true` if a name in a quota is about claims.
@@ -17,7 +18,8 @@ pub(super) fn counts(name: &str) -> bool {
     COUNTED.contains(&plain)
 }
 
-/// Returns what a claim uses.
+/// Returns one claim and its requested storage, or the allocated storage if that is more. Both also count for the
+/// storage class of the claim.
 pub(super) fn usage(claim: &Value) -> Amounts {
     let asked = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded());
     let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();

@@ -8,6 +8,10 @@ use crate::{
     validation::{declared, resources, volume_claim::claim_spec},
 };
 
+/// Validates an update (`ValidatePersistentVolumeClaimUpdate`): the spec is immutable (`FieldValueForbidden`).
+///
+/// Exceptions: resources and `volumeAttributesClassName` of a bound claim, and setting `volumeName` or an absent storage
+/// class once.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let without_requests = |claim: &Value| {
         let mut spec = claim["spec"].clone();
@@ -21,7 +25,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         spec
     };
     let (mut was, is) = (without_requests(old), without_requests(new));
-    // Whoever binds it names the volume, once.
+    // Binding sets the name of the volume, which may be set once.
     if text(&was["volumeName"]).is_empty() && is["volumeName"].is_string() {
         was["volumeName"] = is["volumeName"].clone();
     }
@@ -35,7 +39,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// A claim without a class may get one later, but none beside that of its annotation
+/// Returns `true` if a claim without `storageClassName` may get this class: its annotation names the same or none
 /// (`validateStorageClassUpgradeFromNil`).
 fn may_get_class(old: &Value, class: &Value) -> bool {
     let named = old["metadata"]["annotations"].get(super::CLASS_OF_CLAIM);
@@ -78,6 +82,7 @@ fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
+/// Validates that an amount is not negative (`FieldValueInvalid`).
 pub(crate) fn validate_amount(amount: &Value, at: &str, errors: &mut Errors) {
     let units = Quantity::parse(text(amount)).map_or(0, Quantity::units);
     if units < 0 {

@@ -15,8 +15,10 @@ use crate::{
 
 /// Amounts that each container has to state if a quota counts them.
 const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+/// Prefix of the resources that are memory in huge pages, as in `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
 
+/// Returns `true` for quota names that Pods use: the fixed ones, huge pages, and requests of extended resources.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
     OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
@@ -27,6 +29,7 @@ fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
+/// Returns `true` if the Pod has `activeDeadlineSeconds`, which decides between `Terminating` and `NotTerminating`.
 pub(super) fn has_deadline(pod: &Value) -> bool {
     pod["spec"]["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0)
 }
@@ -51,6 +54,8 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
     named
 }
 
+/// Returns the requests and limits of the whole Pod with its overhead, and 1 for `pods`. The overhead adds to a limit
+/// only if the containers have one.
 pub(super) fn usage(spec: &Value) -> Amounts {
     let overhead = amounts::read(&spec["overhead"]);
     let mut requests = amounts::of_whole_pod(spec, Side::Requests);
@@ -120,6 +125,7 @@ pub(super) fn is_in_scope(pod: &Value, scope: &str, operator: &str, values: &Val
     }
 }
 
+/// Returns `true` for QoS class `BestEffort`: that of the status, or else the class computed from the spec.
 fn is_best_effort(pod: &Value) -> bool {
     let known = pod["status"]["qosClass"].as_str().filter(|class| !class.is_empty());
     known.unwrap_or_else(|| quality_of_service(&mut pod["spec"].clone())) == "BestEffort"

@@ -12,6 +12,11 @@ use crate::{
 const SIZES: [&str; 2] = ["cpu", "memory"];
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
+/// Validates a write to `pods/resize` (`ValidatePodResize`).
+///
+/// `FieldValueForbidden` for Windows Pods, for changed container lists, for removed requests or limits, and for changes
+/// other than `cpu` and `memory`. `FieldValueInvalid` at `spec` if the QoS class would change. Changed container lists end
+/// the validation, because the later comparisons pair containers by index.
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if is["os"]["name"] == "windows" {
@@ -42,6 +47,7 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that a resize keeps the number, names and order of the containers.
 fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let at = format!("spec.{list}");
     if entries(old).count() != entries(new).count() {
@@ -56,7 +62,7 @@ fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that a resize removes no request or limit.
+/// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`).
 fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
     for part in ["requests", "limits"] {
         if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
@@ -65,7 +71,7 @@ fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut
     }
 }
 
-/// A specification with nothing that may change.
+/// Returns the spec without the amounts that a resize may change, for comparison.
 fn without_sizes(spec: &Value) -> Value {
     let mut spec = spec.clone();
     for list in LISTS {
@@ -75,8 +81,8 @@ fn without_sizes(spec: &Value) -> Value {
     spec
 }
 
-/// The new specification without the claims of its containers, which the real server forgets before it compares: there may
-/// come some, but a container that has any is not resized.
+/// Returns the new spec without the resource claims of its containers. kube-apiserver drops them before it compares,
+/// so a resize may add claims, but not resize a container that already has some.
 fn without_claims(spec: &Value) -> Value {
     let mut spec = spec.clone();
     for list in LISTS {
@@ -89,6 +95,7 @@ fn without_claims(spec: &Value) -> Value {
     spec
 }
 
+/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it.
 fn forget_sizes(of: &mut Value) {
     for part in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = of.get_mut("resources").and_then(|resources| resources.get_mut(part)) {
@@ -105,7 +112,9 @@ fn forget_sizes(of: &mut Value) {
     }
 }
 
-/// Validates that a write to `pods/ephemeralcontainers` only adds containers.
+/// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
+///
+/// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let at = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];

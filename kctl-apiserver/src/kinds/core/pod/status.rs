@@ -1,4 +1,4 @@
-//! Rules of the statuses of pods: what a kubelet may say, and what it may not take back.
+//! Validation of Pod statuses: the values that a kubelet may report, and the transitions that it may not undo.
 //!
 //! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
 

@@ -10,7 +10,7 @@ use crate::table::{
     labels::NONE,
 };
 
-/// What the statuses of the containers add up to.
+/// Sums over the statuses of the containers: the columns `STATUS`, `READY` and `RESTARTS`.
 #[derive(Default)]
 struct Summary {
     reason: String,

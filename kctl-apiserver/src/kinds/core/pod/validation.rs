@@ -90,7 +90,7 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
             container["image"] = Value::Null;
         }
     }
-    // What is told of tolerations and gates is told of them alone.
+    // Tolerations and gates have separate rules and errors, so this comparison skips them.
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if entries(&old["schedulingGates"]).next().is_some() {
         forget_placement(&mut spec, old, new);

@@ -184,8 +184,8 @@ fn names_of_limits(limit: &Value, kind: &str, at: &str, errors: &mut Errors) {
     named("maxLimitRequestRatio", errors);
 }
 
-/// Two amounts of a limit, the second of which is not less than the first; then the place that is named when it is, what
-/// is said, and the amount that is shown.
+/// Pairs of amounts that must be in order: the lower field, the upper field, then the field of the error, its message
+/// and the field whose amount is shown.
 const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
     ("min", "max", "min", "min value {} is greater than max value {}", "min"),
     (

@@ -10,12 +10,17 @@ use crate::{
     validation::{address, declared, entries, ports},
 };
 
-/// Seconds for which a client stays with a pod: a day.
+/// Maximum timeout of `ClientIP` session affinity: one day, in seconds.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
-/// Addresses of a service: one of each family.
+/// Maximum number of cluster IPs: one of each IP family.
 const ADDRESSES_MAX: usize = 2;
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
+/// Validates a Service (`ValidateService` in `pkg/apis/core/validation/validation.go`).
+///
+/// Checks that ports are there unless the Service is headless or an `ExternalName`, the ports themselves, selector, session
+/// affinity, addresses, and the fields that only one type may have. Only `LoadBalancer` may set the load balancer fields
+/// (`FieldValueForbidden`).
 pub(crate) fn service(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);
@@ -49,10 +54,13 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     traffic(spec, errors);
 }
 
+/// Returns `true` for a Service without a virtual IP: `clusterIPs` is `["None"]`.
 pub(crate) fn is_headless(spec: &Value) -> bool {
     spec["clusterIPs"] == json!(["None"])
 }
 
+/// Validates an `ExternalName` Service: no cluster IPs or IP families (`FieldValueForbidden`), and a DNS name as
+/// `externalName`, with or without the final dot.
 fn external(spec: &Value, errors: &mut Errors) {
     for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let is_told = name == "clusterIPs" && !text(&spec["clusterIP"]).is_empty();
@@ -65,6 +73,7 @@ fn external(spec: &Value, errors: &mut Errors) {
     errors.required_name("spec.externalName", &name.into(), NameRule::Subdomain);
 }
 
+/// Validates the timeout of `ClientIP` session affinity, 1 to 86,400 seconds (`FieldValueInvalid`).
 fn affinity(spec: &Value, errors: &mut Errors) {
     let (kind, seconds) = (&spec["sessionAffinity"], &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]);
     let is_wrong = |seconds: i64| !(1..=AFFINITY_SECONDS_MAX).contains(&seconds);
@@ -118,6 +127,7 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that there is one cluster IP per family and that each is of the family at its index.
 fn families(spec: &Value, errors: &mut Errors) {
     let all: Vec<IpAddr> = entries(&spec["clusterIPs"]).filter_map(|(_, ip)| address::parse(text(ip))).collect();
     if all.len() > 1 && all.iter().all(|ip| ip.is_ipv4() == all[0].is_ipv4()) {
@@ -133,6 +143,8 @@ fn families(spec: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates one port. Its name is required if there are several ports (`FieldValueRequired`) and unique
+/// (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
 fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&port["name"]);
     if name.is_empty() {
@@ -155,6 +167,8 @@ fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a st
     }
 }
 
+/// Validates that no two ports share protocol and number, or protocol and node port (`FieldValueDuplicate`). A
+/// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
 fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
     if spec["type"] == "ClusterIP" {
@@ -185,6 +199,7 @@ fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     }
 }
 
+/// Validates the fields of load balancers. The path `spec.LoadBalancerSourceRanges` is spelled as in kube-apiserver.
 fn balancer(spec: &Value, errors: &mut Errors) {
     let is_balancer = spec["type"] == "LoadBalancer";
     let ranges_at = "spec.LoadBalancerSourceRanges";
@@ -209,6 +224,8 @@ fn class_of_balancer(spec: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates external traffic policy, health check port and traffic distribution. The policy is required for a Service
+/// that is reachable from outside, and invalid for others.
 fn traffic(spec: &Value, errors: &mut Errors) {
     let (outside, at) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
     if is_reached_from_outside(spec) {
@@ -267,7 +284,8 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates what an update of a Service may not change.
+/// Validates an update (`ValidateServiceUpdate`): cluster IPs, IP families, load balancer class and health check port
+/// stay while the type that uses them stays.
 pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| spec["type"] == "ExternalName";
@@ -289,6 +307,8 @@ pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that an update keeps the primary cluster IP. The secondary one may be released with the policy
+/// `SingleStack`.
 fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
     let (known, given) = (&was["clusterIPs"], &is["clusterIPs"]);
     let (n_known, n_given) = (entries(known).count(), entries(given).count());
@@ -309,6 +329,8 @@ fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that an update keeps the primary IP family. The secondary one may be released with the policy
+/// `SingleStack`.
 fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
     let (known, given) = (&was["ipFamilies"], &is["ipFamilies"]);
     let (n_known, n_given) = (entries(known).count(), entries(given).count());
