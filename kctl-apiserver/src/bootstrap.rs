@@ -15,6 +15,7 @@ use crate::{
     store::{Key, Store},
 };
 
+/// The API group of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The seed of their uids. Separate from the server's sequence, so that uids of later objects do not depend on the
 /// number of roles.
@@ -24,6 +25,7 @@ const SEED: u64 = 0x6b63_746c;
 struct BootstrapObject {
     of: GroupResource,
     key: Key,
+    /// The object without the uid and the creation time, which it gets when it is stored.
     object: Value,
 }
 

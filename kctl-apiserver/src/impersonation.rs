@@ -17,13 +17,20 @@ use crate::{
     validation,
 };
 
+/// The header with the user name.
 const USER: &str = "impersonate-user";
+/// The header with the uid of the user.
 const UID: &str = "impersonate-uid";
+/// The header with a group; it may occur several times.
 const GROUP: &str = "impersonate-group";
+/// Prefix of headers with extra values; the key follows it.
 const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
+/// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
+/// The group of all users with credentials.
 const AUTHENTICATED: &str = "system:authenticated";
+/// The group of the anonymous user.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// With this many groups or extra values, one check for all of them is tried first.
 const MANY: usize = 4;

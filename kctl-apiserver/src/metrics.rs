@@ -27,6 +27,7 @@ const LABEL_SETS_MAX: usize = 20_000;
 pub(crate) struct Answered<'a> {
     pub(crate) info: &'a RequestInfo,
     pub(crate) code: StatusCode,
+    /// `true` if nothing was stored (`dryRun=All`).
     pub(crate) dry_run: bool,
 }
 
@@ -105,6 +106,7 @@ impl Handled {
 /// Counts a request as being handled until it is dropped.
 pub(crate) struct Handling {
     handled: Arc<Handled>,
+    /// Selects the counter: read-only or mutating requests.
     is_read: bool,
 }
 

@@ -13,13 +13,16 @@ use crate::{
 /// A parsed label selector and field selector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
+    /// All requirements must hold.
     labels: Vec<Requirement>,
+    /// All terms must hold.
     fields: Vec<Term>,
 }
 
 /// One requirement of a label selector.
 #[derive(Clone, Debug, PartialEq)]
 struct Requirement {
+    /// The label key.
     key: String,
     test: Test,
 }

@@ -17,11 +17,15 @@ use crate::{
 /// The attributes of a request that RBAC rules are compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
+    /// The verb, such as `get`, in lowercase.
     pub(crate) verb: &'a str,
+    /// The API group; empty for the core group.
     pub(crate) group: &'a str,
     pub(crate) resource: &'a str,
     pub(crate) subresource: &'a str,
+    /// The namespace; empty for cluster-scoped requests.
     pub(crate) namespace: &'a str,
+    /// The name of the object; empty for collections.
     pub(crate) name: &'a str,
 }
 

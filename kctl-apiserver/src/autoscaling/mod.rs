@@ -8,7 +8,9 @@ mod metrics;
 
 use serde_json::{Map, Value, json};
 
+/// The older version, which only has a CPU target.
 pub(crate) const FIRST: &str = "autoscaling/v1";
+/// The version in which autoscalers are stored.
 pub(crate) const SECOND: &str = "autoscaling/v2";
 /// Annotations of version 1 with fields of version 2.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";

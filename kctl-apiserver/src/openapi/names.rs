@@ -20,8 +20,11 @@ fn identifier(text: &str, capital: bool) -> String {
 
 /// The group and version of a path such as `apis/apps/v1`.
 struct PathGroup<'a> {
+    /// The group without `.k8s.io`, or `core`; `None` for paths outside of `/api` and `/apis`.
     group: Option<&'a str>,
+    /// The version; `None` for the path of a whole group.
     version: Option<&'a str>,
+    /// The first segment, such as `apis`.
     first: &'a str,
 }
 

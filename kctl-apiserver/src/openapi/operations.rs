@@ -9,6 +9,7 @@ pub(super) const YAML: &str = "application/yaml";
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The path of the `OpenID` configuration.
 pub(super) const ISSUER: &str = ".well-known/openid-configuration";
+/// The path of the `OpenID` signing keys.
 pub(super) const KEYS: &str = "openid/v1/jwks";
 /// The media types of built-in kinds.
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
@@ -21,19 +22,25 @@ pub(super) struct Body {
     pub(super) shared: Option<&'static str>,
 }
 
+/// The responses of an operation that only succeeds with 200.
 pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
 
 /// One method of a path (Operation Object).
 pub(super) struct OpenApiOperation {
+    /// The HTTP method in lowercase.
     pub(super) method: &'static str,
+    /// `operationId`, which client generators name methods after.
     pub(super) id: String,
+    /// The tag that groups the operations of one API version.
     pub(super) tag: String,
     pub(super) description: String,
     /// `x-kubernetes-action`.
     pub(super) action: Option<&'static str>,
     /// `x-kubernetes-group-version-kind`.
     pub(super) kind: Option<Value>,
+    /// Media types of the request body.
     pub(super) consumes: &'static [&'static str],
+    /// Media types of the response.
     pub(super) produces: &'static [&'static str],
     pub(super) body: Option<Body>,
     /// Codes with their descriptions.
@@ -47,6 +54,7 @@ pub(super) struct OpenApiOperation {
 pub(super) struct PathItem {
     /// The path template.
     pub(super) at: String,
+    /// The operations of the path, one per method.
     pub(super) operations: Vec<OpenApiOperation>,
     /// Parameters of all operations.
     pub(super) parameters: Vec<Used>,

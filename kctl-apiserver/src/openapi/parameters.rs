@@ -12,6 +12,7 @@ pub(super) struct Parameter {
     shared: Option<String>,
     /// The subresource or the method whose parameter it is; others have another one of this name, or none.
     of: Option<String>,
+    /// The Parameter Object in the form of version 2.
     #[serde(rename = "parameter")]
     whole: Value,
 }
@@ -47,6 +48,7 @@ pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Paramete
 /// A parameter of an operation.
 #[derive(Clone)]
 pub(super) enum Used {
+    /// A parameter of the data file.
     Known(&'static Parameter),
     /// The name of the object in the path; its description has the kind.
     Name(String),
@@ -63,6 +65,7 @@ impl PartialEq for Used {
 }
 
 impl Used {
+    /// Returns the name of the parameter.
     pub(super) fn name(&self) -> &str {
         self.order().0
     }

@@ -10,7 +10,9 @@ use super::{
 /// The version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenApiVersion {
+    /// `/openapi/v2`: one document for all groups.
     Two,
+    /// `/openapi/v3`: one document per group and version.
     Three,
 }
 

@@ -127,11 +127,13 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
 /// Describes the operations of a resource or a subresource.
 struct Writer<'a> {
     resource: &'a Resource,
+    /// The path of the group and version, such as `apis/apps/v1`.
     root: &'a str,
     /// The name of the subresource, or nothing.
     sub: &'a str,
     /// The name of the type of bodies and answers.
     of: String,
+    /// `x-kubernetes-group-version-kind`.
     kind: Value,
     /// The kind in the description of the parameter `name`.
     named: String,
@@ -142,6 +144,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// Creates the description of a resource or subresource (`listed`) for one shape of its paths.
     fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, in_namespace: bool, has_name: bool) -> Self {
         let group = listed.group.as_ref().unwrap_or(&resource.of.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
@@ -155,7 +158,8 @@ impl<'a> Writer<'a> {
         Self { resource, root, sub, of, kind, named, in_namespace, has_name }
     }
 
-    /// `prefix` is `watch/` for the old paths of watches.
+    /// Returns the path with its operations; absent ones are left out. `prefix` is `watch/` for the deprecated watch
+    /// paths.
     fn path<const N: usize>(&self, prefix: &str, operations: [Option<OpenApiOperation>; N]) -> PathItem {
         let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
         let name = if self.has_name { "/{name}" } else { "" };
@@ -189,6 +193,7 @@ impl<'a> Writer<'a> {
         vec![self.path("", operations)]
     }
 
+    /// Returns `true` for a resource of a CRD, whose operations upstream describes in less detail.
     fn is_custom(&self) -> bool {
         self.resource.custom.is_some()
     }
@@ -231,6 +236,7 @@ impl<'a> Writer<'a> {
         all
     }
 
+    /// Returns the required body of a create or an update.
     fn body(&self) -> Body {
         Body { of: self.of.clone(), is_required: true, shared: None }
     }
@@ -241,6 +247,7 @@ impl<'a> Writer<'a> {
         format!("{of}the specified {}", self.resource.kind())
     }
 
+    /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
     fn read(&self) -> OpenApiOperation {
         let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
         if self.is_custom() {
@@ -253,12 +260,14 @@ impl<'a> Writer<'a> {
         operation
     }
 
+    /// Describes `put`, which may create the object.
     fn replace(&self) -> OpenApiOperation {
         let operation = self.operation("put", "replace", "put", format!("replace {}", self.specified()));
         let parameters = self.parameters(WRITTEN, "put");
         OpenApiOperation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
     }
 
+    /// Describes `patch`. Custom resources do not accept strategic merge patches.
     fn patch(&self) -> OpenApiOperation {
         let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
         let of = format!("{META}.Patch");
@@ -271,6 +280,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Describes `post`.
     fn create(&self) -> OpenApiOperation {
         let kind = names::with_article(self.resource.kind());
         let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
@@ -283,6 +293,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Describes `delete` of one object. The response is a `Status`, or the object for some kinds.
     fn delete(&self) -> OpenApiOperation {
         let what = format!("delete {}", names::with_article(self.resource.kind()));
         let operation = self.operation("delete", "delete", "delete", what);
@@ -295,6 +306,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Describes `delete` of a collection.
     fn delete_collection(&self) -> OpenApiOperation {
         let what = format!("delete collection of {}", self.resource.kind());
         let operation = self.operation("delete", "delete", "deletecollection", what);
@@ -307,6 +319,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Describes `get` of a collection.
     fn list(&self) -> OpenApiOperation {
         let kind = self.resource.kind();
         let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
@@ -319,6 +332,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Describes the deprecated paths `/watch/…` of one object or a collection.
     fn watch(&self) -> OpenApiOperation {
         let kind = self.resource.kind();
         let instead = "deprecated: use the 'watch' parameter with a list operation instead";

@@ -23,9 +23,11 @@ pub(super) const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
 /// The descriptions of a type and its fields.
 #[derive(Deserialize)]
 struct Described {
+    /// The name of the type; empty in the first entry of the file.
     #[serde(default)]
     name: String,
     r#type: Option<String>,
+    /// Descriptions of the fields by JSON name.
     #[serde(default)]
     fields: HashMap<String, Text>,
     /// Descriptions that many types share: the first entry of the file has only these.
@@ -33,11 +35,12 @@ struct Described {
     shared: Vec<String>,
 }
 
+/// A description, which is stored once if many types share it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
     Own(String),
-    /// The place among the shared ones.
+    /// Index into the shared descriptions.
     Shared(usize),
 }
 

@@ -38,6 +38,7 @@ impl Level {
         }
     }
 
+    /// Returns the name of the level, as in labels.
     fn name(self) -> &'static str {
         match self {
             Self::Privileged => "privileged",
@@ -138,6 +139,7 @@ fn minor(text: &str) -> Option<Option<u32>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     rule: &'static str,
+    /// The containers, volumes or fields that break it.
     places: Vec<String>,
 }
 
@@ -147,11 +149,13 @@ struct Check {
     since: u32,
     /// The first minor version in which a stricter check of `restricted` replaces it.
     until_restricted: Option<u32>,
+    /// The rule, as a violation reports it.
     rule: &'static str,
     /// Returns the places of a pod that break the rule.
     find: fn(&Pod<'_>) -> Vec<String>,
 }
 
+/// Creates a check, so that the table of checks has one line for each.
 const fn check(
     since: u32,
     until_restricted: Option<u32>,

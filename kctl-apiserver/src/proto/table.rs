@@ -15,6 +15,7 @@ pub(super) enum FieldType {
     Int32,
     Int64,
     Double,
+    /// Another message, by its name in `data/proto.json`.
     Message(String),
 }
 
@@ -54,11 +55,13 @@ pub(super) enum FieldForm {
 /// A field of a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageField {
+    /// The field number on the wire.
     pub(super) number: u32,
     /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
     pub(super) r#type: FieldType,
+    /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]
     pub(super) form: FieldForm,
     /// `true` if an absent list, map or pointer is null and not omitted.

@@ -3,15 +3,20 @@
 /// The value of one field as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire<'a> {
+    /// Wire type 0: integers and booleans.
     Varint(u64),
+    /// Wire type 1.
     Fixed64([u8; 8]),
+    /// Wire type 2: strings, byte strings and nested messages.
     Bytes(&'a [u8]),
+    /// Wire type 5.
     Fixed32([u8; 4]),
 }
 
 /// Number and wire type of a field whose value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
+    /// The field number, always above 0.
     pub(super) number: u32,
     wire_type: u8,
 }
@@ -22,7 +27,7 @@ const EOF: &str = "the protobuf message is cut off";
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next tag; nothing at the end.
+    /// Decodes the next tag; `None` at the end of the message.
     pub(super) fn tag(&mut self) -> Result<Option<Tag>, String> {
         if self.0.is_empty() {
             return Ok(None);
@@ -35,7 +40,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value behind a tag. Groups are refused: no message has them.
+    /// Decodes the value after a tag. Groups are rejected: no Kubernetes message has them.
     pub(super) fn value(&mut self, tag: Tag) -> Result<Wire<'a>, String> {
         match tag.wire_type {
             0 => self.varint().map(Wire::Varint),

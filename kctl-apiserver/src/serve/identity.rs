@@ -45,6 +45,7 @@ pub(super) struct Identity {
     /// The server's certificate and its private key in DER.
     server: (CertificateDer<'static>, Vec<u8>),
     authority: CertificateDer<'static>,
+    /// The administrator's client certificate, for kubeconfigs.
     pub(super) admin_pem: String,
     /// The administrator's key, in SEC 1 if possible; see `sec1.rs`.
     pub(super) admin_key_pem: String,

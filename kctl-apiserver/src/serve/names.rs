@@ -16,6 +16,7 @@ const ADDRESSES_LEN_MAX: usize = 64;
 /// The DNS names and addresses of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CertificateNames {
+    /// DNS names by which clients may reach the server.
     pub(super) dns: BTreeSet<String>,
     /// Addresses by which clients may reach the server.
     pub(super) addresses: BTreeSet<IpAddr>,

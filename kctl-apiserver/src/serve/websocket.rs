@@ -28,7 +28,9 @@ const ACCEPTS: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 /// The first bytes of unfragmented frames: FIN and the opcode.
 const TEXT: u8 = 0x81;
+/// A close frame, which ends the connection.
 const CLOSE: u8 = 0x88;
+/// A ping from the client, which a pong answers.
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
 /// The close code 1000: normal closure.

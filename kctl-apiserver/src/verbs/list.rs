@@ -73,6 +73,7 @@ pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), Statu
 
 /// The objects that a delete of a collection selects, and what its response says about them.
 pub(super) struct Doomed {
+    /// The selected objects with their keys, in list order.
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
     revision: u64,

@@ -41,6 +41,7 @@ const MANAGER_LEN_MAX: usize = 128;
 
 /// The result of a successful request, before it is written as an HTTP response.
 pub(crate) struct Answer {
+    /// The HTTP status: 200, or 201 and 202 where kube-apiserver sends them.
     pub(crate) code: StatusCode,
     pub(crate) payload: Payload,
 }

@@ -203,6 +203,10 @@ fn has_columns(info: &RequestInfo) -> bool {
     rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
+/// Returns the part of each object that the rows of a table include.
+///
+/// # Errors
+/// Fails with 400 for an unknown value.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),

@@ -19,7 +19,9 @@ use crate::{
 
 /// The fields of a kind from which a Scale is made.
 struct Paths {
+    /// The desired replicas, as field names from the object down.
     spec: Vec<String>,
+    /// The observed replicas, as field names from the object down.
     status: Vec<String>,
     /// The selector of the pods; custom resources may have none.
     selector: Option<Vec<String>>,

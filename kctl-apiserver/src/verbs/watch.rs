@@ -45,7 +45,9 @@ const BATCH_LEN_MAX: usize = 100;
 pub(crate) struct Start {
     /// The kind in the requested version.
     resource: Arc<Resource>,
+    /// The namespace of the path; empty for all namespaces.
     namespace: String,
+    /// An object that starts or stops matching is sent as added or deleted.
     selector: Selector,
     /// `allowWatchBookmarks`.
     bookmarks: bool,
@@ -77,12 +79,14 @@ const NOT_OLDER: &str = "NotOlderThan";
 
 /// The options that decide where a watch starts.
 struct Wanted<'a> {
+    /// `resourceVersion`.
     version: &'a str,
     /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
     by_path: bool,
     /// `sendInitialEvents`, if the client set it.
     initial: Option<bool>,
+    /// `resourceVersionMatch`.
     matching: &'a str,
 }
 
@@ -320,6 +324,7 @@ impl Start {
 
 /// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
 struct Watcher {
+    /// The options of the watch; `revision` in it moves forward with each event that is read.
     start: Start,
     state: Arc<Mutex<State>>,
     /// The end of the watch.
@@ -328,6 +333,7 @@ struct Watcher {
     bookmark: Alarm,
     /// The revision at which the watch started: no bookmark repeats it.
     known: u64,
+    /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
     over: bool,
     /// `true` after the first event: a table has column definitions only in its first event.
     any: bool,

@@ -71,6 +71,7 @@ pub(crate) enum Misfit {
 }
 
 impl Misfit {
+    /// Returns the response: wrong content is a 400 that names the kind.
     fn of_body(self, kind: &str) -> StatusError {
         match self {
             Self::Identity(status_error) => status_error,

@@ -68,7 +68,9 @@ pub(crate) fn own_written(
 /// The field manager of a request.
 pub(crate) struct FieldManager<'a> {
     info: &'a RequestInfo,
+    /// The name of the manager in `managedFields`.
     name: String,
+    /// The version of the request, whose fields the manager owns.
     api_version: String,
     /// Converts objects to the versions of other managers.
     versions: conversion::FieldVersions<'a>,

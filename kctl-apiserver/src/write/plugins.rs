@@ -44,7 +44,9 @@ fn text(value: &Value) -> &str {
 
 /// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does.
 pub(super) struct Forbid<'a> {
+    /// The resource that the error names.
     of: &'a GroupResource,
+    /// The name of the object, possibly empty if it is generated later.
     name: &'a str,
 }
 

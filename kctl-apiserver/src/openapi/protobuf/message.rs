@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 /// Wire types.
 const VARINT: u32 = 0;
+/// Wire type of a little-endian `double`.
 const FIXED_64: u32 = 1;
+/// Wire type of strings and nested messages, which have a length prefix.
 const BYTES: u32 = 2;
 
 /// Returns the items of a list; nothing for another value.

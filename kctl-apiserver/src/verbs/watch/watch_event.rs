@@ -28,9 +28,11 @@ pub(super) enum WatchEvent {
 /// Two states of an object, maybe in versions that the watcher has not requested.
 #[derive(Clone)]
 pub(super) struct Transition {
+    /// The old state; `None` for a new object.
     pub(super) before: Option<Value>,
     /// The new state. For a deletion: the last state with the revision of the deletion as its `resourceVersion`.
     pub(super) after: Value,
+    /// `true` if the object was deleted; `after` is its last state then.
     pub(super) deleted: bool,
 }
 

@@ -138,6 +138,7 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
     errors
 }
 
+/// Compares the ratio of limit to request with `maxLimitRequestRatio`. A resource with a ratio must have both amounts.
 fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
     let wrong = of_limit.filter(|(name, most)| {

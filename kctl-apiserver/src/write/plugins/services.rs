@@ -65,6 +65,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     refused(&taken(state, info, spec))
 }
 
+/// Validates `ipFamilyPolicy` for a cluster with a single address family.
 fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {

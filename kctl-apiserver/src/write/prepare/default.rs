@@ -24,11 +24,13 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
     }
 }
 
+/// Sets the defaults of a built-in kind in the version of the resource.
 fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Value>) {
     let api_version = resource.api_version();
     defaulting::default_object(type_of(resource, &api_version), object, stored);
 }
 
+/// Returns the type whose defaults apply.
 fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type<'a> {
     defaulting::Type { api_version, kind: resource.kind(), rules: resource.rules }
 }
