@@ -41,7 +41,7 @@ const HOOKS: [&str; 29] = [
     "poststarthook/apiservice-openapi-controller",
     "poststarthook/apiservice-openapiv3-controller",
 ];
-/// The paths with checks.
+/// The paths that combine several checks.
 const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
 
 /// Returns the checks of a root, in the order in which kube-apiserver lists them.
@@ -53,7 +53,7 @@ fn checks(root: &str) -> impl Iterator<Item = &'static str> {
     FIRST.iter().chain(next).chain(&HOOKS).chain(last).copied()
 }
 
-/// All paths of checks.
+/// Returns the paths of all checks, which `/` lists.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     ROOTS.into_iter().flat_map(|root| {
         let checks = checks(root).map(move |check| format!("/{root}/{check}"));
@@ -61,7 +61,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// All checks as metrics, in the order of their names.
+/// Returns the results of all checks as metrics, sorted by name. All of them report success.
 pub(super) fn metrics() -> String {
     let about = "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
                  # TYPE kubernetes_healthcheck gauge\n";
@@ -74,10 +74,11 @@ pub(super) fn metrics() -> String {
     std::iter::once(about.to_owned()).chain(all).collect()
 }
 
-/// The check that fails while changes can't be kept on disk.
+/// The check that fails while changes cannot be written to disk.
 const STORAGE: &str = "etcd";
 
-/// Answers a request about such a path. `storage` checks the disk, and is asked for readiness alone: a new start would not help.
+/// Answers a request for a check or a group of checks. `storage` checks the disk; only readiness depends on it, because
+/// a restart by a liveness probe would not free the disk.
 pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
     // `exclude` may be repeated, so the query is not a map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();

@@ -70,7 +70,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     discovered(registry, &path, &document, is_routed, parts)
 }
 
-/// Answers what is not about kinds; nothing for discovery.
+/// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery.
 fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
     // These documents have nothing below them.
@@ -147,7 +147,7 @@ fn is_routed(registry: &Registry, path: &[&str]) -> bool {
     }
 }
 
-/// A refusal in the form that was asked for.
+/// Returns an error in the format that the client accepts.
 pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     let mut response = refuse(error);
     if accept::wants_yaml(parts) {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{META, render::OpenApiVersion};
 use crate::registry::Resource;
 
+/// The document that descriptions of standard fields link to.
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// The description of `apiVersion`.
@@ -12,13 +13,14 @@ const API_VERSION: &str = "APIVersion defines the versioned schema of this repre
 /// The description of `kind`.
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
-/// The name of the type of a kind of a definition: the group is turned round.
+/// Returns the type name of a custom kind: the group with its labels reversed, the version and the kind, such as
+/// `com.example.v1.Thing`.
 pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
     let reversed: Vec<&str> = resource.of.group.split('.').rev().collect();
     format!("{}.{}.{kind}", reversed.join("."), resource.version)
 }
 
-/// The types of a custom kind: its own and that of its lists.
+/// Returns the types of a custom kind: the object and its list. Built-in kinds have none here.
 pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String, Value)> {
     let Some(custom) = &resource.custom else { return Vec::new() };
     let name = name_of(resource, resource.kind());
@@ -85,7 +87,7 @@ fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Va
     shown
 }
 
-/// A schema with each part of it changed.
+/// Returns the schema with `change` applied to it and to all schemas below it.
 fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
     let Some(fields) = schema.as_object() else { return schema.clone() };
     let mut fields = fields.clone();
@@ -133,7 +135,7 @@ fn remove_empty(fields: &mut Map<String, Value>) {
     });
 }
 
-/// An object within an object has a kind and metadata.
+/// Adds the fields of an embedded object: `apiVersion`, `kind` and `metadata`. The first two are required.
 fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     let more = "More info: ";
     let api_version = format!(
@@ -155,7 +157,8 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     }
 }
 
-/// Returns a schema for `OpenAPI` v2, without keywords that it lacks.
+/// Returns a schema for `OpenAPI` v2, which lacks defaults, alternatives and `nullable`. A nullable or open value is
+/// published without a type, so that old clients accept it.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);

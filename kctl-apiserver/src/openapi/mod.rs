@@ -1,7 +1,7 @@
 //! `/openapi/v2` and `/openapi/v3`: the schemas and operations of all kinds, for `kubectl explain`, client-side
 //! validation and client generators.
 //!
-//! The way of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
+//! The flow of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
 //! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
 
 mod custom;
@@ -23,10 +23,11 @@ use crate::registry::{Registry, Resource};
 
 /// The package of the types that all groups share.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
-/// The version of Kubernetes that the documents name.
+/// The Kubernetes version in the `info` of the documents.
 const OF_VERSION: &str = "1.36";
 
-/// `/openapi/v3`: where the document of each group and version is, by its tag.
+/// Returns the document of `/openapi/v3`: the URL of the document of each group and version. `tag_of` returns the hash
+/// in the URL, which lets clients cache a document until it changes.
 pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Value {
     let mut roots: BTreeSet<String> =
         ["api", "apis", "version", operations::ISSUER, operations::KEYS].map(str::to_owned).into();
@@ -98,7 +99,7 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
     json!({ "openapi": "3.0.0", "info": info, "paths": paths, "components": components })
 }
 
-/// `/openapi/v2`.
+/// Returns the document of `/openapi/v2`, with the operations and types of all groups.
 pub(crate) fn v2(registry: &Registry) -> Value {
     let all: Vec<&Resource> = registry.all().map(AsRef::as_ref).collect();
     let mut paths: Vec<PathItem> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
@@ -135,7 +136,7 @@ fn token() -> Value {
     json!({ "BearerToken": { "type": "apiKey", "name": "authorization", "in": "header", "description": description } })
 }
 
-/// Paths as the document writes them, and all types that they lead to.
+/// Returns the paths in the form of the version, and all types that they reference, directly or through other types.
 fn parts(
     of: &[&Resource],
     paths: &[PathItem],

@@ -10,6 +10,12 @@ use crate::{
 };
 
 /// Creates an object, by the steps of `write/mod.rs`.
+///
+/// A review, such as a `SubjectAccessReview`, is evaluated and not stored. A `Binding` sets the node of its Pod.
+///
+/// # Errors
+/// Fails if the body does not decode, or with the errors of the write. `AlreadyExists` comes last, after validation and
+/// admission.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut object = body::read(info)?;
     match info.resource.rules.review {

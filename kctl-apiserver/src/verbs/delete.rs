@@ -88,7 +88,7 @@ fn warn(info: &RequestInfo, options: &Options) {
     }
 }
 
-/// Fails for objects that cannot be deleted at all.
+/// Checks that the object may be deleted at all: the namespaces in [`LASTING`] and system priority classes may not.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
@@ -204,6 +204,9 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 
 /// Checks `preconditions.uid` and `preconditions.resourceVersion` (`Preconditions.Check` of
 /// `k8s.io/apiserver/pkg/storage`).
+///
+/// # Errors
+/// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
         let (wanted, known) = (options["preconditions"][field].as_str(), &object["metadata"][field]);

@@ -23,7 +23,7 @@ const RETRY_AFTER_SECONDS: u64 = 10;
 /// The number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions are
 /// rejected (`MaxDisruptedPodSize`).
 const DISRUPTED_LEN_MAX: usize = 2_000;
-/// The condition of a budget that says if it allows a disruption.
+/// The condition of a budget that reports whether a disruption is allowed.
 const ALLOWED: &str = "DisruptionAllowed";
 
 /// Evicts a Pod, if its budget allows that.
@@ -77,7 +77,10 @@ fn delete(
     Ok(())
 }
 
-/// Checks the options before the budget is asked.
+/// Checks the options before the budget is charged.
+///
+/// # Errors
+/// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
 pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     /// An option that evictions do not support.
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
@@ -172,7 +175,8 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     Err(error)
 }
 
-/// Counts a pod that goes. The last one that may go changes the condition.
+/// Returns the budget with one disruption less and the Pod in `disruptedPods`. The condition changes when no disruption
+/// is left.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;

@@ -6,7 +6,12 @@ use super::Answer;
 use crate::{conversion, go, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
-/// as stored.
+/// as stored, without being parsed.
+///
+/// `resourceVersion` is only checked: the newest state is always returned, which satisfies any older version.
+///
+/// # Errors
+/// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
 pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";

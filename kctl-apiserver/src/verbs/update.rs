@@ -12,6 +12,11 @@ use crate::{
 };
 
 /// Replaces an object or a part of it, by the steps of `write/mod.rs`.
+///
+/// If the object does not exist, kinds with `creates_on_update` create it. The caller must then be allowed to create.
+///
+/// # Errors
+/// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     place::match_names(info, &mut new)?;

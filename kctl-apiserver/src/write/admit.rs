@@ -8,7 +8,11 @@ use super::{
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError, store::Key};
 
-/// Runs validating admission. Returns what the object uses of the quotas of its namespace.
+/// Runs validating admission. Returns the quotas to charge when the object is stored.
+///
+/// # Errors
+/// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
+/// webhook has not replied yet.
 pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());

@@ -22,7 +22,11 @@ use crate::{
 /// The supported media types, in the order of kube-apiserver's error 415. Custom resources have no protobuf.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
-/// Decodes the body of a create or an update.
+/// Decodes the body of a create or an update, and fits it to the kind of the path.
+///
+/// # Errors
+/// 415 for a media type that the kind does not support, and 400 if the body does not decode, is of another kind, or has
+/// unknown fields in a strict request.
 pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
@@ -31,7 +35,11 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     fit(info, object)
 }
 
-/// Decodes a body that need not be of the kind of the resource: the body of a subresource, or options.
+/// Decodes a body that need not be of the kind of the resource: the body of a subresource, or options. Types of fields
+/// are not checked.
+///
+/// # Errors
+/// 415 for an unsupported media type, 400 if the body does not parse.
 pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, StatusError> {
     if !ACCEPTED.contains(&media_type(info).as_ref()) {
         return Err(StatusError::unsupported_media_type(&ACCEPTED.join(", ")));
@@ -39,7 +47,8 @@ pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, Sta
     decode::body(&media_type(info), &info.body, kind).map_err(StatusError::bad_request)
 }
 
-/// Returns `true` if nothing is stored. A delete may say so in its body, and an eviction in its delete options.
+/// Returns `true` if the request must not store anything. A delete may set `dryRun` in its body, and an eviction in its
+/// delete options.
 pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
     let kind = match info.verb {
         // Options in the body replace those in the query.
@@ -164,7 +173,8 @@ fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result
     report_fields(info, texts).map_err(Misfit::Content)
 }
 
-/// Refuses fields that come twice and unknown ones, or warns about them, as `fieldValidation` says.
+/// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
+/// `Warn` (the default) warns, `Ignore` does neither.
 pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<(), String> {
     match info.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => return Err(texts.join(", ")),
@@ -184,6 +194,9 @@ fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
 }
 
 /// Decodes the body of a subresource that has its own built-in type.
+///
+/// # Errors
+/// Like [`read`], for this kind and version.
 pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Result<Value, StatusError> {
     let mut object = read_built_in(info, kind)?;
     // `policy/v1beta1` evictions are accepted too; they have the same fields.
@@ -259,7 +272,8 @@ fn fields_beside_metadata(object: &Value) -> Vec<String> {
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
 }
 
-/// Removes duplicate owner references, and returns a warning about them (`dedupOwnerReferences`).
+/// Removes duplicate owner references and returns a warning with their uids (`dedupOwnerReferences`). Only equal
+/// entries are duplicates.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
     let (mut known, mut repeated) = (Vec::new(), Vec::new());

@@ -11,6 +11,10 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
 /// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
 /// the plugins act: no manager owns what they change.
+///
+/// # Errors
+/// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
+/// webhook has not replied yet.
 pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Owned, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
         Owned::Fields(by_webhooks(state, info, write)?)

@@ -11,6 +11,8 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one.
+///
+/// If all attempts find taken names, the last one stays, and the write fails with `AlreadyExists` in `store`.
 pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, write: &mut Write) -> Key {
     let Some(New { sent, .. }) = new else { return info.key() };
     let key = generated(state, info, &mut write.object);

@@ -27,7 +27,7 @@ pub(crate) enum Ownership {
     Written,
     /// Apply has computed the `managedFields` that the object has.
     Applied,
-    /// These are the managedFields.
+    /// The object gets these `managedFields`.
     Given(Value),
 }
 
@@ -104,7 +104,7 @@ impl<'a> FieldManager<'a> {
 
 /// The source from which `managedFields` are computed.
 pub(super) enum Owned {
-    /// These `managedFields`.
+    /// These `managedFields`, such as those that webhooks left.
     Fields(Value),
     /// The fields of this state of the object.
     State(Value),
@@ -147,7 +147,8 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
     Owned::State(sent)
 }
 
-/// Returns the `managedFields` that a write would have without mutating admission, which sees them.
+/// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
+/// unchanged: random values are drawn again later.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
         Owned::Fields(managed) => return Ok(managed),
@@ -170,6 +171,9 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 
 /// Sets `managedFields` of an object, and then the metadata that the server fills in and no writer owns. A new object
 /// is owned as it was before plugins completed it.
+///
+/// # Errors
+/// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
 pub(super) fn set(
     state: &State,
     info: &RequestInfo,

@@ -34,7 +34,7 @@ use crate::{
 
 pub(crate) use pods::topology;
 
-/// The ports of nodes for Services: the default of `--service-node-port-range`.
+/// The range of node ports of Services: the default of `--service-node-port-range`.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 /// Returns a string, or the empty one for another value.

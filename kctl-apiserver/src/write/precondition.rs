@@ -11,6 +11,12 @@ use crate::{
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry`).
+///
+/// A version that is absent or `0` means an unconditional update, which most kinds allow.
+///
+/// # Errors
+/// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is
+/// not a number.
 pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();

@@ -17,8 +17,11 @@ use crate::{
 
 /// Stores an object, unless the request is a dry run. Returns it in the version of the request.
 ///
-/// The conversion to the storage version comes before everything that writes, because a conversion webhook may have
-/// to be called first. Quotas are charged immediately before the commit: no step in between can fail.
+/// The conversion to the storage version comes before everything that writes, because a conversion webhook may have to
+/// be called first. Quotas are charged immediately before the commit: no step in between can fail.
+///
+/// # Errors
+/// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.
 pub(super) fn store(
     state: &mut State,
     info: &RequestInfo,
