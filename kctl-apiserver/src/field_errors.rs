@@ -170,7 +170,7 @@ impl Errors {
         }
     }
 
-    /// A qualified name, unless it is empty.
+    /// Validates a qualified name; an empty one is valid.
     pub(crate) fn qualified_name_if_set(&mut self, field: &str, name: &str) {
         if !name.is_empty() {
             self.qualified_name(field, name);

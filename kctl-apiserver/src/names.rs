@@ -124,7 +124,7 @@ fn is_mixed(name: &str) -> bool {
     is_end(name.bytes().next()) && is_end(name.bytes().last()) && name.bytes().all(is_inner)
 }
 
-/// An address as Go's older parser reads it.
+/// Parses an address as Go's older parser does.
 pub(crate) fn parse_address(address: &str) -> Option<IpAddr> {
     let plain = |part: &str| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0".to_owned(),

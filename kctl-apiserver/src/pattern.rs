@@ -21,7 +21,7 @@ pub(crate) fn is_valid(pattern: &str) -> bool {
     compiled(pattern).is_some()
 }
 
-/// A pattern that is compiled, if it can be.
+/// Returns the compiled regular expression; `None` if it is invalid.
 pub(crate) fn compiled(pattern: &str) -> Option<Regex> {
     let mut all = COMPILED.lock();
     if all.len() >= COMPILED_LEN_MAX {

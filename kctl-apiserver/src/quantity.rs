@@ -46,7 +46,7 @@ impl Quantity {
         self.thousandths
     }
 
-    /// The whole units, rounded up.
+    /// Returns the amount in whole units, rounded up.
     pub(crate) fn units(self) -> i128 {
         self.thousandths.div_euclid(1000) + i128::from(self.thousandths.rem_euclid(1000) != 0)
     }
@@ -56,13 +56,13 @@ impl Quantity {
         Self { thousandths: self.units().saturating_mul(1000), ..self }
     }
 
-    /// The sum, written as the first, or as the second where the first is nothing.
+    /// Returns the sum in the format of the first operand, or of the second if the first is zero.
     pub(crate) fn plus(self, other: Self) -> Self {
         let format = if self.thousandths == 0 { other.format } else { self.format };
         Self { format, thousandths: self.thousandths.saturating_add(other.thousandths) }
     }
 
-    /// The difference, which is written as a sum is.
+    /// Returns the difference, in the format that `plus` chooses.
     pub(crate) fn minus(self, other: Self) -> Self {
         self.plus(Self { thousandths: other.thousandths.saturating_neg(), ..other })
     }
@@ -137,7 +137,7 @@ fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
     Some((Format::Exponent, 10, exponent))
 }
 
-/// The amount with so many decimal places, rounded up.
+/// Returns the amount with at most the allowed number of decimal places, rounded up.
 fn rounded_up(mantissa: i128, n_behind: u32, base: i128, exponent: i32, n_places: u32) -> Option<i128> {
     let power = |exponent: u32| base.checked_pow(exponent);
     let mut above = mantissa.checked_mul(10_i128.pow(n_places))?;
@@ -162,7 +162,7 @@ fn show_binary(mut amount: i128) -> String {
     format!("{amount}{suffix}")
 }
 
-/// An amount of the smallest unit, which is one of that power of ten.
+/// Formats an amount of the smallest unit, which is `10^exponent`.
 fn show_decimal(mut amount: i128, mut exponent: i32, suffix: impl Fn(i32) -> String) -> String {
     while amount != 0 && amount % 1000 == 0 && exponent < 18 {
         amount /= 1000;

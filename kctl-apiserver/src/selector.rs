@@ -80,7 +80,7 @@ impl Selector {
         Ok(())
     }
 
-    /// The same for the object of a name; nothing when fields are selected by already.
+    /// Restricts the selector to the object with this name; `None` if it already selects by fields.
     pub(crate) fn named(mut self, name: &str) -> Option<Self> {
         let is_free = self.fields.is_empty();
         self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
@@ -281,7 +281,7 @@ impl<'a> LabelParser<'a> {
     }
 }
 
-/// The name that a field selector asks for, if it asks for one.
+/// Returns the name that a field selector requires, if it requires one.
 pub(crate) fn name_of(fields: &str) -> Option<String> {
     let requirements = field::terms(fields)?;
     let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;

@@ -58,7 +58,7 @@ impl Bound {
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
 
-    /// Whether both are about a request.
+    /// Returns `true` if both the policy and its binding match the request.
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)

@@ -62,7 +62,7 @@ impl Shape {
         })
     }
 
-    /// A value that is there, as [`Shape::read`] reads it.
+    /// Returns the value that `read` returns, treating a wrong type as absent.
     fn read_some(self, value: &Value) -> Option<Value> {
         self.read(value).ok().flatten()
     }
@@ -79,7 +79,7 @@ fn selector(value: &Value) -> String {
     ordered([("matchLabels", some("matchLabels", labels)), ("matchExpressions", some("matchExpressions", expressions))])
 }
 
-/// An object with its fields in this order, without those that are left out.
+/// Returns a JSON object with its fields in this order; absent ones are left out.
 pub(super) fn ordered(fields: impl IntoIterator<Item = (&'static str, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -133,7 +133,7 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
     all.filter(|all| !all.is_empty()).map(Value::Array)
 }
 
-/// The behaviour of an autoscaler, in the names of Go's internal type.
+/// Returns `behavior` as JSON with the field names of Go's internal type, which has no JSON tags.
 pub(super) fn behavior_text(behavior: &Value) -> String {
     let policy = |policy: &Value| {
         let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());
@@ -173,7 +173,7 @@ pub(super) fn behavior(annotation: &str) -> Option<Value> {
     behavior.as_object().is_some_and(|fields| !fields.is_empty()).then_some(behavior)
 }
 
-/// A field by its name in any case.
+/// Returns a field whose name matches in any case, as Go's decoder does.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     let mut fields = object.as_object().into_iter().flatten();
     fields.rfind(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)

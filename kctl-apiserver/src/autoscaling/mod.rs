@@ -51,8 +51,8 @@ pub(crate) fn within(object: &mut Value, change: impl FnOnce(&mut Value)) {
     *object = first(object);
 }
 
-/// An autoscaler as it comes out of the internal form of its version: annotations that stand for fields are as the
-/// fields say, and in version 1 there is a metric.
+/// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow
+/// its fields, and version 2 has none.
 pub(crate) fn settled(object: &mut Value) {
     if object["apiVersion"] == FIRST {
         *object = first(&second(object));
@@ -108,13 +108,13 @@ fn first(second: &Value) -> Value {
     object
 }
 
-/// The utilization of cpu that a metric is about.
+/// Returns the utilization in a metric, if it is the resource metric of CPU.
 fn utilization(metric: &Value, of: &str) -> Option<i64> {
     let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
     metric["resource"][of]["averageUtilization"].as_i64().filter(|_| is_cpu)
 }
 
-/// A part of an object without some of its fields.
+/// Removes fields from a part of an object.
 fn rest(object: &mut Value, part: &str, without: &[&str]) {
     if let Some(fields) = object.get_mut(part).and_then(Value::as_object_mut) {
         fields.retain(|name, _| !without.contains(&name.as_str()));

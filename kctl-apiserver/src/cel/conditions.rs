@@ -81,12 +81,12 @@ impl std::fmt::Display for EvaluationError {
 }
 
 impl Scope {
-    /// A scope with all functions, to which none can be added.
+    /// Creates a scope with all functions. It shares them, so that creating it is cheap; no function can be added.
     pub(crate) fn shared() -> Self {
         Self { context: functions::ALL.new_inner_scope(), known: HashMap::new(), kinds: Kinds::default() }
     }
 
-    /// A scope with these variables.
+    /// Creates a scope with these variables.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
@@ -107,7 +107,7 @@ impl Scope {
         self.known.insert(name.to_owned(), value);
     }
 
-    /// The kinds of the lists that variables hold.
+    /// Returns the list types of the lists in variables.
     pub(crate) fn kinds(&mut self) -> &mut Kinds {
         &mut self.kinds
     }
@@ -189,7 +189,7 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
     }
 }
 
-/// The type of an expression, as far as it is known.
+/// Returns the type of an expression; `None` if it is not known before evaluation.
 ///
 /// # Errors
 /// Fails if the expression does not compile or has a type error.
@@ -241,10 +241,10 @@ fn parsed<T: Send + 'static>(
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
 }
 
-/// An expression as a tree, for those who look into it.
+/// Parses an expression to its syntax tree.
 ///
 /// # Errors
-/// Fails if the expression does not compile.
+/// Fails if the expression does not parse.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
     parsed(expression, move || kctl_cel::read_within(&text, PARSER_DEPTH_MAX))
@@ -269,7 +269,7 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
     }
 }
 
-/// A map out of values that are CEL's already.
+/// Creates a map of CEL values.
 pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
     let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
     Cel::Map(Map { map: Arc::new(map) })

@@ -206,7 +206,7 @@ impl<'a> CostWalk<'a> {
         })
     }
 
-    /// The part of a value that an expression names.
+    /// Returns the part of a variable that an expression of identifiers and field selections names.
     fn place(&self, tree: &IdedExpr) -> Option<&'a Cel> {
         match &tree.expr {
             Expr::Ident(name) => self.bound.iter().rev().find(|(known, _)| known == name)?.1,

@@ -123,7 +123,7 @@ pub(super) fn add(context: &mut Context<'static>) {
     });
 }
 
-/// The value that a type is.
+/// Returns the value that represents a type.
 fn type_named(name: &str) -> Cel {
     map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
 }

@@ -4,7 +4,7 @@ use kube_cel::cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr,
 };
 
-/// The expression with a map for each message.
+/// Returns the expression with map literals in place of message literals.
 pub(super) fn as_maps(expression: &IdedExpr) -> IdedExpr {
     let mut changed = expression.clone();
     change(&mut changed);

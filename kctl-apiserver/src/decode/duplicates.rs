@@ -6,8 +6,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::path::JsonPath;
 
-/// The paths of fields that come more than once in an object, such as `spec.containers[0].image`. None when the bytes
-/// are not JSON.
+/// Returns the paths of duplicate fields, such as `spec.containers[0].image`; none if the bytes are not JSON.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);

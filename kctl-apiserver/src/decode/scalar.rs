@@ -35,7 +35,7 @@ pub(super) fn resolved(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A number with a base, or a decimal one; underscores are for people.
+/// Parses a number with or without a base prefix. Underscores are ignored, as in YAML 1.1.
 fn number(text: &str) -> Option<Value> {
     let plain = text.replace('_', "");
     let (is_negative, digits) = match plain.strip_prefix(['+', '-']) {

@@ -95,7 +95,7 @@ where
     }
 }
 
-/// A process that is dead neither sends nor hears anything.
+/// Waits while the process of the connection is stopped by a fault: it neither sends nor receives anything.
 async fn alive(connection: &Connection) {
     if connection.is_dead() {
         pending::<()>().await;

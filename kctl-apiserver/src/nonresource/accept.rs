@@ -33,7 +33,8 @@ pub(super) fn wants_yaml(parts: &Parts) -> bool {
     errors_are_yaml(accept(parts))
 }
 
-/// The first of these forms that the header names; the first one of all without a header. A form may have several names.
+/// Returns the first of these forms that the header names, or the first form if there is no header. Several names may
+/// stand for one form.
 pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {

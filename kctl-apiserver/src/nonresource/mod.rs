@@ -201,9 +201,8 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     paths
 }
 
-/// The Kubernetes version that is imitated: that of the server which the tests compare with. People look at it as it
-/// is, so its
-/// fields are in the order of the real one.
+/// Returns the document of `/version`. It names the Kubernetes version that the tests compare with, with the fields in
+/// kube-apiserver's order, because people read it as it is.
 fn version() -> Vec<u8> {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());
     let fields = [

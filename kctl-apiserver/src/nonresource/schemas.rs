@@ -27,7 +27,7 @@ const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+prot
 /// The media type of `OpenAPI` v3 that kubectl asks for.
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-/// `/openapi/v2`.
+/// Returns the response to `/openapi/v2`.
 pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
     let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
@@ -53,7 +53,7 @@ fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// `/openapi/v3`.
+/// Returns the response to `/openapi/v3`.
 pub(super) fn index(registry: &Registry) -> Response<Body> {
     let index = openapi::index(registry, |root| tag_of(registry, root));
     plain(StatusCode::OK, &index.to_string())
@@ -76,7 +76,7 @@ fn unacceptable() -> Response<Body> {
     response
 }
 
-/// A document that is there is served as a file is: the time is that of its making.
+/// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
         set(&mut response, ACCEPT_RANGES, "bytes");
@@ -85,15 +85,15 @@ pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<
     response
 }
 
-/// An answer without a body.
+/// Returns a response without a body and content type.
 pub(super) fn nothing(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 
-/// The document of a group and version. A hash in the address makes it one that never changes; one that is not that of
-/// the document leads to it.
+/// Returns the document of a group and version. With the current hash in the URL the response may be cached forever;
+/// another hash redirects to the current one.
 fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts) -> Response<Body> {
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -122,7 +122,8 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
     }
 }
 
-/// An answer with its tag; without a body for those who have it already.
+/// Adds the `ETag` and cache headers to a response. If the client already has the document, the response is a 304
+/// without a body.
 pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
     if is_known {
         *response.body_mut() = full(Vec::new());
@@ -155,8 +156,8 @@ pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }
 
-/// The tag of the document of a group and version, by what goes into it: making all documents would take longer than a
-/// client wants to wait for their index.
+/// Returns the tag of the document of a group and version. It is a hash of the inputs, because rendering all documents
+/// for the index would take too long.
 fn tag_of(registry: &Registry, root: &str) -> String {
     let mut here: Vec<_> = registry
         .all()

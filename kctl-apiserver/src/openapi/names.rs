@@ -1,7 +1,7 @@
 //! Names of operations, tags and descriptions (`k8s.io/apiserver/pkg/endpoints/openapi`).
 
-/// A name as operations have it: the parts between dots and dashes joined, each beginning with a capital letter but
-/// perhaps the first.
+/// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter, except
+/// possibly the first.
 fn identifier(text: &str, capital: bool) -> String {
     let mut name = String::new();
     let mut is_start = capital;
@@ -42,7 +42,7 @@ impl<'a> PathGroup<'a> {
     }
 }
 
-/// The tag of all that is under `apis/apps/v1`: `apps_v1`.
+/// Returns the tag of the operations of a group and version: `apps_v1` for `apis/apps/v1`.
 pub(super) fn tag(root: &str) -> String {
     let place = PathGroup::of(root);
     match (place.group, place.version) {
@@ -52,7 +52,7 @@ pub(super) fn tag(root: &str) -> String {
     }
 }
 
-/// The name of an operation: `read` and `NamespacedPod` under `api/v1` are `readCoreV1NamespacedPod`.
+/// Returns an `operationId`: `readCoreV1NamespacedPod` for the verb `read` and `NamespacedPod` under `api/v1`.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     let place = PathGroup::of(root);
     let group = place.group.map_or_else(String::new, |group| identifier(group, true));
@@ -60,7 +60,7 @@ pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     format!("{verb}{group}{version}{}", identifier(rest, true))
 }
 
-/// A kind with the article that it has in a sentence; names in the plural have none.
+/// Returns a kind with its article, as in a sentence. Plural names get none.
 pub(super) fn with_article(kind: &str) -> String {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();

@@ -89,14 +89,14 @@ pub(super) fn discovery(root: &str) -> PathItem {
     )
 }
 
-/// `/version`.
+/// Returns the path `/version`.
 pub(super) fn version() -> PathItem {
     let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
     let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
     PathItem::new("/version/".into(), vec![operation])
 }
 
-/// The paths by which tokens are verified: who issues them, and the keys.
+/// Returns the paths by which clients verify tokens: the issuer and its keys.
 pub(super) fn of_tokens() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
         let operation = OpenApiOperation {

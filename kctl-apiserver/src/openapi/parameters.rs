@@ -34,13 +34,13 @@ pub(super) fn shared() -> Map<String, Value> {
     KNOWN.iter().filter_map(|known| Some((known.shared.clone()?, known.whole.clone()))).collect()
 }
 
-/// The parameter of this name; `of` picks the one that a subresource or a method has for itself.
+/// Returns the parameter with this name; `of` selects the variant of a subresource or a method, if there is one.
 pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
     let own = KNOWN.iter().find(|known| known.name() == name && known.of.as_deref() == Some(of));
     own.or_else(|| KNOWN.iter().find(|known| known.name() == name && known.of.is_none()))
 }
 
-/// The parameters that a subresource has for itself: those of `pods/exec` say what to run.
+/// Returns the parameters that only a subresource has, such as the `command` of `pods/exec`.
 pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Parameter> {
     KNOWN.iter().filter(move |known| known.of.as_deref() == Some(of))
 }
@@ -70,7 +70,7 @@ impl Used {
         self.order().0
     }
 
-    /// The order of a document: by name, those of the path before those of the query.
+    /// Returns the sort key within a document: the name, then the location (`path` before `query`).
     pub(super) fn order(&self) -> (&str, &str) {
         match self {
             Self::Known(known) => (known.name(), known.whole["in"].as_str().unwrap_or_default()),

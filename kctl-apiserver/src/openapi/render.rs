@@ -17,7 +17,7 @@ pub(super) enum OpenApiVersion {
 }
 
 impl OpenApiVersion {
-    /// A use of a type.
+    /// Returns a reference to a type of the document.
     pub(super) fn reference(self, name: &str) -> Value {
         let place = match self {
             Self::Two => "definitions",
@@ -35,7 +35,7 @@ impl OpenApiVersion {
     }
 }
 
-/// All methods of a path.
+/// Returns the Path Item Object with all methods of a path.
 pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     let mut item = Map::new();
     for operation in &path.operations {
@@ -77,7 +77,7 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     shown
 }
 
-/// A schema for the answer of an operation.
+/// Returns the schema of an operation's response.
 fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }

@@ -87,7 +87,7 @@ const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 /// Responses of a create.
 const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
-/// All paths of a resource.
+/// Returns all paths of a resource and its subresources.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
     let root = super::root(&resource.of.group, &resource.version);
     let mut paths = Vec::new();
@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
         Body { of: self.of.clone(), is_required: true, shared: None }
     }
 
-    /// `the specified Pod`, or `status of the specified Pod`.
+    /// Returns the object of a description: `the specified Pod`, or `status of the specified Pod`.
     fn specified(&self) -> String {
         let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
         format!("{of}the specified {}", self.resource.kind())

@@ -58,7 +58,7 @@ static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
     Descriptions { shared, types: all.into_iter().map(|described| (described.name.clone(), described)).collect() }
 });
 
-/// The name of the type of a kind, which is the resource's own or that of a subresource.
+/// Returns the type name of a kind, which is that of the resource or of a subresource.
 pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
     if resource.custom.is_some() && (group, kind) == (resource.of.group.as_str(), resource.kind()) {
         return custom::name_of(resource, kind);
@@ -68,7 +68,7 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
     schema::name_of(&api_version, kind).map_or_else(|| kind.to_owned(), str::to_owned)
 }
 
-/// The name of the type of lists of a resource.
+/// Returns the type name of the resource's list.
 pub(super) fn list_of(resource: &Resource) -> String {
     match &resource.custom {
         Some(_) => custom::name_of(resource, &resource.list_kind),
@@ -80,7 +80,8 @@ pub(super) fn list_of(resource: &Resource) -> String {
 const NOT_OF_CUSTOM: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
-/// A built-in type. In version 3, `place` is the group and version that the document is of when these are built in.
+/// Returns the schema of a built-in type with its descriptions; `None` for an unknown type. In version 3, `place` is
+/// the group and version of the document of built-in kinds.
 pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str, &str)>) -> Option<Value> {
     let of = Schema::named(name)?.json();
     let mut shown = form(of, version);
@@ -137,7 +138,7 @@ fn beside_reference(property: &mut Value) {
     }
 }
 
-/// A node of a type, without descriptions.
+/// Returns a schema in the form of the version, without descriptions. Version 2 has no defaults.
 fn form(node: &Value, version: OpenApiVersion) -> Value {
     let Some(fields) = node.as_object() else { return node.clone() };
     let mut shown = Map::new();
@@ -162,7 +163,7 @@ fn form(node: &Value, version: OpenApiVersion) -> Value {
     shown.into()
 }
 
-/// The items of a list or the values of a map; version 3 knows their zero values.
+/// Returns the schema of list items or map values. Version 3 gives them the zero value as default.
 fn item_form(item: &Value, version: OpenApiVersion) -> Value {
     let mut shown = form(item, version);
     if version == OpenApiVersion::Two {
@@ -182,7 +183,7 @@ fn item_form(item: &Value, version: OpenApiVersion) -> Value {
     shown
 }
 
-/// The types that a value refers to.
+/// Collects the names of all types that a schema or an operation refers to.
 pub(super) fn references(node: &Value, found: &mut BTreeSet<String>) {
     match node {
         Value::Object(map) => {

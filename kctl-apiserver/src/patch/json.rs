@@ -90,7 +90,7 @@ fn is_path(path: &Value) -> bool {
     path.as_str().is_some_and(|path| path.contains('/'))
 }
 
-/// An operation with its value, which is null when it is left out, and with indexes as RFC 6902 writes them.
+/// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them.
 pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     let is_add = operation["op"] == "add";
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {

@@ -16,7 +16,7 @@ pub(super) enum Identity<'a> {
 }
 
 impl Identity<'_> {
-    /// The part of an item that tells it apart.
+    /// Returns the part of an item that identifies it: its merge key, or the item itself.
     pub(super) fn of<'v>(&self, item: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Itself => Some(item),
@@ -24,7 +24,7 @@ impl Identity<'_> {
         }
     }
 
-    /// An item with nothing but what tells it apart.
+    /// Returns the item with only its identity.
     fn handle(&self, item: &Value) -> Value {
         match (self, item) {
             (Self::Key(key), Value::Object(fields)) => {
@@ -77,7 +77,7 @@ impl Identity<'_> {
     }
 }
 
-/// The fields of an item that has to have some.
+/// Returns the fields of an item that must be an object.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }

@@ -125,7 +125,7 @@ fn proc_mount(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_in_user_namespace() { Vec::new() } else { any_proc_mount(pod) }
 }
 
-/// The same for pods in a user namespace, too.
+/// Checks `procMount` of all Pods, even those in a user namespace.
 pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Vec<String> {
     let is_other = |kind: &Value| kind.is_string() && kind != "Default";
     pod.containers(|container| is_other(&container["securityContext"]["procMount"]))

@@ -119,7 +119,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A message that was sent in parts is their union.
+/// Joins the parts of a message that was sent several times, which protobuf merges.
 fn joined<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
     let mut all = Cow::Borrowed(&[][..]);
     for wire in wires {
@@ -138,7 +138,8 @@ fn wrong(wire: &Wire<'_>) -> String {
     format!("unexpected protobuf value {wire:?}")
 }
 
-/// One value; of a scalar that was sent several times the last counts. Nothing sent is a zero.
+/// Returns the value of a singular field. Of a scalar that was sent several times, the last one counts; an absent
+/// scalar is zero.
 fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
     match kind {
         FieldType::Message(name) => special::message(name, &joined(wires)?, depth + 1),
@@ -190,7 +191,7 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
     Ok(items)
 }
 
-/// Each entry is a message: the key is 1 and the value is 2.
+/// Decodes a map. Each entry is a message with the key in field 1 and the value in field 2.
 fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for wire in wires {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{fields, last, sent, table::Message, wire::Wire, wrong};
 
-/// A message in JSON: as the `MarshalJSON` of its Go type writes it, if there is one.
+/// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
     // Names of types are unique within what is special.
     match name.rsplit('.').next().unwrap_or(name) {
@@ -42,7 +42,7 @@ fn int_or_string(mut map: Map<String, Value>) -> Value {
     map.remove("intVal").unwrap_or_else(|| 0.into())
 }
 
-/// Field 1 is JSON itself; nothing is null.
+/// Returns the raw JSON in field 1, or null if it is absent.
 fn json(bytes: &[u8]) -> Result<Value, String> {
     let raw = last(&sent(bytes)?, 1)?;
     if raw.is_empty() {
@@ -60,7 +60,7 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, S
     Ok(time.strftime(format).to_string().into())
 }
 
-/// A message that stands for a list of texts.
+/// Returns a message that stands for a list of strings.
 fn texts(number: u32, bytes: &[u8]) -> Result<Value, String> {
     let mut texts = Vec::new();
     for wire in sent(bytes)?.remove(&number).unwrap_or_default() {

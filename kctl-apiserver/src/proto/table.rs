@@ -87,7 +87,7 @@ static MESSAGES: LazyLock<HashMap<String, Message>> = LazyLock::new(|| {
 });
 
 impl Message {
-    /// A message by the name of its type, such as `io.k8s.api.core.v1.PodSpec`.
+    /// Returns a message by its type name, such as `io.k8s.api.core.v1.PodSpec`.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         MESSAGES.get(name)
     }

@@ -73,7 +73,7 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
     Err(format!("exceeded quota: {name}, requested: {}, used: {}, limited: {}", told(&more), told(&used), told(&hard)))
 }
 
-/// The amounts as a status has them.
+/// Returns the amounts as the status of a quota holds them.
 pub(crate) fn shown(amounts: &Amounts) -> Value {
     amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
 }

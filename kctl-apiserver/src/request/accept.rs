@@ -53,7 +53,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The forms that a header names, those that are wanted most first.
+/// Returns the clauses of an `Accept` header by descending quality, and exact media types before wildcards.
 pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();

@@ -80,7 +80,7 @@ impl User {
         Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
     }
 
-    /// The user in the group that authentication puts everybody into.
+    /// Adds the group `system:authenticated`, unless the user is in it or is anonymous.
     pub(crate) fn with_group(mut self) -> Self {
         if !self.groups.iter().any(|group| [AUTHENTICATED, ANONYMOUS.1].contains(&group.as_str())) {
             self.groups.push(AUTHENTICATED.into());
@@ -187,7 +187,7 @@ pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
     Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, is_whole })
 }
 
-/// The path behind a proxy.
+/// Returns the path behind `/proxy`, which the proxied endpoint gets; empty for other requests.
 fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
     if place.subresource != "proxy" {
         return String::new();
@@ -276,7 +276,7 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
     }
 }
 
-/// Why a name cannot be a part of a path (`IsValidPathSegmentName`).
+/// Returns why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can.
 fn wrong_segment(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
 }

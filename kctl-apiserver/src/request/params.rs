@@ -31,7 +31,7 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// The options of a query, not decoded.
+/// Returns the name-value pairs of a query, without decoding them.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     // Go rejects pairs with a semicolon, which used to be a separator.
     let given = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
@@ -48,7 +48,7 @@ impl Params {
         Self { first, query: query.to_owned() }
     }
 
-    /// All values of an option that may be given several times.
+    /// Returns all decoded values of a repeatable parameter.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
         let own = pairs(&self.query).filter(|(given, _)| decode(given) == name);
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
@@ -78,7 +78,10 @@ impl Params {
         self.text("resourceVersion").parse().ok()
     }
 
-    /// A whole number; nothing when it is not given.
+    /// Returns an integer parameter; `None` if it was not given.
+    ///
+    /// # Errors
+    /// Fails with 400 if the value is not a 64-bit integer.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
         let Some(text) = self.first.get(name) else { return Ok(None) };
         let invalid = |_| StatusError::bad_request(format!("{name}: must be a 64-bit integer, found {text:?}"));

@@ -58,7 +58,7 @@ fn address(usage: &Value) -> usize {
     std::ptr::from_ref(usage).addr()
 }
 
-/// A type and all that it uses.
+/// Returns a type and all types that it uses.
 fn uses(name: &'static str, first: &'static Value) -> Vec<(Option<&'static str>, &'static Value)> {
     let (mut found, mut left) = (Vec::new(), vec![first]);
     while let Some(usage) = left.pop() {
@@ -121,7 +121,7 @@ impl SchemaNode {
         Schema { built_in_type: Some(self), ..self.schema }
     }
 
-    /// The type that is used here.
+    /// Returns the type that this use refers to.
     fn target(&self) -> &'static Self {
         &TABLE.places[self.target]
     }

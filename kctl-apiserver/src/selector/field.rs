@@ -25,7 +25,7 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
         .collect()
 }
 
-/// The parts between commas that no backslash stands before.
+/// Splits a string at the commas that are not escaped with a backslash.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (at, letter) in text.char_indices() {

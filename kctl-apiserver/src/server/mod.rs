@@ -232,7 +232,7 @@ impl ApiServer {
         self.caller_of_token(token).map(|caller| caller.user)
     }
 
-    /// The same with what the token says besides.
+    /// Returns the caller of a valid token, with the extra values of its claims; see [`Self::user_of_token`].
     pub(crate) fn caller_of_token(&self, token: &str) -> Option<Caller> {
         let mut state = self.state.lock();
         let bearer = tokens::bearer(&state, &state.signer, token, &[]).ok()?;

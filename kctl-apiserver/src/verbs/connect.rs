@@ -58,7 +58,10 @@ fn proxied(info: &RequestInfo) -> &str {
     }
 }
 
-/// The options of a connection after admission.
+/// Returns the connection's options after admission.
+///
+/// # Errors
+/// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));

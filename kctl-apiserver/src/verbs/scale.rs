@@ -170,7 +170,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     Ok(Answer::ok(scale_of(info, &written)))
 }
 
-/// The managers of the object after its replicas were written or applied.
+/// Returns the `managedFields` of the object after its replicas were written or applied through the Scale.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
     if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {

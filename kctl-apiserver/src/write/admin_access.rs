@@ -22,9 +22,8 @@ const LABEL: &str = "resource.kubernetes.io/admin-access";
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
-/// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Names only
-/// the first
-/// device.
+/// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Only the first
+/// device with admin access is reported.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let is_claim = info.resource.is(&resource_claim::KIND);
     let is_template = info.resource.is(&resource_claim_template::KIND);

@@ -123,7 +123,7 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeS
     lacking
 }
 
-/// Each group of a rule with each resource and each verb, in this order.
+/// Returns the group, resource and verb of all combinations in a rule, in this order.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     strings(rule, "apiGroups").flat_map(move |group| {
         strings(rule, "resources")

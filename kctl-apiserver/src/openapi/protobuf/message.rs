@@ -100,12 +100,12 @@ impl Message {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A value of any form: as YAML, of which JSON is a part.
+    /// Encodes an arbitrary value as a message `Any`, whose YAML text is JSON here.
     pub(super) fn any(&mut self, number: u32, value: &Value) {
         self.message(number, |any| any.bytes(2, value.to_string().as_bytes()));
     }
 
-    /// The fields of an object, each with its name.
+    /// Encodes the fields of an object as repeated messages of a name and a value.
     pub(super) fn named(&mut self, number: u32, object: &Value, fill: impl Fn(&mut Message, &Value)) {
         for (name, value) in object.as_object().into_iter().flat_map(Map::iter) {
             self.message(number, |one| {

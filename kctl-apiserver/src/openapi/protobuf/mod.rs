@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::message::{Message, items};
 pub(crate) use self::three::document as three;
 
-/// The document as protobuf.
+/// Encodes an `OpenAPI` v2 document.
 pub(crate) fn document(document: &Value) -> Vec<u8> {
     let mut whole = Message::default();
     whole.text(1, &document["swagger"]);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::message::{Message, items};
 
-/// The document as protobuf.
+/// Encodes an `OpenAPI` v3 document.
 pub(crate) fn document(document: &Value) -> Vec<u8> {
     let mut whole = Message::default();
     whole.text(1, &document["openapi"]);

@@ -94,14 +94,16 @@ impl ListScope {
     }
 }
 
+/// The message of the 410 for an expired continue token.
 const TOO_OLD: &str = "the continue token is too old: list again without it, or go on with the token of this response, which may miss \
                        changes between the pages";
 
-/// For the version of one object or of a watch, kube-apiserver answers an internal error.
+/// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver.
 pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
     StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", not_a_version(version))
 }
 
+/// Returns the message about a malformed `resourceVersion`.
 fn not_a_version(version: &str) -> String {
     format!("resourceVersion: must be a number, found {version:?}")
 }

@@ -147,7 +147,7 @@ impl<'a> JobState<'a> {
         }
     }
 
-    /// How often the pods of one index may fail.
+    /// Returns the maximum number of failures of one index (`backoffLimitPerIndex`).
     pub(super) fn limit_per_index(&self) -> Option<i32> {
         self.job.spec.as_ref()?.backoff_limit_per_index.filter(|_| self.is_indexed())
     }

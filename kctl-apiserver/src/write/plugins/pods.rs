@@ -73,7 +73,7 @@ pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusErr
     StatusError::forbidden(&info.resource.of, called(pod), why)
 }
 
-/// The plugin `Priority` for new Pods: sets the priority of the Pod's class, or of the global default class.
+/// Sets the priority of a new Pod: that of its class, or of the global default class (plugin `Priority`).
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
@@ -103,7 +103,8 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
     Ok(())
 }
 
-/// The plugin `Priority` for updates: a client that replaces a Pod may omit what the plugin set.
+/// Keeps the priority of an updated Pod: a client that replaces a Pod may omit the fields that the plugin `Priority`
+/// set.
 pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     for name in ["priority", "preemptionPolicy"] {
         if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
@@ -119,7 +120,7 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync
     Some((named, class))
 }
 
-/// The plugin `RuntimeClass`: sets overhead, node selector and tolerations of the class.
+/// Sets the overhead, node selector and tolerations of the Pod's `RuntimeClass` (plugin `RuntimeClass`).
 fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
