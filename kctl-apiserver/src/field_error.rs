@@ -39,6 +39,7 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
+    /// Returns `Unsupported value`, with the supported values in the message.
     pub(crate) fn not_supported(field: &str, value: &Value, supported: &[impl std::fmt::Debug]) -> Self {
         Self::new(
             "FieldValueNotSupported",
@@ -47,10 +48,12 @@ impl FieldError {
         )
     }
 
+    /// Returns `Too long`. As upstream, the message counts in bytes.
     pub(crate) fn too_long(field: &str, len_max: usize) -> Self {
         Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {len_max} bytes"))
     }
 
+    /// Returns `Too many`, with the number of items that were found.
     pub(crate) fn too_many(field: &str, found: usize, len_max: usize) -> Self {
         Self::new("FieldValueTooMany", field, format!("Too many: {found}: must have at most {len_max} items"))
     }

@@ -105,8 +105,11 @@ fn check_of(format: &str) -> Option<Check> {
     })
 }
 
+/// Standard Base64 with padding.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$";
+/// An address with an optional display name; much laxer than RFC 5322.
 const EMAIL: &str = "^([^<>@]*<)?[^<>@\\s]+@[^<>@\\s]+>?$";
+/// `rgb(r,g,b)` with numbers from 0 to 255.
 const RGB: &str = "^rgb\\(\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*\\)$";
 const HOSTNAME: &str = "^([a-zA-Z0-9\\p{S}\\p{L}](-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?|([a-zA-Z0-9\\p{S}\\p{L}]([a-zA-Z0-9\\-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}\\p{L}])?\\.)+[a-zA-Z\\p{L}]{2,63})$";
 

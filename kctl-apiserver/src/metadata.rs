@@ -78,6 +78,7 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
+/// Adds the error of a value, if there is a message about it.
 fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, message: Option<&str>) {
     errors.extend(message.map(|message| FieldError::invalid(field, &value.into(), message)));
 }

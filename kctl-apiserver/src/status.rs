@@ -189,6 +189,7 @@ impl StatusError {
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(group, kind, name, errors)) }
     }
 
+    /// Returns `BadRequest` (400).
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
@@ -235,6 +236,7 @@ impl StatusError {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", format!("the Accept header must name one of {forms}"))
     }
 
+    /// Returns `UnsupportedMediaType` (415); `accepted` lists the supported types.
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");

@@ -155,6 +155,7 @@ impl Naming<'_> {
         self.list("shortNames", self.had);
     }
 
+    /// Copies a list of names, unless it is empty.
     fn list(&mut self, field: &str, from: &Value) {
         if let Some(list) = from[field].as_array().filter(|list| !list.is_empty()) {
             self.given.insert(field.into(), list.clone().into());
@@ -162,6 +163,7 @@ impl Naming<'_> {
     }
 }
 
+/// Returns the message about a taken name.
 fn in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }

@@ -27,6 +27,7 @@ enum Approval {
     Given,
 }
 
+/// Returns the value of the annotation, or the empty string.
 fn annotation(definition: &Value) -> &str {
     definition["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default()
 }
@@ -39,6 +40,7 @@ fn is_protected(definition: &Value) -> bool {
 }
 
 impl Approval {
+    /// Parses the annotation.
     fn of(definition: &Value) -> Self {
         match annotation(definition) {
             "" => Self::Missing,

@@ -18,6 +18,7 @@ pub(super) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
+    /// Pairs a value with its old value; both belong to the schema.
     pub(super) fn new(schema: Schema<'a>, value: &'a Value, old: &'a Value) -> Self {
         Self { schema, value, old }
     }
@@ -82,6 +83,7 @@ impl<'a> Lineage<'a> {
         Self { here: past, above: None }
     }
 
+    /// Returns the lineage of a field. A new field has the object as its ancestor.
     pub(super) fn field(self, name: &str) -> Self {
         let Some(here) = self.here else { return self };
         // Both objects are converted to one version, so these fields cannot show whether they changed.
@@ -91,6 +93,7 @@ impl<'a> Lineage<'a> {
         Self { here: here.field(name), above: Some(here) }
     }
 
+    /// Returns the lineages of `n` items.
     pub(super) fn items(self, n: usize) -> Vec<Self> {
         let Some(here) = self.here else { return vec![self; n] };
         let mut items = here.items();

@@ -29,6 +29,7 @@ struct Filling {
 }
 
 impl Filling {
+    /// Creates the state with the full budget for defaults.
     fn new(nulls: Nulls) -> Self {
         Self { nulls, left: FILLED_LEN_MAX }
     }
@@ -52,6 +53,8 @@ enum Nulls {
     Kept,
 }
 
+/// Fills in an object or a list. Defaults are inserted first, and then everything below is filled in, including those
+/// defaults.
 fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {

@@ -79,10 +79,12 @@ pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError
     errors
 }
 
+/// Returns a string field, or the empty string.
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
+/// Adds the error of a name that breaks a rule.
 fn check_name(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
     errors.extend(rule.check(name).map(|message| FieldError::invalid(field, &name.into(), message)));
 }
@@ -93,6 +95,7 @@ pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) 
     errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
 }
 
+/// Validates the name of the CRD: `PLURAL.GROUP`.
 fn name(object: &Value, errors: &mut Vec<FieldError>) {
     let name = text(&object["metadata"], "name");
     if name.is_empty() {
@@ -155,6 +158,7 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
 
+/// Validates the schema, subresources, columns, selectable fields and warning of each version.
 fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
@@ -273,6 +277,7 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates `additionalPrinterColumns`.
 fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -301,6 +306,7 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates `spec.names` or `status.acceptedNames`; `at` tells which.
 fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));
@@ -326,6 +332,7 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     labels("categories", errors);
 }
 
+/// Validates `spec.conversion`. Errors name the fields of v1beta1, as upstream.
 fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
     let webhook = conversion["webhook"].as_object();

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{statements, structural::ALTERNATIVES};
 use crate::field_error::FieldError;
 
+/// The types that a schema may have; `null` is not among them.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// JSON schema keywords that CRDs do not support.
@@ -28,6 +29,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, Place { is_root: true, ..Place::default() }, errors);
 }
 
+/// Checks a schema and those below it. Errors are in upstream's order.
 fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     supported(schema, path, place, errors);
     if schema["uniqueItems"] == true {
@@ -46,10 +48,12 @@ fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) 
     statements::texts(schema, path, errors);
 }
 
+/// Returns a string keyword, or the empty string.
 fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema[key].as_str().unwrap_or_default()
 }
 
+/// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
 fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
@@ -81,6 +85,8 @@ fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldErr
     }
 }
 
+/// Checks the schemas below a schema. Fields named `apiVersion`, `kind` and `metadata` are special only in whole
+/// objects.
 fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
@@ -138,6 +144,7 @@ fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<F
     Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
 }
 
+/// Checks `x-kubernetes-map-type`, which is for objects only.
 fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-map-type";
     if schema[key].is_string() {
@@ -146,6 +153,7 @@ fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Checks `x-kubernetes-list-type`, which is for arrays only.
 fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-list-type";
     let Some(value) = schema[key].as_str() else { return };
@@ -168,6 +176,7 @@ fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(&format!("{path}.{key}"), &items[key], "must be atomic for the items of a set"))
 }
 
+/// Checks `x-kubernetes-list-map-keys`: distinct scalar fields of the items. A map list needs at least one.
 fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -14,6 +14,7 @@ pub(super) fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
 
+/// Returns `true` for a whole number within rounding errors, as `swag.IsFloat64AJSONInteger`.
 fn whole(number: f64) -> bool {
     if number.abs() > WHOLE_MAX {
         return false;
@@ -92,6 +93,7 @@ impl Range<'_> {
     }
 }
 
+/// Returns the float as an integer, if it has no fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
 fn is_integer_text(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
@@ -117,6 +119,7 @@ struct Limit {
 }
 
 impl Limit {
+    /// Returns the error of a number beyond the bound. The bound of an integer loses its fraction first, as upstream.
     #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
     fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
         let bound = bound.as_f64()?;

@@ -32,6 +32,7 @@ pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     pruned.paths
 }
 
+/// The position of a value, which decides whether metadata is special in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// An object with apiVersion, kind and metadata.
@@ -39,12 +40,14 @@ enum Place {
     Value,
 }
 
+/// Collects the paths of removed fields.
 #[derive(Default)]
 struct Pruned {
     paths: Vec<String>,
 }
 
 impl Pruned {
+    /// Prunes a value and everything below it. Without a schema, all fields of an object are removed.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
@@ -104,6 +107,7 @@ impl Pruned {
         stays
     }
 
+    /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would.
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
         fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
@@ -118,6 +122,7 @@ impl Pruned {
     }
 }
 
+/// Returns the position of a value by its schema.
 fn place_of(schema: Option<Schema>) -> Place {
     let embedded = schema.is_some_and(|schema| schema.flag("x-kubernetes-embedded-resource"));
     if embedded { Place::Object } else { Place::Value }
@@ -145,6 +150,7 @@ fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned:
     }
 }
 
+/// Returns the path of a field.
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 
+/// The message about a value that is not a count.
 const COUNT: &str = "must be an integer from 0 to 2147483647";
 
 /// Validates the desired replicas; `scale` is `subresources.scale` of the version.

@@ -150,6 +150,7 @@ impl Rules {
         self.check(value, (old, Lineage::root(None)), "", &mut found);
     }
 
+    /// Evaluates the rules of this schema and of those below it. Null values have no rules.
     fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
         if value.is_null() {
             return;
@@ -181,6 +182,7 @@ impl Rules {
         }
     }
 
+    /// Evaluates the rules of this schema. A failure of a rule without `oldSelf` is forgiven if the value is unchanged.
     fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
         let Some(typed) = &self.typed else { return };
         let kinds = found.scope.kinds();
@@ -229,6 +231,7 @@ enum Wrong {
 }
 
 impl Rule {
+    /// Compiles a rule. A rule that does not compile becomes an error when it is evaluated.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let is_old_optional = rule["optionalOldSelf"] == true;
@@ -268,6 +271,7 @@ impl Rule {
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
+    /// Returns the error of a rule that exceeds the budget.
     fn too_expensive(&self, dear: Dear, path: &str) -> FieldError {
         self.unevaluated(
             path,
@@ -288,6 +292,7 @@ impl Rule {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
     }
 
+    /// Evaluates the rule; `None` if it holds. The value and the old value are in the scope already.
     fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(FieldError, Wrong)> {
         let code = match &self.code {
             Ok(code) => code,
@@ -308,6 +313,7 @@ impl Rule {
         }
     }
 
+    /// Returns the error of a rule that is `false`. Scalar values are part of the message.
     fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
         let said = self.said(scope);
         let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));

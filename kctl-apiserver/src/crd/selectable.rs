@@ -11,6 +11,7 @@ use crate::field_error::FieldError;
 /// Maximum number of selectable fields of one version.
 const FIELDS_LEN_MAX: usize = 8;
 
+/// Checks the number of selectable fields, and that each is a distinct path to a string, boolean or integer.
 pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
     let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();

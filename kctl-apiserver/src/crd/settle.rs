@@ -57,6 +57,7 @@ pub(super) fn definition(definition: &mut Value) {
     }
 }
 
+/// Normalizes a schema and those below it.
 fn settle(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|key, value| !(LEFT_OUT.contains(&key.as_str()) && is_zero(value)));
@@ -75,6 +76,7 @@ fn settle(schema: &mut Value) {
     }
 }
 
+/// Removes the empty fields of a validation rule.
 fn settle_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
         fields.retain(|key, value| !(LEFT_OUT_OF_RULES.contains(&key.as_str()) && is_zero(value)));

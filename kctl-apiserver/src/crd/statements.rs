@@ -11,6 +11,7 @@ use super::{
 };
 use crate::field_error::FieldError;
 
+/// The reasons that a rule may name.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
@@ -46,6 +47,7 @@ struct RulePosition<'a> {
     count: Count,
 }
 
+/// The state of the traversal of a schema.
 struct Walk<'a> {
     wrong: &'a [FieldError],
     total: Total,
@@ -53,6 +55,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Checks the rules of a schema after those of the schemas below it.
     fn node(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = place.is_below_rules || !rules.is_empty();
@@ -123,6 +126,7 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Checks one rule: its expressions, and that `oldSelf` is used only where old values can be correlated.
 fn one(
     rule: &Value,
     schema: &Value,
@@ -212,6 +216,7 @@ fn compiled(
     Compiled::Whole
 }
 
+/// Validates the static message, which a rule of several lines must have.
 fn message(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());

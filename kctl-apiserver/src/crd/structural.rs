@@ -30,6 +30,7 @@ const NOT_IN_ALTERNATIVES: [&str; 13] = [
 /// Keywords that hold lists of alternative schemas.
 pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
+/// The position of a schema: some keywords are forbidden at the root only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -86,10 +87,12 @@ fn unreadable(schema: &Value) -> Option<&'static str> {
     fields.chain(alternatives).chain(others).filter(|below| below.is_object()).find_map(unreadable)
 }
 
+/// Returns a string keyword, or the empty string.
 fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema[key].as_str().unwrap_or_default()
 }
 
+/// Checks a schema and those below it, which come first in the errors.
 fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if text(schema, "type") == "array" && !schema["items"].is_object() {
         errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
@@ -113,6 +116,7 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
     alternatives(schema, path, errors);
 }
 
+/// Checks that an int-or-string is neither an embedded object nor preserves unknown fields.
 fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;
@@ -125,6 +129,8 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Checks that the schema has a type, which only int-or-string and schemas that preserve unknown fields may omit. An
+/// embedded object must be of the type `object` and declare its fields, unless it preserves unknown ones.
 fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
@@ -265,6 +271,7 @@ fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &st
     }
 }
 
+/// Applies `complete` to an alternative and its nested items and properties.
 fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     complete(alternative, Some(schema), at, named_at, errors);
     let missing = |at: &str, named_at: &str| FieldError::required(at, &format!("because it is defined in {named_at}"));

@@ -117,6 +117,7 @@ fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
     Cel::Map(Map { map: Arc::new(map) })
 }
 
+/// Parses a timestamp; `None` if it is invalid.
 fn time(text: &str) -> Option<Cel> {
     kctl_cel::timestamp(text).and_then(timestamp)
 }

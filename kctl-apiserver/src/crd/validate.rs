@@ -77,6 +77,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Adds the errors and the number of checks of a nested value.
     fn merge(&mut self, other: Self) {
         self.errors.extend(other.errors);
         self.n_checks += other.n_checks;
@@ -130,6 +131,7 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     outcome
 }
 
+/// Returns the error of a value of the wrong type.
 fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
     FieldError::new("FieldValueTypeInvalid", path, format!("must be of type {expected}, found {actual:?}"))
 }
@@ -159,10 +161,12 @@ impl<'a> Types<'a> {
         Self { names, format, nullable: schema.flag("nullable") }
     }
 
+    /// Returns the type, if there is exactly one.
     fn single(&self) -> Option<&'a str> {
         if let [name] = self.names.as_slice() { Some(name) } else { None }
     }
 
+    /// Returns the error of a value that is of none of the types.
     fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
         if value.is_null() && (self.names.is_empty() || self.nullable) {
             return None;
@@ -223,6 +227,7 @@ fn bound(schema: Schema, key: &str) -> Option<usize> {
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
 }
 
+/// Validates the items of a list and their number.
 fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
         let pasts = past.map(Past::items).unwrap_or_default();
@@ -237,6 +242,7 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
     size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
 }
 
+/// Validates the fields of an object, their number and `required`.
 fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
@@ -273,6 +279,7 @@ fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: 
     }
 }
 
+/// Returns the error of a value that `enum` does not contain.
 fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream never matches null, even if the `enum` contains it.

@@ -53,6 +53,7 @@ fn to_uint(value: &Cel) -> Said {
     }))
 }
 
+/// Converts to `double`; large integers lose precision, as upstream.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_double(value: &Cel) -> Said {
     Ok(Cel::Float(match value {

@@ -36,6 +36,7 @@ impl Kinds {
         self.0.clear();
     }
 
+    /// Returns the type of a list; `None` for atomic lists and lists that expressions make.
     fn of(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
         self.0.get(&Arc::as_ptr(items).addr())
     }

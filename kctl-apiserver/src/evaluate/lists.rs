@@ -57,6 +57,7 @@ fn sorted(items: &[Cel]) -> Vec<Cel> {
     items
 }
 
+/// Joins strings; an item of another type is an error.
 fn join(items: &[Cel], between: &str) -> Said {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),

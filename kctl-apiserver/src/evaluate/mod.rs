@@ -82,7 +82,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `tree`, including its subexpressions, by recursion.
     ///
     /// # Errors
-    /// Returns the message of `cel-go`, without the text of the expression.
+    /// Returns the message of `cel-go`, which does not repeat the expression.
     pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),

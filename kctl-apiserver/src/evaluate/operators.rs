@@ -44,6 +44,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// Evaluates both operands, from left to right.
     fn pair(&mut self, one: &'a IdedExpr, other: &'a IdedExpr) -> Result<(Cel, Cel), String> {
         Ok((self.evaluate(one)?, self.evaluate(other)?))
     }
@@ -72,7 +73,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `==` and `!=`. A library value compares only with a value of its own type or null.
+    /// Evaluates `==` and `!=`. A library value compares only with a value of the same type or null.
     fn equal(&self, name: &str, one: &Cel, other: &Cel) -> Said {
         let is_equal = name == "_==_";
         let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
@@ -150,6 +151,7 @@ pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
     made.map(Cel::Int).ok_or(OVERFLOW.to_owned())
 }
 
+/// Applies an operator to two unsigned integers, with the same errors as `of_integers`.
 fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
     let made = match name {
         "_+_" => one.checked_add(other),
@@ -162,6 +164,7 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
     made.map(Cel::UInt).ok_or(OVERFLOW.to_owned())
 }
 
+/// Evaluates the unary minus.
 fn negated(of: &Cel) -> Said {
     match of {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
@@ -181,6 +184,7 @@ pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
     }
 }
 
+/// Evaluates `<`, `<=`, `>` and `>=`.
 fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
     if let Some(why) = overloads::refused_operand(name, one) {
         return Err(why);

@@ -157,6 +157,7 @@ impl Quantity {
         i64::try_from(amount).ok()
     }
 
+    /// Returns the result of a function with a quantity as its only operand.
     fn part(self, function: &str) -> Option<Said> {
         let whole = self.whole();
         Some(match function {
@@ -175,6 +176,7 @@ impl Quantity {
     }
 }
 
+/// Returns the power of ten, or 1 if it overflows.
 fn power(exponent: i64) -> i128 {
     u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).unwrap_or(1)
 }

@@ -60,6 +60,7 @@ fn split(text: &str, by: &str, n_max: i64) -> Cel {
     Cel::List(Arc::new(parts.into_iter().map(|part| Cel::String(Arc::new(part.to_owned()))).collect()))
 }
 
+/// Returns a CEL string of these characters.
 fn made(letters: &[char]) -> Cel {
     Cel::String(Arc::new(letters.iter().collect()))
 }

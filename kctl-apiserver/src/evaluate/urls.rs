@@ -29,6 +29,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     }
 }
 
+/// Returns the result of an accessor such as `getHost`.
 fn part(url: &Url, function: &str) -> Option<Cel> {
     let string = |text: &str| Cel::String(Arc::new(text.to_owned()));
     Some(match function {

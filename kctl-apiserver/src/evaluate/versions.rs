@@ -93,6 +93,7 @@ fn normalized(text: &str) -> Option<String> {
 }
 
 impl Version {
+    /// Parses a version with exactly three numbers; `None` if it is invalid.
     fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.splitn(3, '.').collect();
         let [major, minor, rest] = parts.as_slice() else { return None };

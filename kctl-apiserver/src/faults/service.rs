@@ -95,7 +95,7 @@ where
     }
 }
 
-/// Waits while the process of the connection is stopped by a fault: it neither sends nor receives anything.
+/// Never returns if a fault has killed the process of the connection, which neither sends nor receives anything then.
 async fn alive(connection: &Connection) {
     if connection.is_dead() {
         pending::<()>().await;

@@ -33,8 +33,8 @@ pub(super) fn wants_yaml(parts: &Parts) -> bool {
     errors_are_yaml(accept(parts))
 }
 
-/// Returns the first of these forms that the header names, or the first form if there is no header. Several names may
-/// stand for one form.
+/// Returns the first of these forms that the header names, or the first form without a header. Several names may stand
+/// for one form.
 pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {

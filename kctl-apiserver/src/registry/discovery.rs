@@ -123,6 +123,7 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     Some(group)
 }
 
+/// Returns a group with its versions; the first one is preferred.
 fn group_of(registry: &Registry, name: &str) -> Option<Value> {
     let versions = registry.listed_versions(name);
     let version = |version: &&str| json!({ "groupVersion": format!("{name}/{version}"), "version": version });

@@ -287,6 +287,7 @@ impl Quota {
         missing: |_, _| None,
         is_in_scope: |_, _, _, _| false,
     };
+    /// The kind is in `DefaultIgnoredResources`.
     pub(crate) const NOT_COUNTED: Self = Self { is_counted: false, ..Self::DEFAULT };
 }
 

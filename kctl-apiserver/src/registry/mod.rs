@@ -188,7 +188,7 @@ impl Resource {
         })
     }
 
-    /// Returns the schema of this version; `None` if there is no schema.
+    /// Returns the schema of this version; `None` if the version has no schema.
     pub(crate) fn schema(&self) -> Option<Schema<'_>> {
         match &self.custom {
             Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
@@ -208,6 +208,7 @@ pub(crate) struct Registry {
     remote: BTreeSet<(String, String)>,
 }
 
+/// A group and version with its resources, as in `data/resources.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Group {
@@ -249,6 +250,7 @@ impl Registry {
         registry
     }
 
+    /// Adds a resource in one version. Versions of a group keep the order in which they are added.
     fn add(&mut self, resource: Resource) {
         let versions = self.groups.entry(resource.of.group.clone()).or_default();
         if !versions.contains(&resource.version) {

@@ -50,7 +50,7 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct InProcess {
     state: Arc<Mutex<State>>,
-    /// The identity of all requests through this service; there is no authentication.
+    /// The identity of all requests through this service, which are not authenticated.
     caller: Caller,
 }
 

@@ -55,7 +55,7 @@ impl Column {
         })
     }
 
-    /// Returns the cell; null if there is no value or it is of another type.
+    /// Returns the cell; null if the path finds no value, or one of another type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match self.path.first(object) {
             Some(Found::Stored(value)) => self.kind.cell(value, now),

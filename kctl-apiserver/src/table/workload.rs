@@ -17,6 +17,7 @@ pub(crate) fn containers(template: &Value) -> [Value; 2] {
     })
 }
 
+/// Returns the cells of a `ReplicaSet` or `ReplicationController`.
 pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![

@@ -25,7 +25,7 @@ pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Parses a block from the text inside its braces.
+/// Parses the inside of a block's braces.
 fn block(text: &str) -> Option<Vec<Node>> {
     match blocks(&format!("{{{text}}}"))?.into_iter().next()? {
         Node::Block(nodes) => Some(nodes),
@@ -148,6 +148,7 @@ fn slice(text: &str) -> Option<Slice> {
     parts.next().is_none().then_some(Slice { start, end, step })
 }
 
+/// Parses an integer; a leading plus sign is invalid here.
 fn number_of(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }

@@ -24,6 +24,7 @@ impl<'a> Found<'a> {
         if let Self::Stored(value) = self { Some(value) } else { None }
     }
 
+    /// Returns the value as JSON; null for numbers that only string cells print.
     fn value(&self) -> &Value {
         match self {
             Self::Stored(value) => value,
