@@ -16,6 +16,7 @@ use crate::{
     store::{API_SERVICES, Key, Store},
 };
 
+/// Writes the status as kube-apiserver's own field manager.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 /// The label of an `EndpointSlice` with the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -44,6 +45,7 @@ pub(super) fn update(store: &mut Store) {
     }
 }
 
+/// Returns a string, or the empty string for another value.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

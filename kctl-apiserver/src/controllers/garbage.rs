@@ -16,9 +16,11 @@ use crate::{
     store::{Key, Store, has_finalizer, is_blocked_by},
 };
 
+/// Writes as kube-controller-manager, which the garbage collector is a part of.
 const WRITER: Writer = Writer::of_manager("");
 
-/// Collects, orphans or waits for the dependents of one object.
+/// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
+/// collector, orphans its dependents or waits for them.
 pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     if object["metadata"]["deletionTimestamp"].is_null() {
         collect(store, resource, key, object);

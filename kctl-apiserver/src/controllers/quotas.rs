@@ -14,6 +14,7 @@ use crate::{
     store::{Event, Key, Store},
 };
 
+/// Writes the status of quotas as kube-controller-manager.
 const WRITER: Writer = Writer::of_manager("status");
 
 /// Returns `true` if there are quotas. Most servers have none, and count nothing.

@@ -9,6 +9,7 @@ const YES: [&str; 4] = ["y", "yes", "true", "on"];
 /// Words for `false`.
 const NO: [&str; 4] = ["n", "no", "false", "off"];
 
+/// YAML numbers that JSON has no form for.
 const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 
 /// The value of a scalar without quotes and tags.

@@ -6,6 +6,7 @@ use super::{META, names, parameters::Used, types};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const YAML: &str = "application/yaml";
+/// The media type of built-in kinds in protobuf; custom resources lack it.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The path of the `OpenID` configuration.
 pub(super) const ISSUER: &str = ".well-known/openid-configuration";

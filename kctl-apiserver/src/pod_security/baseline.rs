@@ -23,6 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(0, None, "windowsOptions.hostProcess must not be true", host_process),
 ];
 
+/// The rule about seccomp profiles.
 const SECCOMP_RULE: &str = "seccompProfile.type must be RuntimeDefault or Localhost";
 /// The prefix of `AppArmor` annotations.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";

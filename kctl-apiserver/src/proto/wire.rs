@@ -21,6 +21,7 @@ pub(super) struct Tag {
     wire_type: u8,
 }
 
+/// The error of a message that ends within a field.
 const EOF: &str = "the protobuf message is cut off";
 
 /// The bytes that are not decoded yet.

@@ -39,6 +39,8 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
+/// Resolves the escapes `\\`, `\,` and `\=` in a value; `None` if one of these characters is not escaped or another one
+/// is.
 fn unescaped(value: &str) -> Option<String> {
     let mut plain = String::with_capacity(value.len());
     let mut letters = value.chars();

@@ -23,8 +23,12 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 /// Answers a request for a process.
 ///
 /// A connection is admitted before its object is looked up (`ConnectResource` of
-/// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs
-/// are not admitted. Connections to Nodes fail with a dial error, and to Services with "no endpoints available".
+/// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs are
+/// not admitted.
+///
+/// # Errors
+/// `NotFound`, or the error of admission. A connection that passes both fails as well: to a Node with a dial error, to
+/// a Service with 503 and "no endpoints available", to a Pod as one without a node.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };

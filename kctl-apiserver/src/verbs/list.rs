@@ -23,8 +23,14 @@ use crate::{
     store::{Key, Object, Table, head},
 };
 
-/// Lists objects. `is_text` means that the client accepts them as JSON without a table or conversion, so that they
-/// are sent as stored.
+/// Lists objects. `is_text` means that the client accepts them as JSON without a table or conversion, so that they are
+/// sent as stored.
+///
+/// Pages are consistent: a continue token names the revision of the first page, and later pages read that revision from
+/// the history.
+///
+/// # Errors
+/// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(info)?;
     let reach = ListScope::of(state, info, &asked)?;

@@ -104,6 +104,9 @@ fn undecodable(why: &str) -> StatusError {
 }
 
 /// Applies a JSON patch (RFC 6902).
+///
+/// # Errors
+/// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
 pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
@@ -186,7 +189,10 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     Ok((applied, repeated))
 }
 
-/// Checks the kind and the version of an applied object.
+/// Checks that the kind and version of a body are those of the path.
+///
+/// # Errors
+/// Fails with 400.
 pub(super) fn check_type((kind, version): (&str, &str), expected: (&str, &str)) -> Result<(), StatusError> {
     if (kind, version) == expected {
         return Ok(());

@@ -20,7 +20,13 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
     info.resource.rules.review.is_some_and(|review| review != Review::Binding)
 }
 
-/// Admits and validates a review, and returns it with its status.
+/// Admits and validates a review, and returns it with its status. Nothing is stored.
+///
+/// Webhooks see a zero status, as kube-apiserver encodes it.
+///
+/// # Errors
+/// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
+/// error.
 pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
     write::default(info, &mut asked, None);
     apply::update(&FieldManager::of(info, state).request(), None, &mut asked);
@@ -139,6 +145,7 @@ fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
     }
 }
 
+/// Returns a string, or the empty string for another value.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -90,6 +90,10 @@ pub(super) fn success(code: StatusCode) -> Answer {
 }
 
 /// Performs `POST bindings` (`LegacyBindingREST`): the name of the Binding is that of the Pod.
+///
+/// # Errors
+/// `NotFound` without the Pod, `Conflict` for another uid or version, 500 for a Binding without a Node, and errors of
+/// admission.
 pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
     place::check_namespace(state, info, &binding)?;
     ownership::own_written(state, info, None, &mut binding)?;

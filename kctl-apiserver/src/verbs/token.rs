@@ -30,6 +30,7 @@ const SECONDS_OF_MOUNTED: i64 = 3_607;
 /// The lifetime of a token that old clients may not renew.
 const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
+/// The version of `TokenRequest`.
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
 /// Issues a token for a `ServiceAccount`.

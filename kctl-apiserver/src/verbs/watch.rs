@@ -137,6 +137,12 @@ impl<'a> Wanted<'a> {
 }
 
 /// Accepts a watch: validates its options and takes the initial state under the lock.
+///
+/// The initial state and its revision come from one locked state, so no change between them and the first event is
+/// lost.
+///
+/// # Errors
+/// Fails for invalid options. A version that is too old is reported by an event of the watch.
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);

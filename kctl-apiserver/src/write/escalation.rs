@@ -131,6 +131,7 @@ fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
+/// Returns the strings of a list field.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -8,6 +8,9 @@ use super::Write;
 use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
 /// Checks that the namespace exists and that a new object may be created in it.
+///
+/// # Errors
+/// `NotFound` without the namespace, and for new objects `Forbidden` if the namespace or the CRD is being deleted.
 pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
         // An object may remain after its namespace was deleted.
@@ -38,8 +41,12 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
     found.map(Some).ok_or_else(|| StatusError::not_found(&of, &info.namespace))
 }
 
-/// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). The error of an object
-/// without a name shows its `generateName`.
+/// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). The error of an
+/// object without a name shows its `generateName`.
+///
+/// # Errors
+/// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
+/// rely on that cause to stop retrying.
 pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let Some(found) = namespace(state, info)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
@@ -59,7 +66,11 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
     Err(error)
 }
 
-/// Removes the metadata that only the server sets, also from objects that are not stored (`rest.WipeObjectMetaSystemFields`).
+/// Removes the metadata that only the server sets, also from objects that are not stored
+/// (`rest.WipeObjectMetaSystemFields`).
+///
+/// # Errors
+/// Fails like [`match_namespace`], which runs first.
 pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let fields =
@@ -71,6 +82,9 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
 }
 
 /// Checks that name and namespace of an object are those of the path.
+///
+/// # Errors
+/// Fails with 400 if they differ, or if the object has no name.
 pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -90,6 +104,9 @@ pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), 
 }
 
 /// Sets the namespace of the path. Cluster-scoped objects lose theirs.
+///
+/// # Errors
+/// Fails with 400 if the object names another namespace.
 pub(crate) fn match_namespace(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     if !info.resource.listed.namespaced {
         if let Some(meta) = object["metadata"].as_object_mut() {

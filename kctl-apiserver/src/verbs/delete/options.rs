@@ -11,6 +11,7 @@ use crate::{
     write::body::{self, identity},
 };
 
+/// The kind of the options.
 const KIND: &str = "DeleteOptions";
 /// The values of `propagationPolicy`.
 const POLICIES: [(&str, Propagation); 3] =

@@ -179,6 +179,7 @@ fn covers(whole: &Value, part: &Value) -> bool {
                 || (["", "Equal"].contains(&text(&whole["operator"])) && is(part, "Equal") && same("value"))))
 }
 
+/// The message about an overhead that differs from the `RuntimeClass`.
 const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
 /// Checks that the overhead of a Pod is that of its `RuntimeClass`.
