@@ -23,7 +23,7 @@ const OWN: [&str; 2] = ["$NS", "$GROUP"];
 const NOTHING: [&str; 3] = ["nope.x", "nothings", "xs"];
 
 #[tokio::test]
-async fn policies_and_webhooks_are_about_objects_of_their_case() {
+async fn admission_rules_match_only_own_objects() {
     let cluster_wide = cluster_wide(&Server::embedded()).await;
     let mut strays = Vec::new();
     for topic in TOPICS {
