@@ -1,4 +1,4 @@
-//! The webhook at `$HOOK`: answers each AdmissionReview by the path that was called, and records it.
+//! The webhook at `$HOOK`: answers each `AdmissionReview` by the path that was called, and records it.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

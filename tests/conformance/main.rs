@@ -38,7 +38,7 @@ const AT_A_TIME_MAX: usize = 8;
 /// Attempts for a case whose answers differ from the recorded ones: the real server reads policies, roles and CRDs from caches,
 /// which lag on a busy machine.
 const TRIES_MAX: usize = 3;
-/// Pauses after the first and the second attempt. Another case may interfere, for example by a default StorageClass, and has
+/// Pauses after the first and the second attempt. Another case may interfere, for example by a default `StorageClass`, and has
 /// ended by then.
 const PAUSES: [Duration; TRIES_MAX - 1] = [Duration::from_secs(3), Duration::from_secs(20)];
 

@@ -14,7 +14,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// Pause after a write of a webhook configuration or a policy: the real server reads them from a cache.
 const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
 
-/// Pause after a write of a Namespace: PodSecurity of the real server reads its labels from a cache.
+/// Pause after a write of a Namespace: `PodSecurity` of the real server reads its labels from a cache.
 const LABELLED_AFTER: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// The server under test, and the webhook that it can call.

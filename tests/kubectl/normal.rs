@@ -68,6 +68,7 @@ static MESSAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         "Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too long|Too many|Not found";
     [
         r"^(Error from server(?: \(\w+\))?): ".to_owned(),
+        format!(r#"^(error: failed to \w+ \w+: \S+ "[^"]*" is invalid: \S+ (?:{error_type}))"#),
         format!(r"^(The .* is invalid:)(?: (\S+: (?:{error_type}))|.)"),
         format!(r"^(\* \S+: (?:{error_type}))"),
         r"^(Warning:) ".to_owned(),
@@ -85,7 +86,9 @@ pub(crate) fn meaning(text: &str) -> String {
         let parts: Vec<&str> = found.iter().skip(1).flatten().map(|part| part.as_str()).collect();
         parts.join(" ")
     };
-    let mut lines: Vec<String> = text.lines().map(line).collect();
+    // The rules that a role may not grant are lines of the message of kube-apiserver.
+    let is_rule = |line: &&str| line.starts_with("{APIGroups:") || line.starts_with("{NonResourceURLs:");
+    let mut lines: Vec<String> = text.lines().filter(|line| !is_rule(line)).map(line).collect();
     // Field errors come in any order.
     for errors in lines.chunk_by_mut(|one, other| one.starts_with("* ") && other.starts_with("* ")) {
         errors.sort();
@@ -109,6 +112,11 @@ mod tests {
                 "* spec.b: Required value: y\n* spec.a: Invalid value: 1: z\n",
                 "* spec.a: Invalid value\n* spec.b: Required value\n",
             ),
+            (
+                "error: failed to create token: TokenRequest.a.k8s.io \"\" is invalid: spec.x: Invalid value: 1: y\n",
+                "error: failed to create token: TokenRequest.a.k8s.io \"\" is invalid: spec.x: Invalid value\n",
+            ),
+            ("Error from server (Forbidden): x:\n{APIGroups:[\"\"]}\n", "Error from server (Forbidden)\n"),
             ("Warning: unknown field \"a\"\n", "Warning:\n"),
         ];
         for (printed, expected) in cases {

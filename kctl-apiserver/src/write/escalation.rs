@@ -50,7 +50,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if lacking.is_empty() {
         return may_aggregate(state, info, old, object);
     }
-    let why = format!("user {:?} must hold what it grants, and lacks: {lacking:?}", info.caller.user.name);
+    let lacking: Vec<&str> = lacking.iter().map(|permission| permission.trim_end()).collect();
+    let why = format!("user {:?} must hold what it grants, and lacks: {}", info.caller.user.name, lacking.join(", "));
     Err(StatusError::forbidden(&info.resource.of, name, &why))
 }
 
