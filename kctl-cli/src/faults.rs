@@ -17,10 +17,16 @@ use crate::Failure;
 /// Maximum size of the file in bytes. A device may have no end.
 const FILE_LEN_MAX: u64 = 16 << 20;
 /// Default of `seconds`.
+///
+/// For delays and for the age of outdated states.
 const SECONDS: f64 = 10.0;
 /// Default of `code`.
+///
+/// A rule may set another one, such as 429 together with `retryAfter`.
 const CODE: u16 = 500;
 /// Default of `changes`.
+///
+/// The state before the last change is the smallest step back.
 const CHANGES: usize = 1;
 
 /// One rule: a fault, the requests or events that it is for, and how often it occurs.

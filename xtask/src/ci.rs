@@ -105,7 +105,7 @@ struct StepTime {
     wall: Duration,
     /// CPU time of its processes.
     ///
-    /// Includes processes beside it that ended meanwhile.
+    /// `None` on systems without `/proc`.
     cpu: Option<Duration>,
 }
 

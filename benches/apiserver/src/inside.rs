@@ -111,6 +111,8 @@ async fn merges(each: Duration, server: &InProcess) -> Result<(f64, f64), Failur
 }
 
 /// Patches a `ConfigMap` with another value for each number.
+///
+/// The value differs each time, because a patch without a change is not stored.
 async fn merge(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     let patch = json!({ "data": { "stamp": n.to_string() } });
     let path = format!("{NAMESPACE}/configmaps/patched");
@@ -118,6 +120,8 @@ async fn merge(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
 }
 
 /// Applies a Pod with another annotation for each number.
+///
+/// `force=true` takes fields from other managers, so that no run ends with a conflict.
 async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     // Serialized once, because only the server is measured.
     static APPLIED: LazyLock<String> = LazyLock::new(|| {

@@ -41,6 +41,7 @@ enum End {
     Down { script: PathBuf, folder: PathBuf },
 }
 
+/// Stops the server also when a benchmark fails, so that none is left to slow down the next one.
 impl Drop for Server {
     fn drop(&mut self) {
         // A failure to stop a server can't be handled here.

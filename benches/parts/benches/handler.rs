@@ -19,6 +19,8 @@ use kctl_runtime::{
 use tokio::runtime;
 
 /// Keys that one change is mapped to.
+///
+/// As for a Secret that many objects use.
 const FAN_OUT: usize = 100;
 
 fn main() {
@@ -26,6 +28,8 @@ fn main() {
 }
 
 /// A controller with an owned and a watched kind.
+///
+/// It is never run: only its declaration and its mappers are used.
 struct Configs;
 
 impl Controller for Configs {

@@ -45,14 +45,19 @@ fn stored(n: usize, version: usize) -> Arc<Stored> {
 }
 
 /// An index of the user.
+///
+/// It takes the typed Pod, so the store decodes each state for it.
 fn by_node(pod: &Pod) -> Vec<String> {
     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
 }
 
 /// A filled store, its typed view, and the runtime of its writer task.
 struct World {
+    /// Runs the store's writer task while the benchmark waits for it.
     runtime: runtime::Runtime,
+    /// The untyped store, to which the benchmark writes states.
     shared: Arc<SharedStore>,
+    /// The typed view, which a controller would read from.
     pods: Store<Pod>,
 }
 

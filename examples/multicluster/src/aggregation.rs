@@ -44,6 +44,7 @@ impl Finds for Collector {
         Self { templates, rules }
     }
 
+    /// Maps a changed template to its binding, so that the statuses of the works are aggregated again.
     fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
         binding_of(kind, template)
     }

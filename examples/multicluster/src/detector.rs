@@ -36,6 +36,7 @@ use crate::{
 pub(crate) struct Detector {
     /// Templates on the control plane.
     templates: FoundKinds,
+    /// The interpreters, which read replicas and dependencies from a template.
     rules: Rules,
 }
 
@@ -44,6 +45,7 @@ impl Finds for Detector {
         Self { templates, rules }
     }
 
+    /// Maps a template to its namespace. Templates without one are not propagated.
     fn key_of(_kind: &Gvk, template: &Stored) -> Option<Key<Namespace>> {
         template.meta().namespace().map(Key::cluster)
     }

@@ -22,6 +22,7 @@ pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
     of = PropagationPolicy,
     watches = ResourceBinding(map = policy_of),
     watches = MemberCluster(map = all::<PropagationPolicy>),
+/// Its watch of bindings keeps the count in the status current.
     name = "policies"
 )]
 pub(crate) struct Policies {

@@ -40,6 +40,7 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 pub(crate) struct Works {
     /// Templates on the control plane.
     templates: FoundKinds,
+    /// The interpreters, which prune a template and revise its replicas for each cluster.
     rules: Rules,
 }
 
@@ -48,6 +49,7 @@ impl Finds for Works {
         Self { templates, rules }
     }
 
+    /// Maps a template to its binding, whose works are then written again.
     fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
         binding_of(kind, template)
     }

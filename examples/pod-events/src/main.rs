@@ -28,17 +28,22 @@ struct Options {
 }
 
 /// Prints each key.
+///
+/// Keys go to standard output, so that a script can read them; reports and errors go to standard error.
 struct Print;
 
 impl SyncHandler for Print {
+    /// Reports the size of the first list. No key is handled before it is complete.
     fn synced(&self, pods: &Store<Pod>) {
         eprintln!("{} pods, {} of them on no node", pods.len(), pods.by(on_node, "").count());
     }
 
+    /// Prints the key. An error, such as a closed standard output, requeues it.
     async fn sync(&self, key: &Key<Pod>, pod: Option<Arc<Pod>>) -> Result<(), Failure> {
         print(&line(key, pod.as_deref()))
     }
 
+    /// Reports a key that failed too often. It is handled again with the next change of its Pod.
     fn dropped(&self, key: &Key<Pod>, error: &Failure) {
         eprintln!("Pod {key} given up after {RETRIES_MAX} retries: {error}");
     }

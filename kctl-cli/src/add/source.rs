@@ -171,6 +171,8 @@ pub(super) fn module(text: &str, name: &str) -> Option<Insertion> {
 }
 
 /// The calls of `App::new` in a file, and the methods called on them.
+///
+/// Methods are recorded only if they are called in the same expression as `App::new`.
 #[derive(Default)]
 struct Apps {
     /// The bytes of each `App::new(…)`.
@@ -197,6 +199,7 @@ fn is_app(call: &ExprCall) -> bool {
 }
 
 impl<'ast> Visit<'ast> for Apps {
+    /// Skips modules and functions behind `#[cfg(test)]` with everything in them.
     fn visit_item(&mut self, item: &'ast Item) {
         let attributes = match item {
             Item::Mod(item) => &item.attrs,
@@ -208,6 +211,7 @@ impl<'ast> Visit<'ast> for Apps {
         }
     }
 
+    /// Records a call of `App::new`, and goes on with its arguments.
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if is_app(call) {
             self.apps.extend(range(call));
@@ -215,6 +219,7 @@ impl<'ast> Visit<'ast> for Apps {
         visit::visit_expr_call(self, call);
     }
 
+    /// Records a method in [`ADDING`] if the chain of calls that it ends begins with `App::new`.
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         let mut receiver = &*call.receiver;
         while let Expr::MethodCall(inner) = receiver {
@@ -232,6 +237,8 @@ impl<'ast> Visit<'ast> for Apps {
 }
 
 /// Finds the apps of a file. A file that does not parse has no apps.
+///
+/// Apps behind `#[cfg(test)]` are not counted.
 fn apps(text: &str) -> Apps {
     let mut apps = Apps::default();
     if let Ok(file) = syn::parse_file(text) {
@@ -246,6 +253,8 @@ pub(super) fn has_app(text: &str) -> bool {
 }
 
 /// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.
+///
+/// The call goes behind the last one that adds something, and takes the indentation of its line.
 pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
     let apps = apps(text);
     let [app] = apps.apps.as_slice() else { return None };

@@ -2,12 +2,15 @@
 
 use super::{AddFailure, Added, Project, fill, source::Kind};
 
+/// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
 
 /// Options of `#[resource]` that the new version replaces.
 const REPLACED: [&str; 2] = ["version", "storage"];
 
 /// Returns `true` for `v1`, `v1beta2` and `v2alpha1`, the form that API servers sort by.
+///
+/// A leading zero is rejected, and so is `v1beta` without a number.
 fn is_version(version: &str) -> bool {
     let is_number = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit() && c != '0') && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -21,6 +24,12 @@ fn is_version(version: &str) -> bool {
 
 impl Project {
     /// Returns a version of a kind that is a copy of the version there is.
+    ///
+    /// Both versions have the same fields at first, so the conversions copy each field. The user edits them with the new
+    /// spec. Types of the file, such as enums in the spec, are imported and not copied.
+    ///
+    /// # Errors
+    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields.
     pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
@@ -77,6 +86,8 @@ impl Project {
 }
 
 /// Returns the options of `#[resource]` for the new version. The old one stays the version that is stored.
+///
+/// Objects in etcd keep their form until the user moves `storage` to the new version.
 fn options(kind: &Kind, version: &str) -> String {
     let kept = kind.options.iter().filter(|(name, _)| !REPLACED.contains(&name.as_str()));
     let mut options: Vec<String> = kept.map(|(_, text)| text.clone()).collect();
@@ -85,6 +96,7 @@ fn options(kind: &Kind, version: &str) -> String {
     options.join(", ")
 }
 
+/// Returns the `use` of the types that the fields name, or an empty string.
 fn imports(kind: &Kind) -> String {
     match kind.types.as_slice() {
         [] => String::new(),

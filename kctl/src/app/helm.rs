@@ -176,8 +176,7 @@ fn add_roles<'a>(
 
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
-/// Alerts of leader election are within a condition in the same `PrometheusRule`: without a Lease their metrics are
-/// absent. They are found by generating the rule with and without leader election.
+/// Alerts of leader election are within a condition in the same `PrometheusRule`: they apply only with a Lease. They are found by generating the rule with and without leader election.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
     let of = |leader_elect| {
         let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards: None };

@@ -67,7 +67,7 @@ pub(super) const OWN_SUFFIXES: [&str; 8] =
 /// `name` is the one of the objects, and `endings` are the suffixes by which stale files are recognized.
 ///
 /// # Errors
-/// A file cannot be written, or with `--check` files differ, are missing or are stale. All of them are reported at once.
+/// A file cannot be written, or with `--check` files differ, are missing or are stale. All are reported at once.
 pub(super) fn write_manifests(
     manifests: &[Manifest],
     options: &OutputOptions,

@@ -86,8 +86,8 @@ impl Template<'_> {
 
     /// Replaces the placeholders of YAML by actions.
     ///
-    /// A placeholder in the key position replaces its whole line, at the line's own indentation; one in a value becomes an
-    /// action within the line. Braces of the object itself are escaped first, so Helm prints them unchanged.
+    /// The whole line of a placeholder that is a key is replaced, at its indentation; one in a value becomes an action
+    /// within the line. Braces of the object itself are escaped first, so Helm prints them unchanged.
     pub(super) fn lines(&self, yaml: &str) -> String {
         // An action may stand within a string; the objects' own braces, such as those of alerts, are text.
         let yaml = yaml.replace("{{", "{{ \"{{\" }}");
@@ -165,7 +165,7 @@ pub(super) fn yaml(manifest: &Manifest) -> Result<String> {
 
 /// Puts placeholders into an object.
 ///
-/// Returns the object with all placeholders: labels, account names, the issuer, the CA injection and the scrape interval.
+/// Returns the object with placeholders for labels, account names, the issuer, CA injection and scrape interval.
 fn placed(mut object: Value) -> Value {
     select(&mut object);
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
