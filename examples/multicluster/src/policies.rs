@@ -18,11 +18,11 @@ pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
 /// Counts the bindings of a policy, and validates its selectors.
 ///
 /// Problems go into the status: a wrong selector does not affect the others.
+/// Its watch of bindings keeps the count in the status current.
 #[controller(
     of = PropagationPolicy,
     watches = ResourceBinding(map = policy_of),
     watches = MemberCluster(map = all::<PropagationPolicy>),
-/// Its watch of bindings keeps the count in the status current.
     name = "policies"
 )]
 pub(crate) struct Policies {
