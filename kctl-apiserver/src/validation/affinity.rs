@@ -1,4 +1,7 @@
-//! Rules of where pods may run: affinities, tolerations, and how pods are spread.
+//! Validation of scheduling constraints: affinity, tolerations and topology spread.
+//!
+//! Upstream: `validateAffinity`, `ValidateTolerations` and `validateTopologySpreadConstraints` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -10,8 +13,10 @@ use crate::{
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// Valid weights of preferred terms.
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
+/// Validates node affinity, Pod affinity and Pod anti-affinity, both required and preferred terms.
 pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
     let of_nodes = &affinity["nodeAffinity"];
     let nodes_at = format!("{at}.nodeAffinity");
@@ -36,6 +41,7 @@ pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the weight of a preferred term, 1 to 100 (`FieldValueInvalid`).
 fn weight(weight: &Value, at: &str, errors: &mut Errors) {
     let number = weight.as_i64().unwrap_or(0);
     if !WEIGHTS.contains(&number) {
@@ -43,6 +49,7 @@ fn weight(weight: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.nodeSelectorTerms");
     if entries(&selector["nodeSelectorTerms"]).next().is_none() {
@@ -149,12 +156,17 @@ fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates tolerations one by one; duplicates are allowed.
 pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
     for (index, toleration) in entries(list) {
         tolerates(toleration, &format!("{at}[{index}]"), errors);
     }
 }
 
+/// Validates a toleration.
+///
+/// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, whose feature gate is off by default.
 fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
     let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
     let operator_at = format!("{at}.operator");
@@ -185,6 +197,10 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates topology spread constraints.
+///
+/// `maxSkew` and `minDomains` are above 0, and `minDomains` needs `DoNotSchedule`. A pair of topology key and action that
+/// occurs again is `FieldValueDuplicate`, reported at the earlier constraint.
 pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
     for (index, constraint) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -215,6 +231,7 @@ pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
 fn positive(number: &Value, at: &str, errors: &mut Errors) {
     let number = number.as_i64().unwrap_or(0);
     if number <= 0 {

@@ -1,4 +1,4 @@
-//! Rules of containers.
+//! Validation of init containers, containers and ephemeral containers.
 
 use serde_json::Value;
 
@@ -13,20 +13,22 @@ use crate::{
     },
 };
 
-/// How many rules the end of a container may be judged by.
+/// Maximum number of restart rules of a container.
 const RULES_MAX: usize = 20;
-/// Codes of an exit that a rule may name.
+/// Maximum number of exit codes of one restart rule.
 const CODES_MAX: usize = 255;
 /// Fields of containers that are validated only where they are allowed.
 const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
-/// All containers of a pod, with their list and their place in it.
+/// Iterates over all containers of a Pod, with the field that lists them and their index in it.
 pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
 }
 
-/// The containers of a pod, all kinds of them.
+/// Validates the three container lists of a Pod. At least one container is required (`FieldValueRequired`).
+///
+/// `volumes` are the valid volumes and `claims` the resource claims that containers may refer to.
 pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     let list_at = format!("{at}.containers");
@@ -128,6 +130,7 @@ fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
 fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
     if names.contains(&name) {
@@ -137,6 +140,7 @@ fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &
     }
 }
 
+/// Validates the fields that all containers share (`validateContainerCommon`).
 fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     errors.required_name(&field("name"), &container["name"], NameRule::Label);
@@ -172,6 +176,8 @@ fn image(container: &Value, at: &str, errors: &mut Errors) {
 
 const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
+/// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists keep
+/// to their maxima (`FieldValueTooMany`).
 fn restarts(container: &Value, at: &str, errors: &mut Errors) {
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
     let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
@@ -198,6 +204,7 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `resizePolicy`: unique resources, `cpu` and `memory` only. A Pod that never restarts needs `NotRequired`.
 fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
     let mut known = Vec::new();
     for (index, policy) in entries(list) {

@@ -1,4 +1,4 @@
-//! Rules of the names of pods in their network, and of how they look up others.
+//! Validation of the DNS configuration, the host name and the host aliases of Pods.
 
 use serde_json::Value;
 
@@ -12,9 +12,13 @@ use crate::{
 const SERVERS_MAX: usize = 3;
 const DOMAINS_MAX: usize = 32;
 const DOMAINS_LEN_MAX: usize = 2048;
-/// Bytes of a name that the kernel takes.
+/// Maximum length of a host name in Linux, in bytes.
 const HOST_NAME_LEN_MAX: usize = 64;
 
+/// Validates `dnsConfig` (`validatePodDNSConfig`).
+///
+/// The policy `None` needs a nameserver (`FieldValueRequired`). Too many nameservers or search domains are
+/// `FieldValueInvalid`.
 pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
     let (servers, servers_at) = (&config["nameservers"], format!("{at}.nameservers"));
@@ -57,6 +61,8 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `hostnameOverride`: a DNS subdomain of at most 64 bytes, forbidden with `hostNetwork` or
+/// `setHostnameAsFQDN`.
 pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
     let (name, at) = (&spec["hostnameOverride"], format!("{at}.hostnameOverride"));
     if name.is_null() {
@@ -73,6 +79,7 @@ pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
     errors.name(&at, name, NameRule::Subdomain);
 }
 
+/// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`).
 pub(crate) fn aliases(list: &Value, at: &str, errors: &mut Errors) {
     for (index, alias) in entries(list) {
         address::legacy(&text(&alias["ip"]).into(), &format!("{at}[{index}].ip"), errors);

@@ -1,4 +1,4 @@
-//! Rules of the environment of containers.
+//! Validation of the environment variables of containers (`ValidateEnv`, `ValidateEnvFrom`).
 
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use crate::{
 
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
+/// Validates `env`: a name is required (`FieldValueRequired`) and printable, and a `valueFrom` has one source.
 pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
     for (index, variable) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -24,6 +25,7 @@ pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`).
 fn printable(name: &Value, at: &str, errors: &mut Errors) {
     if !text(name).bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
         let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
@@ -31,6 +33,7 @@ fn printable(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `valueFrom`: each source that is set, then that there is exactly one and no `value` beside it.
 fn source(variable: &Value, at: &str, errors: &mut Errors) {
     let from = &variable["valueFrom"];
     let given: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();
@@ -54,6 +57,7 @@ fn source(variable: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a reference to a key of a `ConfigMap` or Secret.
 fn key_of_object(reference: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&reference["name"]).into(), NameRule::Subdomain);
     let key = text(&reference["key"]);
@@ -64,6 +68,7 @@ fn key_of_object(reference: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a `fileKeyRef`: key, volume name, and a path without `..`.
 fn key_of_file(reference: &Value, at: &str, errors: &mut Errors) {
     if text(&reference["key"]).is_empty() {
         errors.required(&format!("{at}.key"), "");
@@ -78,7 +83,8 @@ fn key_of_file(reference: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Files with variables are in volumes that the pod itself fills.
+/// Validates that each `fileKeyRef` names a volume of the Pod (`FieldValueNotFound`) that is an `emptyDir`
+/// (`FieldValueInvalid`).
 pub(crate) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     for (list, index, container) in super::container::all(spec) {
         for (nth, variable) in entries(&container["env"]) {

@@ -1,4 +1,4 @@
-//! Rules of paths of files, and of the modes of files.
+//! Validation of file paths and file modes.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::field_errors::{Errors, text};
 /// The highest mode of a file: 0777.
 const MODE_MAX: i64 = 0o777;
 
-/// A path below a folder: relative, and never upwards.
+/// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
 pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
     if text(path).starts_with('/') {
         errors.invalid(at, path, "must be a relative path");
@@ -15,17 +15,20 @@ pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
     without_backsteps(path, at, errors);
 }
 
+/// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
 pub(crate) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
     if has_backsteps(path) {
         errors.invalid(at, path, "must not contain '..'");
     }
 }
 
+/// Returns `true` if a part of the path is `..`. A part such as `..data` does not count.
 pub(crate) fn has_backsteps(path: &Value) -> bool {
     text(path).split('/').any(|part| part == "..")
 }
 
-/// A path below a folder whose beginning is not kept for the kubelet.
+/// Validates a relative path that does not start with `..`, which is reserved for kubelet
+/// (`validateLocalNonReservedPath`).
 pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     let path = if path.is_null() { &Value::from("") } else { path };
     descending(path, at, errors);
@@ -34,6 +37,7 @@ pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a file mode, 0 to 0777 (`FieldValueInvalid`).
 pub(crate) fn mode(mode: &Value, at: &str, errors: &mut Errors) {
     if mode.as_i64().is_some_and(|mode| !(0..=MODE_MAX).contains(&mode)) {
         errors.invalid(at, mode, "must be a number between 0 and 0777 (octal), both inclusive");

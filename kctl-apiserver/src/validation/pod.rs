@@ -1,4 +1,7 @@
-//! Rules of pods and of the templates of pods.
+//! Validation of Pods and of Pod templates.
+//!
+//! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of the
+//! spec have a module each; this one calls them in the order in which kube-apiserver reports their errors.
 
 use serde_json::{Value, json};
 
@@ -8,6 +11,7 @@ use crate::{
     validation::{affinity, container, dns, entries, environment, ports, resources, security, volume, windows},
 };
 
+/// Validates the spec of a Pod, its projected tokens and its image names. The last two rules skip templates.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];
     spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
@@ -26,7 +30,8 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// A template at a place, such as `spec.template`.
+/// Validates a template at a path such as `spec.template`: labels, annotations and spec. Ephemeral containers are
+/// `FieldValueForbidden`.
 pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     metadata_of_template(template, at, errors);
     spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
@@ -36,13 +41,14 @@ pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The metadata of a template.
+/// Validates the labels and annotations of a template; its other metadata is ignored.
 pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
     let meta = &template["metadata"];
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
 }
 
+/// Validates a Pod spec. `name` is the name of the Pod, empty for a template; `is_pod` is `false` for a template.
 fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
@@ -80,6 +86,7 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     environment::files(spec, at, errors);
 }
 
+/// Validates names of the account, the node and the host, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
 fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     for name in ["serviceAccountName", "nodeName"] {
@@ -98,7 +105,10 @@ fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The claims of a pod on devices; handed on are their names.
+/// Validates `resourceClaims` and returns their names, which containers may refer to.
+///
+/// Names are required and unique (`FieldValueRequired`, `FieldValueDuplicate`). Exactly one source is set
+/// (`FieldValueInvalid`).
 fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
     const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
     let mut names = Vec::new();
@@ -126,6 +136,7 @@ fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
     names
 }
 
+/// Validates readiness gates and scheduling gates: qualified names; scheduling gates are unique (`FieldValueDuplicate`).
 fn gates(spec: &Value, at: &str, errors: &mut Errors) {
     for (index, gate) in entries(&spec["readinessGates"]) {
         let at = format!("{at}.readinessGates[{index}].conditionType");

@@ -1,4 +1,4 @@
-//! Rules of ports: their numbers, names and protocols.
+//! Validation of ports: those of containers, of their hosts, and references by name or number.
 
 use serde_json::Value;
 
@@ -7,10 +7,11 @@ use crate::{
     validation::entries,
 };
 
-/// The longest name of a port.
+/// Maximum length of a port name, in bytes.
 const NAME_LEN_MAX: usize = 15;
 
-/// The ports of a container.
+/// Validates the ports of a container: unique names (`FieldValueDuplicate`), a container port, and numbers of
+/// 1 to 65,535. A host port of 0 is unset.
 pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, port) in entries(ports) {
@@ -39,11 +40,12 @@ pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Returns a port number; an absent one is 0.
 fn number(port: &Value, field: &str) -> i64 {
     port[field].as_i64().unwrap_or(0)
 }
 
-/// A port of the host is that of one container.
+/// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
 pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, container) in containers {
@@ -61,7 +63,8 @@ pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut 
     }
 }
 
-/// Pods on the network of their host have their ports there.
+/// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`). A template may also
+/// leave them out.
 pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;
@@ -77,7 +80,7 @@ pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors)
     }
 }
 
-/// A port by number or by name.
+/// Validates a port given by number (1 to 65,535) or by name (`FieldValueInvalid`).
 pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
     match port {
         Value::String(name) => {

@@ -1,4 +1,4 @@
-//! Rules of the probes of containers, and of what runs when they start and stop.
+//! Validation of probes and lifecycle handlers of containers.
 
 use serde_json::Value;
 
@@ -10,7 +10,10 @@ use crate::{
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
-/// All three probes of a container, and its lifecycle.
+/// Validates the three probes and the lifecycle of a container.
+///
+/// `terminationGracePeriodSeconds` is `FieldValueInvalid` in a readiness probe. The other two must have
+/// `successThreshold: 1`.
 pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64();
     lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
@@ -32,6 +35,7 @@ pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &m
     }
 }
 
+/// Validates a probe: one handler, times and thresholds not negative, a grace period above 0 (`validateProbe`).
 fn probe(probe: &Value, at: &str, errors: &mut Errors) {
     handler(probe, at, OF_PROBES, None, errors);
     let times = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
@@ -44,6 +48,7 @@ fn probe(probe: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `postStart` and `preStop` (`validateLifecycle`). `grace` is the grace period of the Pod, in seconds.
 fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         if lifecycle[name].is_object() {
@@ -52,6 +57,9 @@ fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Error
     }
 }
 
+/// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`).
+///
+/// None is `FieldValueRequired`; each one after the first is `FieldValueForbidden` and not validated further.
 fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let given: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
     for (index, kind) in given.iter().enumerate() {

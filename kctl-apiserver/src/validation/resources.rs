@@ -46,7 +46,7 @@ pub(crate) enum Asker {
     Pod,
 }
 
-/// Names, signs, and that requests are within limits.
+/// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
 pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
     let limits_at = format!("{at}.limits");
@@ -91,7 +91,8 @@ fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mu
     value(name, amount, at, errors);
 }
 
-/// An amount that is not negative, and whole where things are counted (`ValidateResourceQuantityValue`).
+/// Validates that an amount is not negative, and an integer for counted and extended resources
+/// (`ValidateResourceQuantityValue`).
 pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     if size(amount).is_some_and(|size| size < 0) {
         errors.invalid(at, amount, "must be greater than or equal to 0");
@@ -108,7 +109,7 @@ fn wrapped(thousandths: i128) -> i128 {
     if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
 }
 
-/// Memory in large pages comes in whole ones.
+/// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
 fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
     if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
@@ -117,7 +118,9 @@ fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A qualified name; one without a domain is one of Kubernetes (`validateResourceName`).
+/// Validates a qualified resource name, which must be a standard one if it has no domain (`validateResourceName`).
+///
+/// Returns `true` if the name is valid.
 pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(at, name);
@@ -127,6 +130,7 @@ pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
+/// Validates the name of a resource that a container requests.
 pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
     known_name(name, at, errors);
     let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
@@ -139,6 +143,7 @@ pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the name of a Pod-level resource: `cpu`, `memory` or huge pages (`FieldValueNotSupported` otherwise).
 fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
     if known_name(name, at, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
         errors.unsupported(at, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
@@ -152,23 +157,28 @@ pub(crate) fn is_standard(name: &str) -> bool {
         || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
 }
 
+/// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
+/// Returns `true` for resources of other domains whose quota name is also valid (`IsExtendedResourceName`).
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_none()
 }
 
+/// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`).
 pub(crate) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
-/// An amount in thousandths.
+/// Returns an amount in thousandths, `None` for an invalid quantity.
 pub(crate) fn size(amount: &Value) -> Option<i128> {
     quantity::amount(text(amount))
 }
 
+/// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
+/// a whole, or once per request (`FieldValueDuplicate`).
 fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
     let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
@@ -201,6 +211,7 @@ fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
     }
 }
 
+/// Joins sorted names for an error.
 fn in_order(names: &[&str]) -> String {
     let mut names = names.to_vec();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! Rules of security contexts: of pods and of their containers.
+//! Validation of security contexts, and of the fields that depend on the operating system of the Pod.
 
 use serde_json::Value;
 
@@ -18,6 +18,10 @@ const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z
 const OF_NETWORK: &[&str] = &["net."];
 const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
+/// Validates the security context of a container (`ValidateSecurityContext`).
+///
+/// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN`; `Unmasked` needs `hostUsers: false`. Both
+/// are `FieldValueInvalid`.
 pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
     if context.is_null() {
         return;
@@ -65,6 +69,8 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["Recursive"]);
 }
 
+/// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
+/// host are `FieldValueInvalid`.
 fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
@@ -97,6 +103,7 @@ fn is_parameter(name: &str) -> bool {
             .all(|part| is_end(part.bytes().next()) && is_end(part.bytes().last()) && part.bytes().all(is_inner))
 }
 
+/// Validates a seccomp profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
 fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
@@ -112,6 +119,7 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates an AppArmor profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
 fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
@@ -149,6 +157,7 @@ pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Rejects Windows options in a Linux Pod (`FieldValueForbidden`).
 fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if !spec["securityContext"]["windowsOptions"].is_null() {
@@ -161,6 +170,7 @@ fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Rejects Linux fields in a Windows Pod (`FieldValueForbidden`).
 fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
     const OF_PODS: &[&str] = &[
         "/securityContext/appArmorProfile",

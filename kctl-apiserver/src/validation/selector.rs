@@ -9,6 +9,8 @@ use crate::{
     validation::entries,
 };
 
+/// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
 pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
@@ -27,7 +29,9 @@ pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, 
     }
 }
 
-/// Whether a requirement has values, as its operator wants them.
+/// Validates the operator of a requirement and its values.
+///
+/// `In` and `NotIn` need values (`FieldValueRequired`), `Exists` and `DoesNotExist` take none (`FieldValueForbidden`).
 pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
     match text(&requirement["operator"]) {
@@ -46,7 +50,10 @@ pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: 
     }
 }
 
-/// The selector of a workload, and whether it can be asked; `kind` is what it is called when it is empty.
+/// Validates the selector of a workload; returns `false` for a selector with errors, which cannot be evaluated.
+///
+/// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. `kind` is the
+/// name of the workload in the error.
 pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
     let (at, before) = ("spec.selector", errors.len());
     if given.is_null() {

@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition` of `apiextensions.k8s.io`.
+//! `CustomResourceDefinition` of `apiextensions.k8s.io`: declares a kind of custom resources.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `APIService` of `apiregistration.k8s.io`.
+//! `APIService` of `apiregistration.k8s.io`: a group and version that another API server may serve.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,6 @@
-//! `ControllerRevision` of `apps`.
+//! `ControllerRevision` of `apps`: an immutable snapshot of a workload's state.
+//!
+//! The server requires `data` on create and rejects changes of it.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

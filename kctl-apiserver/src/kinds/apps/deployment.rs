@@ -79,8 +79,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).
 ///
 /// Checks counts and seconds for negative values, selector and template, the strategy, and that
-/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, apart from those of the
-/// template and the strategy.
+/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, apart from those of
+/// selector, template and strategy.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);

@@ -1,7 +1,7 @@
 //! `StatefulSet` of `apps`: Pods with stable names and a volume claim each.
 //!
 //! The server adds defaults to the set, its Pod template and its claim templates, counts changes of the spec in
-//! `metadata.generation`, and validates names as DNS labels, because the names of the Pods derive from them.
+//! `metadata.generation`, and validates names as DNS labels.
 
 mod validation;
 

@@ -1,4 +1,4 @@
-//! `SelfSubjectReview` of `authentication.k8s.io`.
+//! `SelfSubjectReview` of `authentication.k8s.io`: returns the user of the request itself.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -1,4 +1,4 @@
-//! `TokenReview` of `authentication.k8s.io`.
+//! `TokenReview` of `authentication.k8s.io`: returns the user of a token.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

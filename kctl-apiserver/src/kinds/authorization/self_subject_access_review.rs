@@ -1,4 +1,4 @@
-//! `SelfSubjectAccessReview` of `authorization.k8s.io`.
+//! `SelfSubjectAccessReview` of `authorization.k8s.io`: returns whether the caller may do something.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -1,4 +1,4 @@
-//! `SelfSubjectRulesReview` of `authorization.k8s.io`.
+//! `SelfSubjectRulesReview` of `authorization.k8s.io`: returns the permissions of the caller in a namespace.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

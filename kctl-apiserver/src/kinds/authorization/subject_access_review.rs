@@ -1,4 +1,4 @@
-//! `SubjectAccessReview` of `authorization.k8s.io`.
+//! `SubjectAccessReview` of `authorization.k8s.io`: returns whether a user may do something.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -1,4 +1,4 @@
-//! `HorizontalPodAutoscaler` of `autoscaling`.
+//! `HorizontalPodAutoscaler` of `autoscaling`: scales a workload by metrics.
 
 mod defaults;
 mod table;

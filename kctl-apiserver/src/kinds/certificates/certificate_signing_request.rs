@@ -1,4 +1,4 @@
-//! `CertificateSigningRequest` of `certificates.k8s.io`.
+//! `CertificateSigningRequest` of `certificates.k8s.io`: asks a signer to sign a client's certificate request.
 
 pub(crate) mod validation;
 

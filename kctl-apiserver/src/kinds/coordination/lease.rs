@@ -1,4 +1,4 @@
-//! `Lease` of `coordination.k8s.io`.
+//! `Lease` of `coordination.k8s.io`: a renewable lock, for leader election and node heartbeats.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

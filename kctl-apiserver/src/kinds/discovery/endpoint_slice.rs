@@ -1,4 +1,4 @@
-//! `EndpointSlice` of `discovery.k8s.io`.
+//! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
 
 mod validation;
 

@@ -1,4 +1,4 @@
-//! `FlowSchema` of `flowcontrol.apiserver.k8s.io`.
+//! `FlowSchema` of `flowcontrol.apiserver.k8s.io`: assigns requests to a priority level.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`.
+//! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`: limits the concurrency of a class of requests.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

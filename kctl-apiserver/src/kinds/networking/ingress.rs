@@ -1,4 +1,4 @@
-//! `Ingress` of `networking.k8s.io`.
+//! `Ingress` of `networking.k8s.io`: routes HTTP requests from outside to Services.
 
 pub(crate) mod validation;
 

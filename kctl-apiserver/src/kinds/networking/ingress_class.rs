@@ -1,4 +1,4 @@
-//! `IngressClass` of `networking.k8s.io`.
+//! `IngressClass` of `networking.k8s.io`: names the controller that implements an Ingress.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `IPAddress` of `networking.k8s.io`.
+//! `IPAddress` of `networking.k8s.io`: a cluster IP in use, with a reference to its owner.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `NetworkPolicy` of `networking.k8s.io`.
+//! `NetworkPolicy` of `networking.k8s.io`: the traffic that is allowed to and from selected Pods.
 
 pub(crate) mod validation;
 

@@ -1,4 +1,4 @@
-//! `ServiceCIDR` of `networking.k8s.io`.
+//! `ServiceCIDR` of `networking.k8s.io`: a range from which Services get cluster IPs.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `RuntimeClass` of `node.k8s.io`.
+//! `RuntimeClass` of `node.k8s.io`: names a container runtime handler that Pods can choose.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `PodDisruptionBudget` of `policy`.
+//! `PodDisruptionBudget` of `policy`: limits how many Pods evictions may take down at once.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `ClusterRole` of `rbac.authorization.k8s.io`.
+//! `ClusterRole` of `rbac.authorization.k8s.io`: permissions for the whole cluster, or to bind in namespaces.
 
 use serde_json::Value;
 

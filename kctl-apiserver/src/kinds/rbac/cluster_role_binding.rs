@@ -1,4 +1,4 @@
-//! `ClusterRoleBinding` of `rbac.authorization.k8s.io`.
+//! `ClusterRoleBinding` of `rbac.authorization.k8s.io`: grants a `ClusterRole` in the whole cluster.
 
 use crate::{names::NameRule, registry::kind::Kind};
 

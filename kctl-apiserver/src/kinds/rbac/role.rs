@@ -1,4 +1,4 @@
-//! `Role` of `rbac.authorization.k8s.io`.
+//! `Role` of `rbac.authorization.k8s.io`: permissions in one namespace.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `RoleBinding` of `rbac.authorization.k8s.io`.
+//! `RoleBinding` of `rbac.authorization.k8s.io`: grants a role to subjects in one namespace.
 
 use crate::{names::NameRule, registry::kind::Kind};
 

@@ -1,4 +1,4 @@
-//! `DeviceClass` of `resource.k8s.io`.
+//! `DeviceClass` of `resource.k8s.io`: selects and configures devices for claims.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `ResourceClaim` of `resource.k8s.io`.
+//! `ResourceClaim` of `resource.k8s.io`: a request for devices, and their allocation.
 
 pub(crate) mod status;
 pub(crate) mod validation;

@@ -1,4 +1,4 @@
-//! `ResourceClaimTemplate` of `resource.k8s.io`.
+//! `ResourceClaimTemplate` of `resource.k8s.io`: the template of one `ResourceClaim` per Pod.
 
 use serde_json::Value;
 

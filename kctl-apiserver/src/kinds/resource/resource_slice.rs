@@ -1,4 +1,4 @@
-//! `ResourceSlice` of `resource.k8s.io`.
+//! `ResourceSlice` of `resource.k8s.io`: the devices of a pool that a driver publishes.
 
 mod request_policy;
 pub(crate) mod validation;

@@ -1,4 +1,4 @@
-//! `PriorityClass` of `scheduling.k8s.io`.
+//! `PriorityClass` of `scheduling.k8s.io`: a named priority for Pods.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `CSIDriver` of `storage.k8s.io`.
+//! `CSIDriver` of `storage.k8s.io`: the capabilities of a CSI driver.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `CSINode` of `storage.k8s.io`.
+//! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `StorageClass` of `storage.k8s.io`.
+//! `StorageClass` of `storage.k8s.io`: a provisioner of volumes with its parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `VolumeAttachment` of `storage.k8s.io`.
+//! `VolumeAttachment` of `storage.k8s.io`: the intent to attach a volume to a node.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

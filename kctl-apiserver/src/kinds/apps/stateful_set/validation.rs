@@ -1,4 +1,4 @@
-//! Validation of `StatefulSet`s (`pkg/apis/apps/validation`).
+//! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in `pkg/apis/apps/validation`).
 
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ use crate::{
     validation::{entries, pod, selector, volume_claim},
 };
 
+/// Validates that an update changes only the fields in `FREE` (`FieldValueForbidden` at `spec`).
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     const FREE: &[&str] = &[
         "replicas",
@@ -34,7 +35,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// A stateful set; of a new one also what never changes.
+/// Validates the spec. The claim templates and `serviceName`, which never change, are validated on create only.
 pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
