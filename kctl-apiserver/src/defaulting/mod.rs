@@ -184,7 +184,7 @@ fn decode_quantity(is_entry: bool, value: &mut Value) {
     }
 }
 
-/// Sets a field that is not there: a pointer in the Go type.
+/// Sets a field that is absent or null. For pointers in the Go type, where zero is a value.
 pub(crate) fn add(object: &mut Value, key: &str, value: impl Into<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
     match fields.get_mut(key) {
@@ -193,7 +193,7 @@ pub(crate) fn add(object: &mut Value, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets a field that is not there, zero or the empty text: a value in the Go type.
+/// Sets a field that is absent, null, 0 or the empty string. For plain values in the Go type.
 pub(crate) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
     let is_zero = object.get(key).is_some_and(|field| field == "" || field == 0);
     if is_zero && let Some(field) = object.get_mut(key) {
@@ -202,7 +202,7 @@ pub(crate) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
     add(object, key, value);
 }
 
-/// The field that holds an object, which is made when it is not there.
+/// Returns the object in a field, and creates it if it is absent or null.
 pub(crate) fn part<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     add(object, key, json!({}));
     match object {
@@ -212,15 +212,17 @@ pub(crate) fn part<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     }
 }
 
-/// The items of a list; nothing when it is not there.
+/// Iterates over a list in a field; an absent one has no items.
 pub(crate) fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
+/// Returns `true` if the field is this string.
 pub(crate) fn is_text(object: &Value, key: &str, text: &str) -> bool {
     object.get(key).is_some_and(|field| field == text)
 }
 
+/// Sets absent counts of the status to 0, and creates the status.
 pub(crate) fn zero_counts(object: &mut Value, fields: &[&str]) {
     let status = part(object, "status");
     for field in fields {

@@ -1,4 +1,4 @@
-//! Defaults of pods and of the templates of pods: reads what a client sent, leaves what the real server stores.
+//! Defaults of Pods and Pod templates (`pkg/apis/core/v1/defaults.go`).
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,10 @@ use crate::{
     json_path::{at, at_mut},
 };
 
-/// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.
+/// Seconds that a Pod stays on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
 const TOLERATION_SECONDS: u64 = 300;
 
+/// Fills in the defaults of a Pod, with the tolerations of the admission plugin and the QoS class.
 pub(crate) fn pod(object: &mut Value) {
     let spec = part(object, "spec");
     let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
@@ -46,7 +47,7 @@ pub(crate) fn pod(object: &mut Value) {
     }
 }
 
-/// The first of the addresses is the address; where they differ, that one counts.
+/// Sets `podIP` and `podIPs[0]` to the same address. Where they differ, `podIP` wins.
 fn same_addresses(status: &mut Value) {
     let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
     let first = status["podIPs"][0]["ip"].clone();
@@ -78,13 +79,15 @@ fn requests_of_pod(spec: &mut Value) {
     }
 }
 
-/// A template in a field. Pods alone get requests from limits, ports of the host and links to services.
+/// Fills in the defaults of a Pod template in a field. Only Pods get requests from limits, host ports and
+/// `enableServiceLinks`.
 pub(crate) fn template(object: &mut Value, key: &str) {
     let template = part(object, key);
     part(template, "metadata");
     pod_spec(part(template, "spec"));
 }
 
+/// Fills in the defaults that Pods and templates share (`SetDefaults_PodSpec`).
 fn pod_spec(spec: &mut Value) {
     // Groups of pods belong to a feature that is off in 1.36.
     if let Some(fields) = spec.as_object_mut() {
@@ -112,7 +115,7 @@ fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// Requests that are not there are those of the limits.
+/// Sets absent requests of a container to its limits.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
     let is_asked = |name: &String| at(container, ["resources", "requests", name]).is_some_and(|asked| !asked.is_null());
@@ -124,7 +127,7 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
-/// Removes the signal to stop with, which belongs to a feature that is off in 1.36: `ContainerStopSignals`.
+/// Removes `lifecycle.stopSignal`: its feature gate `ContainerStopSignals` is off in 1.36.
 fn forget_signal(container: &mut Value) {
     let Some(fields) = container.as_object_mut() else { return };
     let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
@@ -133,6 +136,7 @@ fn forget_signal(container: &mut Value) {
     }
 }
 
+/// Fills in the defaults of a container, its ports, probes and hooks.
 fn container(container: &mut Value) {
     if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
         let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
@@ -166,6 +170,7 @@ fn reference_to_itself(from: &mut Value) {
     }
 }
 
+/// Fills in the defaults of a probe: times in seconds, thresholds in attempts.
 fn probe(probe: &mut Value) {
     fill(probe, "timeoutSeconds", 1);
     fill(probe, "periodSeconds", 10);
@@ -240,7 +245,7 @@ fn downward_files(source: &mut Value) {
     }
 }
 
-/// Adds the tolerations of the plugin `DefaultTolerationSeconds`.
+/// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints.
 fn admit(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = items(spec, "tolerations").any(|toleration| {
@@ -259,6 +264,9 @@ fn admit(spec: &mut Value) {
     }
 }
 
+/// Returns the QoS class (`ComputePodQOS`): from the Pod-level resources if they are set, else from the containers.
+///
+/// `Guaranteed` needs equal requests and limits of `cpu` and `memory` in all of them; `BestEffort` has none.
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     if at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
         return quality_of_whole(spec);
@@ -284,7 +292,7 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     }
 }
 
-/// Where the pod as a whole says what it needs, its containers have no say (`ComputePodQOS`).
+/// Returns the QoS class by Pod-level resources. The containers do not count then.
 fn quality_of_whole(spec: &Value) -> &'static str {
     let counted = |side: Side| {
         let mut amounts = side.of(spec);

@@ -33,7 +33,7 @@ fn printable(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates `valueFrom`: each source that is set, then that there is exactly one and no `value` beside it.
+/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it.
 fn source(variable: &Value, at: &str, errors: &mut Errors) {
     let from = &variable["valueFrom"];
     let given: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();

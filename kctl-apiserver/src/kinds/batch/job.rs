@@ -47,6 +47,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates a new Job: the rules of every Job, and the host names of an indexed one.
 fn validate_create(object: &Value, errors: &mut Errors) {
     validation::validate(object, errors);
     validation::validate_create(object, errors);
@@ -87,6 +88,7 @@ fn label_as_pods(job: &mut Value) {
     }
 }
 
+/// Sets the four labels of the Pods and the selector by the UID of the Job.
 fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
     let labels = [
@@ -101,6 +103,8 @@ fn label_own_pods(job: &mut Value) {
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
 }
 
+/// Fills in the defaults of a Job (`SetDefaults_Job`). `completions` is 1 only if `parallelism` is absent, too;
+/// `backoffLimit` is unlimited with `backoffLimitPerIndex`, 6 otherwise.
 pub(crate) fn default(object: &mut Value) {
     let spec = part(object, "spec");
     if spec.get("parallelism").is_none() {
@@ -119,6 +123,7 @@ pub(crate) fn default(object: &mut Value) {
     zero_counts(object, &[]);
 }
 
+/// Sets the status `True` of Pod conditions in a failure policy that leave it out.
 pub(crate) fn default_failure_policy(spec: &mut Value) {
     for rule in spec.get_mut("podFailurePolicy").into_iter().flat_map(|policy| items(policy, "rules")) {
         items(rule, "onPodConditions").for_each(|condition| fill(condition, "status", "True"));

@@ -68,6 +68,8 @@ impl Changed<'_> {
     }
 }
 
+/// Validates a new Job status against the stored one (`ValidateJobStatusUpdate`). The rules run in the order in which
+/// kube-apiserver reports them.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, now) = (State::of(old), State::of(new));
     let changed = Changed { was: &was, now: &now };
@@ -83,7 +85,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     transitions(&was, &now, errors);
 }
 
-/// Pods that have ended and are not yet counted, each once.
+/// Validates the UIDs of ended Pods that are not yet counted: not empty, and unique across both lists.
 fn uncounted(now: &State<'_>, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for list in ["succeeded", "failed"] {
@@ -100,7 +102,10 @@ fn uncounted(now: &State<'_>, errors: &mut Errors) {
     }
 }
 
-/// How a job ends, and when.
+/// Validates the terminal conditions with `startTime` and `completionTime`.
+///
+/// `Complete` excludes `Failed` and `FailureTarget`. It needs `SuccessCriteriaMet` and a completion time; `Failed` needs
+/// `FailureTarget`.
 fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let (complete, failed) = (changed.condition("Complete"), changed.condition("Failed"));
     let mut refuse = |is_asked: bool, is_wrong: bool, detail: &str| {
@@ -162,7 +167,7 @@ fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     }
 }
 
-/// The indexes of pods that have succeeded and failed: `1,3-5,7`.
+/// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap.
 fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let (completed, failed) = (&now.status["completedIndexes"], &now.status["failedIndexes"]);
     let (completed_changed, failed_changed) = (changed.field("completedIndexes"), changed.field("failedIndexes"));
@@ -194,7 +199,7 @@ fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     }
 }
 
-/// The first and the last of each range of indexes.
+/// Parses an index list into pairs of first and last index, which must increase.
 fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
     let mut found: Vec<(i64, i64)> = Vec::new();
     for part in indexes.split(',').filter(|_| !indexes.is_empty()) {
@@ -207,6 +212,7 @@ fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String>
     Ok(found)
 }
 
+/// Parses one index or range. Each index is below `completions`.
 fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
     let bounds: Vec<&str> = part.split('-').collect();
     let number = |text: &str| match text.parse::<i64>() {
@@ -241,7 +247,7 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     shared.next().map(|((from, _), (first, _))| *from.max(first))
 }
 
-/// Pods that end, and those that are ready.
+/// Validates that a finished Job has no terminating Pods, and that ready Pods are at most the active ones.
 fn counts(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let terminating = &now.status["terminating"];
     let is_asked = changed.finished() || changed.field("terminating");

@@ -8,6 +8,10 @@ use crate::{
     validation::{entries, immutable::immutable_field, pod, schedule, selector},
 };
 
+/// Validates that the immutable fields stay (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
+///
+/// `completions` of an indexed Job may change together with `parallelism`. The template of a suspended Job may change in
+/// part, see below.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let at = "spec.completions";
@@ -29,7 +33,10 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// A job that has not started may still be placed, and given other resources.
+/// Validates that the template stays (`FieldValueInvalid`).
+///
+/// A suspended Job that has not started may change node selector, node affinity, tolerations, scheduling gates and
+/// container resources, so that a queue can place it.
 fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"]["template"], &new["spec"]["template"]);
     let is_suspended = old["spec"]["suspend"] == true;
@@ -52,18 +59,20 @@ fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Pods of an indexed job at a time.
+/// Maximum parallelism of an indexed Job.
 const PARALLELISM_MAX: i64 = 100_000;
+/// Maximum of `maxFailedIndexes`.
 const FAILED_INDEXES_MAX: i64 = 100_000;
-/// Above so many completions, a job with limits per index is to be smaller otherwise.
+/// Completions above which a Job with `backoffLimitPerIndex` has the lower limit `FEW_MAX`.
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
+/// Maximum of `parallelism` and `maxFailedIndexes` above `COMPLETIONS_SOFT_MAX` completions.
 const FEW_MAX: i64 = 10_000;
 /// Rules of one policy, and codes or conditions of one rule.
 const FAILURE_RULES_MAX: usize = 20;
 const SUCCESS_RULES_MAX: usize = 20;
 const CODES_MAX: usize = 255;
 const CONDITIONS_MAX: usize = 20;
-/// Characters of the name of who manages a job.
+/// Maximum length of `managedBy`, in bytes.
 const MANAGER_LEN_MAX: usize = 63;
 
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
@@ -106,7 +115,7 @@ fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// The specification of a job, with its selector.
+/// Validates the spec with its selector, which is required and must match the template.
 fn whole_spec(spec: &Value, errors: &mut Errors) {
     job_spec(spec, "spec", errors);
     if spec["selector"].is_null() {
@@ -133,6 +142,10 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates a Job spec without its selector, also that of a `CronJob`.
+///
+/// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
+/// `FieldValueRequired` if it is `Always`, because Pods of a Job must end.
 pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
     const NUMBERS: &[&str] = &[
         "parallelism",
@@ -174,6 +187,9 @@ pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the limits of the completion mode.
+///
+/// `backoffLimitPerIndex` and `maxFailedIndexes` need mode `Indexed`, which needs `completions` and bounds the numbers.
 fn completion(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let number = |name: &str| spec[name].as_i64();
@@ -212,6 +228,7 @@ fn completion(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
 fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
     let (policy, at) = (&spec["podFailurePolicy"], format!("{at}.rules"));
     let n_rules = entries(&policy["rules"]).count();
@@ -223,6 +240,8 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a rule, which has exactly one of `onExitCodes` and `onPodConditions` (`FieldValueInvalid`). `FailIndex`
+/// needs `backoffLimitPerIndex`.
 fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (action, action_at) = (&rule["action"], format!("{at}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
@@ -250,6 +269,8 @@ fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates exit codes: 1 to 255 of them, sorted and unique, without 0 for `In`. The container must be in the
+/// template.
 fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     let name = &codes["containerName"];
     let is_known = ["containers", "initContainers"]
@@ -280,6 +301,7 @@ fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `successPolicy` (`validateSuccessPolicy`): mode `Indexed`, and 1 to 20 rules.
 fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
     let policy = &spec["successPolicy"];
     if policy.is_null() {
@@ -300,6 +322,7 @@ fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
 fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
     let (count_at, completions) = (format!("{at}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));

@@ -117,6 +117,8 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
     entries(&container["restartPolicyRules"]).any(|(_, rule)| fits(rule)) || by(&container["restartPolicy"])
 }
 
+/// Validates `resourceClaimStatuses`: each names a claim of the spec (`FieldValueInvalid`), once
+/// (`FieldValueDuplicate`).
 fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, status) in entries(list) {
@@ -135,7 +137,8 @@ fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
     }
 }
 
-/// The claim that a pod has for what it asks of devices by the names of resources.
+/// Validates `extendedResourceClaimStatus`: at least one mapping, and each names a container with a request for the
+/// resource.
 fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
     const AT: &str = "status.extendedResourceClaimStatus";
     if status.is_null() {
@@ -174,6 +177,7 @@ fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
     errors.required_name(&format!("{AT}.resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
 }
 
+/// Validates `hostIPs`, the first of which equals `hostIP`.
 fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
     let Some((_, first)) = entries(&status["hostIPs"]).next() else { return };
     if text(&first["ip"]) != text(&status["hostIP"]) {
@@ -182,7 +186,7 @@ fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
     addresses(before, status, "hostIPs", errors);
 }
 
-/// New addresses are good ones, and of two families.
+/// Validates addresses that are new in the list, and at most one of each IP family in it.
 fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
     let at = format!("status.{list}");
     let all: Vec<&str> = entries(&status[list]).map(|(_, one)| text(&one["ip"])).collect();
@@ -201,6 +205,7 @@ fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the Linux users of container statuses: IDs of 31 bits, and none in a Windows Pod (`FieldValueForbidden`).
 fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
     for (index, status) in entries(list) {
         let (user, at) = (&status["user"]["linux"], format!("{at}[{index}].user.linux"));
@@ -219,7 +224,8 @@ fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
     }
 }
 
-/// The health of devices that containers have.
+/// Validates the health of allocated devices: each resource is one that the container requests. Ephemeral containers
+/// have none (`FieldValueForbidden`).
 fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
     for (index, status) in entries(list) {
         let at = format!("{at}[{index}].allocatedResourcesStatus");
@@ -241,7 +247,7 @@ fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Why a container has no such resource.
+/// Returns the error for a resource or claim that the container does not request.
 fn unasked(name: &str, container: &Value) -> Option<&'static str> {
     let asked = &container["resources"];
     let Some(claim) = name.strip_prefix("claim:") else {
@@ -257,6 +263,7 @@ fn unasked(name: &str, container: &Value) -> Option<&'static str> {
     )
 }
 
+/// Validates device healths: unique IDs, a known health, and a message that is not empty.
 fn healths(list: &Value, at: &str, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, one) in entries(list) {

@@ -127,7 +127,7 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that there is one cluster IP per family and that each is of the family at its index.
+/// Validates that each cluster IP has the family at its index, and that two IPs have different families.
 fn families(spec: &Value, errors: &mut Errors) {
     let all: Vec<IpAddr> = entries(&spec["clusterIPs"]).filter_map(|(_, ip)| address::parse(text(ip))).collect();
     if all.len() > 1 && all.iter().all(|ip| ip.is_ipv4() == all[0].is_ipv4()) {
