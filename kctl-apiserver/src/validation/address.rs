@@ -1,4 +1,4 @@
-//! Rules of addresses and of ranges of them.
+//! Validation of IP addresses and CIDR ranges.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The name of a load balancer, where it has no address.
+/// Validates the host name of a load balancer.
 pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A range of addresses: its first address and how many bits of it count.
+/// Parses a CIDR range into its address and the length of its prefix.
 pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;

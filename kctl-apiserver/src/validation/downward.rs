@@ -1,4 +1,4 @@
-//! Rules of references to the fields of the pod itself, in variables and in files.
+//! Validation of downward API references, in environment variables and in files.
 
 use serde_json::Value;
 

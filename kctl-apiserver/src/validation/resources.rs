@@ -102,7 +102,7 @@ pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Thousandths as the real server counts them: of an amount beyond 63 bits only the lower ones are left.
+/// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
 fn wrapped(thousandths: i128) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
     let lower = thousandths as i64;

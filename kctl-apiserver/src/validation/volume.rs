@@ -53,7 +53,7 @@ pub(crate) struct Known<'a> {
     pub(crate) is_claim: bool,
 }
 
-/// The volumes of a pod that are right. `pod` is its name, where it has one.
+/// Validates the volumes of a Pod and returns the valid ones. `pod` is the name of the Pod, empty for a template.
 pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
     let mut known: Vec<Known<'a>> = Vec::new();
     for (index, volume) in entries(list) {
@@ -244,7 +244,7 @@ fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
     volume_claim::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
 }
 
-/// The metadata of what is made for a pod: it has labels and annotations alone.
+/// Validates the metadata of a claim template, which may have labels and annotations only.
 pub(crate) fn template_metadata(meta: &Value, at: &str, errors: &mut Errors) {
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
     errors.labels(&format!("{at}.labels"), &meta["labels"]);

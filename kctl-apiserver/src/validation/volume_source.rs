@@ -1,4 +1,4 @@
-//! Rules of one source of a volume, of a pod or of a `PersistentVolume`.
+//! Validation of one volume source, of a Pod or of a `PersistentVolume`.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("image", &["reference"]),
 ];
 
-/// Judges what a kind of source asks for; `at` is the path of the volume.
+/// Validates one source by its kind; `at` is the path of the volume.
 pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     // The one name that the real server's paths and its objects do not share.
     let at = format!("{at}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
@@ -177,7 +177,7 @@ fn flocker(source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Bytes of the name of a tenant.
+/// Maximum length of a Quobyte tenant, in bytes.
 const TENANT_LEN_MAX: usize = 64;
 
 fn quobyte(source: &Value, at: &str, errors: &mut Errors) {
@@ -251,7 +251,7 @@ fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Bytes of the name of a driver.
+/// Maximum length of the name of a CSI driver, in bytes.
 const DRIVER_LEN_MAX: usize = 63;
 
 fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {

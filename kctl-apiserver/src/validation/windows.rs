@@ -26,7 +26,7 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"^(?:{netbios}|{label}(?:\.{label})*)$")).expect("the pattern is one")
 });
 
-/// The options of a pod or a container.
+/// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
 pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
     if options["gmsaCredentialSpecName"].is_string() {
         let at = format!("{at}.gmsaCredentialSpecName");

@@ -1,4 +1,4 @@
-//! Rules of flow control: which requests are of which level, and what a level may use.
+//! Validation of `FlowSchema` and `PriorityLevelConfiguration` objects.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rules of roles and of their bindings.
+//! Validation of roles and their bindings.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The row of an autoscaler.
+//! The table row of a `HorizontalPodAutoscaler`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Rules of autoscalers.
+//! Validation of `HorizontalPodAutoscaler` objects.
 
 use serde_json::Value;
 

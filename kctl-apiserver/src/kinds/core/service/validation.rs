@@ -1,4 +1,4 @@
-//! Rules of services, new and changed.
+//! Validation of new and changed Services, and of their statuses.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Rules of ingresses and of their classes.
+//! Validation of `Ingress` and `IngressClass` objects.
 
 use serde_json::Value;
 

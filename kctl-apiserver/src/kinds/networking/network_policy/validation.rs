@@ -1,4 +1,4 @@
-//! Rules of network policies.
+//! Validation of `NetworkPolicy` objects.
 
 use serde_json::Value;
 
