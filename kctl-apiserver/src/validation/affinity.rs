@@ -60,7 +60,7 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates a node selector term. `judges_values` is `false` for preferred terms, whose values are not validated.
+/// Validates a node selector term. With `judges_values` each value must be a valid label value; preferred terms skip it.
 fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {
         let at = format!("{at}.matchExpressions[{index}]");
