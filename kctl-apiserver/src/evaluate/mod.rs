@@ -3,6 +3,10 @@
 //!
 //! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
 //! upstream; the others are those of `kube-cel`.
+//!
+//! A call is tried as an operator (`operators`), a function of optional values (`optional`) and a macro (`loops`) first,
+//! because these decide whether their operands are evaluated. For any other function the receiver and the arguments are
+//! evaluated, then the cost (`bounds`) and the overload (`overloads`) are checked, and only then it runs.
 
 mod addresses;
 mod bounds;
