@@ -243,7 +243,7 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
     std::fs::write(path, text).map_err(failed)
 }
 
-/// The files of the project with their texts.
+/// Returns the paths of the project's files and their contents.
 ///
 /// Arguments are checked here, before anything is written.
 fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {

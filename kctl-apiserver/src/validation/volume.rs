@@ -49,7 +49,7 @@ const SOURCES: &[&str] = &[
 /// A volume that containers may use.
 pub(crate) struct Known<'a> {
     pub(crate) name: &'a str,
-    /// Whether it is a claim, and so can be a device.
+    /// `true` for a `PersistentVolumeClaim`, which can be a block device.
     pub(crate) is_claim: bool,
 }
 

@@ -18,7 +18,7 @@ impl File<'_> {
         }
     }
 
-    /// Whether one is the other, or a folder in which it is.
+    /// Returns `true` if one path equals the other or is below it.
     fn overlaps(&self, other: &Self) -> bool {
         let is_in = |inner: &str, outer: &str| format!("{inner}/").starts_with(&format!("{outer}/"));
         let are_there = !self.path.is_empty() && !other.path.is_empty();
