@@ -4,7 +4,7 @@
 
 /// The format of a quantity, which its canonical form keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum QuantityFormat {
     /// `1500m`, `1k`.
     Decimal,
     /// `1Ki`.
@@ -22,13 +22,13 @@ const FINE_PLACES: u32 = 9;
 /// An amount, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quantity {
-    format: Format,
+    format: QuantityFormat,
     /// The amount in thousandths.
     thousandths: i128,
 }
 
 impl Quantity {
-    pub(crate) const ZERO: Self = Self { format: Format::Decimal, thousandths: 0 };
+    pub(crate) const ZERO: Self = Self { format: QuantityFormat::Decimal, thousandths: 0 };
 
     /// Parses a quantity; `None` if it is invalid or too large.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -38,7 +38,7 @@ impl Quantity {
 
     /// Returns a number of items.
     pub(crate) fn count(amount: i64) -> Self {
-        Self { format: Format::Decimal, thousandths: i128::from(amount) * 1000 }
+        Self { format: QuantityFormat::Decimal, thousandths: i128::from(amount) * 1000 }
     }
 
     /// Returns the amount in thousandths.
@@ -72,8 +72,10 @@ impl std::fmt::Display for Quantity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let thousandths = self.thousandths.saturating_abs();
         let shown = match self.format {
-            Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
-            Format::Exponent => show_decimal(thousandths, -3, |exponent| format!("e{exponent}")),
+            QuantityFormat::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => {
+                show_binary(thousandths / 1000)
+            }
+            QuantityFormat::Exponent => show_decimal(thousandths, -3, |exponent| format!("e{exponent}")),
             _ => show_decimal(thousandths, -3, |exponent| decimal_suffix(exponent).to_owned()),
         };
         f.write_str(if self.thousandths < 0 { "-" } else { "" })?;
@@ -95,7 +97,7 @@ pub fn canonical_fine(text: &str) -> Option<String> {
         return canonical(text);
     }
     let shown = show_decimal(fine, -9, |exponent| match format {
-        Format::Exponent => format!("e{exponent}"),
+        QuantityFormat::Exponent => format!("e{exponent}"),
         _ => decimal_suffix(exponent).to_owned(),
     });
     Some(if negative { format!("-{shown}") } else { shown })
@@ -107,7 +109,7 @@ pub(crate) fn amount(text: &str) -> Option<i128> {
 }
 
 /// Parses a quantity: its format, its amount with this many decimal places, and if it is negative.
-fn read(text: &str, n_places: u32) -> Option<(Format, i128, bool)> {
+fn read(text: &str, n_places: u32) -> Option<(QuantityFormat, i128, bool)> {
     let (digits, negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
     let digits = digits.strip_prefix('+').filter(|_| !negative).unwrap_or(digits);
     let end = digits.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(digits.len());
@@ -123,18 +125,18 @@ fn read(text: &str, n_places: u32) -> Option<(Format, i128, bool)> {
 }
 
 /// Returns format, base and exponent of a suffix.
-fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
+fn unit(suffix: &str) -> Option<(QuantityFormat, i128, i32)> {
     const DECIMAL: [(&str, i32); 10] =
         [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
     const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
-        return Some((Format::Decimal, 10, *exponent));
+        return Some((QuantityFormat::Decimal, 10, *exponent));
     }
     if let Some(idx) = BINARY.iter().position(|name| *name == suffix) {
-        return Some((Format::Binary, 1024, i32::try_from(idx).ok()? + 1));
+        return Some((QuantityFormat::Binary, 1024, i32::try_from(idx).ok()? + 1));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Format::Exponent, 10, exponent))
+    Some((QuantityFormat::Exponent, 10, exponent))
 }
 
 /// Returns the amount with at most the allowed number of decimal places, rounded up.

@@ -71,7 +71,7 @@ const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a tag")]
-struct Rule {
+struct FieldTags {
     required: bool,
     immutable: bool,
     /// The field may be set and cleared, but not changed (`update=NoModify`).
@@ -112,7 +112,7 @@ enum Presence {
 struct Tagged {
     #[serde(borrow)]
     name: &'static str,
-    fields: BTreeMap<&'static str, Rule>,
+    fields: BTreeMap<&'static str, FieldTags>,
 }
 
 /// The fields of a type that have rules, or whose types have.
@@ -123,14 +123,14 @@ struct Type {
 
 struct Field {
     name: &'static str,
-    rule: Rule,
-    shape: Shape,
+    rule: FieldTags,
+    shape: Cardinality,
     /// The type of the field, or of its items or values.
     inner: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum Cardinality {
     One,
     List,
     Map,
@@ -169,7 +169,7 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
 fn field(
     type_name: &'static str,
     of: Schema<'static>,
-    tags: Option<&BTreeMap<&'static str, Rule>>,
+    tags: Option<&BTreeMap<&'static str, FieldTags>>,
     name: &'static str,
     schema: Schema<'static>,
 ) -> Option<Field> {
@@ -178,9 +178,9 @@ fn field(
         return None;
     }
     let (shape, one) = match (schema.items(), schema.additional_properties()) {
-        (Some(item), _) => (Shape::List, item),
-        (None, Some(value)) => (Shape::Map, value),
-        (None, None) => (Shape::One, schema),
+        (Some(item), _) => (Cardinality::List, item),
+        (None, Some(value)) => (Cardinality::Map, value),
+        (None, None) => (Cardinality::One, schema),
     };
     let mut rule = tags.and_then(|tags| tags.get(name)).cloned().unwrap_or_default();
     // kube-apiserver does not validate enums of statuses, unless a tag says so.
@@ -219,7 +219,7 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
     let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
     let Some(known) = type_name.and_then(|name| TYPES.get(name)) else { return };
     for field in known.fields.iter().filter(|field| is_validated(field.name)) {
-        let at = Path { parent: None, part: Part::Field(field.name) };
+        let at = Path { parent: None, part: PathSegment::Field(field.name) };
         field.validate(known, old, object, at, errors);
     }
 }
@@ -228,18 +228,18 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
 #[derive(Clone, Copy)]
 struct Path<'a> {
     parent: Option<&'a Path<'a>>,
-    part: Part<'a>,
+    part: PathSegment<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum PathSegment<'a> {
     Field(&'a str),
     Index(usize),
     Key(&'a str),
 }
 
 impl<'a> Path<'a> {
-    fn then(&'a self, part: Part<'a>) -> Self {
+    fn then(&'a self, part: PathSegment<'a>) -> Self {
         Path { parent: Some(self), part }
     }
 }
@@ -250,10 +250,10 @@ impl fmt::Display for Path<'_> {
             parent.fmt(f)?;
         }
         match (self.part, self.parent) {
-            (Part::Field(name), None) => f.write_str(name),
-            (Part::Field(name), Some(_)) => write!(f, ".{name}"),
-            (Part::Index(index), _) => write!(f, "[{index}]"),
-            (Part::Key(key), _) => write!(f, "[{key}]"),
+            (PathSegment::Field(name), None) => f.write_str(name),
+            (PathSegment::Field(name), Some(_)) => write!(f, ".{name}"),
+            (PathSegment::Index(index), _) => write!(f, "[{index}]"),
+            (PathSegment::Key(key), _) => write!(f, "[{key}]"),
         }
     }
 }
@@ -262,7 +262,7 @@ impl Type {
     /// Validates the fields of a value of this type, and the union that they may form.
     fn validate(&self, old: Option<&Value>, value: &Value, at: Path<'_>, errors: &mut Errors) {
         for field in &self.fields {
-            field.validate(self, old, value, at.then(Part::Field(field.name)), errors);
+            field.validate(self, old, value, at.then(PathSegment::Field(field.name)), errors);
         }
         let mut members = self.fields.iter().filter(|field| field.rule.union_member).peekable();
         if members.peek().is_some() && members.filter(|member| !value[member.name].is_null()).count() != 1 {
@@ -286,12 +286,12 @@ impl Field {
             Value::Number(number) => number.as_i64() == Some(0),
             Value::String(text) => text.is_empty(),
             Value::Array(list) => list.is_empty(),
-            Value::Object(map) => matches!(self.shape, Shape::Map) && map.is_empty(),
+            Value::Object(map) => matches!(self.shape, Cardinality::Map) && map.is_empty(),
         }
     }
 
     fn has_rule(&self) -> bool {
-        let Rule { required, immutable, no_modify, union_member, discriminator, ref member, ref values, .. } =
+        let FieldTags { required, immutable, no_modify, union_member, discriminator, ref member, ref values, .. } =
             self.rule;
         let has_flag = required || immutable || no_modify || union_member || discriminator;
         has_flag || !member.is_empty() || !values.is_empty() || self.rule.restricts()
@@ -332,23 +332,23 @@ impl Field {
         }
         let Some(inner) = self.inner.and_then(|inner| TYPES.get(inner)) else { return };
         match self.shape {
-            Shape::One if value.is_object() => inner.validate(old, value, at, errors),
-            Shape::One => {}
-            Shape::List => {
+            Cardinality::One if value.is_object() => inner.validate(old, value, at, errors),
+            Cardinality::One => {}
+            Cardinality::List => {
                 for (index, item) in entries(value) {
-                    inner.validate(None, item, at.then(Part::Index(index)), errors);
+                    inner.validate(None, item, at.then(PathSegment::Index(index)), errors);
                 }
             }
-            Shape::Map => {
+            Cardinality::Map => {
                 for (key, item) in pairs(value) {
-                    inner.validate(None, item, at.then(Part::Key(key)), errors);
+                    inner.validate(None, item, at.then(PathSegment::Key(key)), errors);
                 }
             }
         }
     }
 }
 
-impl Rule {
+impl FieldTags {
     /// Returns `true` if the rule restricts a value that is set.
     fn restricts(&self) -> bool {
         let numbers = [self.minimum, self.maximum];
@@ -394,7 +394,7 @@ impl Rule {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    errors.one_of(&at.then(Part::Index(index)).to_string(), item, &self.values);
+                    errors.one_of(&at.then(PathSegment::Index(index)).to_string(), item, &self.values);
                 }
             }
             _ => errors.one_of(&at.to_string(), value, &self.values),
@@ -412,7 +412,7 @@ fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Err
             _ => keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string(),
         };
         if seen.contains(&id) {
-            errors.duplicate(&at.then(Part::Index(index)).to_string(), &id);
+            errors.duplicate(&at.then(PathSegment::Index(index)).to_string(), &id);
         }
         seen.insert(id);
     }
