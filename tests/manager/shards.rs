@@ -485,7 +485,7 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
     assert_eq!(world.seen.lock().failed, []);
 }
 
-/// Returns the cached ConfigMaps of each replica, and checks that their Secrets are cached with them and nothing else.
+/// Returns the cached `ConfigMap`s of each replica, and checks that their Secrets are cached with them and nothing else.
 fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
     let shares: Vec<_> = replicas.iter().map(|replica| replica.cached("configmaps")).collect();
     for (replica, share) in replicas.iter().zip(&shares) {
@@ -507,7 +507,7 @@ async fn replica_caches_its_share_of_primaries_and_children() {
     let c = world.start("c").await;
     seconds(3).await;
     assert!(shares(&[&a, &b, &c]).iter().all(|share| share.len() < N_KEYS * 2 / 3));
-    assert_eq!([&a, &b, &c].map(|replica| replica.n_owned()).iter().max(), Some(&3), "8 slots for three");
+    assert_eq!([&a, &b, &c].map(Replica::n_owned).iter().max(), Some(&3), "8 slots for three");
     world.change(1).await;
     world.reaches(1).await;
     shares(&[&a, &b, &c]);
@@ -569,7 +569,7 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
     Ok(Action::await_change())
 }
 
-/// Runs one sharded replica over ConfigMaps that each read something else, and returns those whose reconcile panicked.
+/// Runs one sharded replica over `ConfigMap`s that each read something else, and returns those whose reconcile panicked.
 async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
     let contest = Contest::new();
     for reads in ["all", "namespace", "number", "children", "nothing"] {
@@ -590,8 +590,7 @@ async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
     let running = tokio::spawn(manager.run(std::future::pending()));
     seconds(5).await;
     running.abort();
-    let panics = panics.lock().clone();
-    panics
+    panics.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]
