@@ -20,7 +20,7 @@ A message with `items` is a list in JSON.
 What is kept of the Go types of fields are their names, where those of the JSON do not tell them: errors say them.
 
 validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: by type and field the rules
-that kctl-apiserver/src/admit/declared.rs applies. Tags under a feature gate are kept if the gate's default allows it.
+that kctl-apiserver/src/validation/declared.rs applies. Tags under a feature gate are kept if the gate's default allows it.
 """
 
 import collections

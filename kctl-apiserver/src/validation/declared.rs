@@ -51,7 +51,6 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
     ("networking.v1.HTTPIngressPath", &["pathType"]),
     // An update validates only that the field stays.
     ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
-    // `Recycle` is for PersistentVolumes alone.
     // Most fields of an inline volume are forbidden, not validated.
     ("storage.v1.VolumeAttachmentSource", &["inlineVolumeSpec"]),
     // Copies of the tolerations in the request, which are not validated again.

@@ -57,8 +57,8 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
-/// Returns the patched object. `metadata.managedFields` is absent unless the patch sets it: the managers are those of
-/// the live object.
+/// Returns the patched object. A merge patch starts without `metadata.managedFields`, unless it sets them: the managers are
+/// those of the live object.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();

@@ -115,7 +115,7 @@ fn time_zone(zone: &Value, errors: &mut Errors) {
     }
 }
 
-/// In the Job of a `CronJob`, only the Pod template gets defaults.
+/// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");
