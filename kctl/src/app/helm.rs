@@ -18,9 +18,11 @@ mod items;
 mod template;
 mod values;
 
+#[cfg(feature = "webhook")]
+use kctl_runtime::reconcile::ResultExt;
 use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions, Resources},
-    reconcile::{Result, ResultExt},
+    reconcile::Result,
 };
 use serde_json::{Value, json};
 
