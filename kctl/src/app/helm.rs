@@ -283,7 +283,7 @@ impl Parts {
                 app.webhook_manifests(names, &RegisterOptions::default(), issued, &mut all).context(help)?;
             }
             #[cfg(not(feature = "webhook"))]
-            let _unused = cert_manager;
+            let _ = cert_manager;
             let mut webhooks = all.split_off(n_others);
             webhooks.retain(|manifest| !is_of_karmada(manifest) && !manifest.file.starts_with("rbac/"));
             let deployment = all.pop().map(|manifest| manifest.object).unwrap_or_default();
