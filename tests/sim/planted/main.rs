@@ -46,7 +46,7 @@ const SEEDS: u64 = 200;
 const TWIN_SEEDS: u64 = 64;
 
 /// The same for replicas that share the keys: they renew eight Leases instead of one, so a run costs more.
-const SHARDED_SEEDS: u64 = 4;
+const SHARDED_SEEDS: u64 = 2;
 
 /// Whether a bug shows where nothing fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
