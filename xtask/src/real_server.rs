@@ -205,11 +205,24 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
 
     // Programs that are deployed see all namespaces: none may be left to end by a test before.
     let deploy = servers.fleet("deploy")?;
-    let test = cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored"]).envs(&deploy);
-    match path_with_helm(gate) {
-        Some(path) => test.env("PATH", path).tests(&mut gate.ledger, 6),
-        None => test.args(["--skip", "helm::"]).tests(&mut gate.ledger, 5),
-    }
+    cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
+        .envs(&deploy)
+        .tests(&mut gate.ledger, 5)?;
+    servers.fleet_down("deploy");
+
+    // Helm installs only CRDs of its own: the programs before have left the same ones.
+    let Some(path) = path_with_helm(gate) else { return Ok(()) };
+    let charts = named(servers.up("charts")?);
+    cargo_test(&[
+        "--test",
+        "deploy",
+        "helm::chart_is_installed_upgraded_and_uninstalled_on_a_real_server",
+        "--",
+        "--ignored",
+    ])
+    .envs(&charts)
+    .env("PATH", path)
+    .tests(&mut gate.ledger, 1)
 }
 
 /// Runs the clients of [`clients`] that also have a test against a real server: Go and fabric8.
