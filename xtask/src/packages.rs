@@ -142,9 +142,11 @@ fn tree(tree: Run) -> Result<String> {
 }
 
 /// Returns `true` if the path that `cargo tree` prints behind a package is in the folder.
+///
+/// A path is not the only thing in parentheses: `(proc-macro)` stands before it, and `(*)` behind a repeated package.
 fn is_below(line: &str, folder: &Path) -> bool {
-    let path = line.split_once('(').and_then(|(_package, rest)| rest.split(')').next()).map(PathBuf::from);
-    path.is_some_and(|path| path.starts_with(folder))
+    let in_parentheses = line.split('(').skip(1).filter_map(|rest| rest.split(')').next());
+    in_parentheses.map(PathBuf::from).any(|path| path.starts_with(folder))
 }
 
 #[cfg(test)]
@@ -155,6 +157,8 @@ mod tests {
     fn path_behind_a_package_is_read() {
         let line = "kctl-runtime v0.1.0 (/a/target/xtask/outside/kctl-runtime-0.1.0)";
         assert!(is_below(line, Path::new("/a/target/xtask/outside")));
+        let macros = "kctl-macros v0.1.0 (proc-macro) (/a/target/xtask/outside/kctl-macros-0.1.0) (*)";
+        assert!(is_below(macros, Path::new("/a/target/xtask/outside")));
         assert!(!is_below("kctl v0.1.0 (/a/kctl)", Path::new("/a/target/xtask/outside")));
         assert!(!is_below("serde v1.0.0", Path::new("/a")));
     }
