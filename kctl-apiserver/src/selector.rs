@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_asked_for_by_an_exact_match_alone() {
+    fn name_is_indexed_by_an_exact_match_only() {
         let cases = [
             ("metadata.name=a", Some("a")),
             ("spec.nodeName=n1,metadata.name==a", Some("a")),

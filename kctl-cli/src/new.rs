@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_kctl_is_the_crate_or_its_repository_and_nothing_else() {
+    fn only_the_crate_or_repository_counts_as_kctl_folder() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let path = format!("path = {:?}", crates.join("kctl").display().to_string());
         for folder in [crates.join("kctl"), crates.to_owned()] {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn image_is_built_with_the_commit_that_the_program_says() {
+    fn image_is_built_with_the_reported_commit() {
         let files = project(&options("web")).unwrap();
         let text = |file: &str| &files.iter().find(|(name, _)| *name == file).unwrap().1;
         let docker = text("Dockerfile");

@@ -10,7 +10,7 @@ fn apiserver(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_named_with_what_to_do() {
+fn address_in_use_is_named_with_the_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let in_use =

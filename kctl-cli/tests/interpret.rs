@@ -57,7 +57,7 @@ fn file(text: &str) -> String {
 }
 
 #[test]
-fn every_operation_answers_with_one_object_under_its_own_name() {
+fn every_operation_answers_with_one_object() {
     let retained = json!({ "retained": serde_json::from_str::<Value>(SERVICE_OBSERVED).unwrap() });
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "name": "s" });
     let cases: [(&str, &[&str], Value); 8] = [
@@ -106,7 +106,7 @@ fn the_statuses_of_clusters_become_one() {
 
 /// Go's nil and empty slices: without items, scripts and the rule for pods leave the status as it is.
 #[test]
-fn without_status_items_scripts_get_nil_and_pods_keep_their_status() {
+fn without_status_items_scripts_get_nil() {
     let pod = file(POD);
     let aggregated = |arguments: &[&str]| {
         let arguments = [&["--operation", "AggregateStatus", "--desired", &pod], arguments].concat();
@@ -160,7 +160,7 @@ fn an_answer_is_printed_as_yaml_or_json() {
 }
 
 #[test]
-fn a_third_party_folder_has_karmadas_layout_and_is_never_empty() {
+fn third_party_folder_has_karmadas_layout_and_content() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("third-party-{}", std::process::id()));
     let path = folder.to_str().unwrap();
     let operation = ["--operation", "InterpretReplica", "--object", "-", "--third-party", path];
@@ -197,7 +197,7 @@ fn help_names_the_origin_of_bundled_scripts() {
 }
 
 #[test]
-fn an_object_is_read_from_standard_input_as_json_or_yaml() {
+fn object_is_read_from_stdin_as_json_or_yaml() {
     for text in [DEPLOYMENT, DEPLOYMENT_YAML] {
         let replicas = answer(&["--operation", "InterpretReplica", "--object", "-"], text);
         assert_eq!(replicas, json!({ "replica": 10, "requires": null }), "{text}");
@@ -241,7 +241,7 @@ fn customization(name: &str, kind: &str, script: &str) -> String {
 }
 
 #[test]
-fn a_folder_of_customizations_is_checked_and_used_as_its_files_are() {
+fn customization_folder_works_like_its_files() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("folder-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("inner.yaml")).unwrap();
     std::fs::write(folder.join("note.txt"), "no customization").unwrap();

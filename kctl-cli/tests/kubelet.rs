@@ -64,7 +64,7 @@ async fn cluster_with_real_nodes_is_refused_unless_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulated_nodes_and_nodes_without_a_runtime_are_no_reason() {
+async fn simulated_and_runtimeless_nodes_do_not_stop_the_kubelet() {
     for (test, runtime) in [("simulated", "simulated://1"), ("bare", "")] {
         let (_server, file) = cluster(test, runtime).await;
         starts(&file, &["--kubeconfig", file.to_str().unwrap()]).await;

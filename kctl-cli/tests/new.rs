@@ -42,7 +42,7 @@ fn has_git() -> bool {
 }
 
 #[test]
-fn project_is_named_after_the_last_component_of_its_path() {
+fn project_is_named_after_its_last_path_component() {
     let folder = Folder::new("path");
     let said = created(&folder.0, &["some/place/web-site"]);
     let project = folder.0.join("some/place/web-site");

@@ -241,7 +241,7 @@ fn n_lines(file: &Path) -> usize {
 }
 
 #[test]
-fn a_broken_file_is_refused_with_its_line_and_stays_as_it_is() {
+fn broken_file_is_refused_with_its_line_and_kept() {
     let cases: [(&str, Breaks, bool); 4] = [
         ("first", |bytes| bytes[0] = b'x', true),
         (
@@ -278,7 +278,7 @@ fn a_broken_file_is_refused_with_its_line_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_line_that_a_kill_has_cut_off_is_left_out() {
+fn line_cut_off_by_a_kill_is_ignored() {
     let folder = broken("cut", |bytes| bytes.extend_from_slice(b"{\"revision\":9,\"group\":\"\",\"resour"));
     let file = folder.data().join(FILE);
     let before = n_lines(&file);
@@ -295,7 +295,7 @@ async fn who(config: Config) -> Result<String, kube::Error> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubeconfig_and_a_token_of_before_a_kill_are_good_after_it() {
+async fn kubeconfig_and_token_survive_a_kill() {
     let folder = Folder::new("clients");
     let server = Server::start(&folder);
     let old = folder.0.join("old-kubeconfig");
@@ -333,7 +333,7 @@ async fn stored_port_changes_if_it_is_in_use() {
 }
 
 #[test]
-fn a_folder_with_broken_certificates_or_no_port_is_refused_with_the_file() {
+fn folder_with_broken_certificates_or_port_is_refused() {
     for (name, text, why) in
         [("identity.pem", "-----BEGIN", "put back a copy"), ("port", "many", "\"many\" is no port; remove the file")]
     {

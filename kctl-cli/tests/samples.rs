@@ -230,7 +230,7 @@ fn cases(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn the_command_line_answers_every_recorded_case_as_karmada_did() {
+fn command_line_matches_karmada_in_every_recorded_case() {
     let files = Files { folder: std::env::temp_dir().join(format!("kctl-samples-{}", std::process::id())) };
     fs::create_dir_all(&files.folder).unwrap();
     let (mut wrong, mut used) = (Vec::new(), [false; REWORDED.len()]);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_with_a_rule_answers_whatever_the_order_of_registration() {
+    fn first_layer_with_a_rule_answers_regardless_of_registration() {
         let chain = Chain::native()
             .with(Place::ThirdParty, Fixed(Ok(json!({ "replica": 3, "requires": null }))))
             .with(Place::Webhook, Fixed(Ok(json!({ "replica": 4, "requires": null }))));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_layer_is_final_and_names_it() {
+    fn layer_error_is_final_and_names_the_layer() {
         let chain = Chain::native().with(Place::Configurable, Fixed(Err("script broken")));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
         assert_eq!(error.to_string(), "configurable interpreter, InterpretHealth of apps/v1 Deployment");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_form_is_an_error_of_its_layer() {
+    fn answer_of_another_form_is_a_layer_error() {
         let chain = Chain::native().with(Place::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
         assert!(matches!(error, ChainError::AnswerMalformed { place: Place::Webhook, .. }), "{error}");
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_enabled_when_any_layer_has_a_rule() {
+    fn hook_is_enabled_when_any_layer_has_a_rule() {
         let (deployment, widget) = (Gvk::of(&object("Deployment").0), Gvk::of(&object("Widget").0));
         let chain = Chain::native().with(Place::Webhook, Fixed(Ok(Value::Null)));
         let cases = [
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_the_same_by_type_and_by_name() {
+    fn answer_is_equal_by_type_and_by_name() {
         // The one is given its object, the other borrows it.
         let input = Revision { object: object("Deployment").0, replicas: 5 };
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_needs_a_version_a_kind_and_a_name_or_a_selector() {
+    fn reference_needs_version_kind_and_name_or_selector() {
         check(&json!([{ "apiVersion": "v1", "kind": "Secret", "name": "s" }]), &[]);
         check(&json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": {} }]), &[]);
         check(

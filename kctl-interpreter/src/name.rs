@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_at_most_63_characters_and_a_prefix_253() {
+    fn name_has_63_characters_at_most_and_prefix_253() {
         let (name, prefix) = ("n".repeat(NAME_LEN_MAX), "p".repeat(PREFIX_LEN_MAX));
         let cases = [
             ("a", true),

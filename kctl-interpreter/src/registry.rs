@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kind_that_no_layer_knows_has_no_answer_and_no_error() {
+    async fn kind_unknown_to_all_layers_has_no_answer() {
         let registry = Registry::new(Chain::native());
         let object = Object(json!({ "apiVersion": "example.com/v1", "kind": "Unknown" }));
         assert_eq!(registry.interpret_where_known::<InterpretHealth>(object.clone()).await.unwrap(), None);

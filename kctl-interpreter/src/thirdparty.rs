@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_can_not_be_used_is_named_with_its_file() {
+    fn unusable_folder_is_named_with_its_file() {
         let folder = std::env::temp_dir().join(format!("kctl-thirdparty-{}", std::process::id()));
         let kind = folder.join("a.io/v1/A");
         fs::create_dir_all(&kind).unwrap();

@@ -63,7 +63,7 @@ fn url(webhook: &Webhook) -> ClientConfig {
 }
 
 #[tokio::test]
-async fn every_operation_goes_through_a_webhook_and_comes_back_typed() {
+async fn every_operation_round_trips_typed_through_a_webhook() {
     let configuration = webhook(url, &["127.0.0.1"]).await;
     let chain = Chain::default().with(Place::Webhook, Hooks::new([&configuration], no_services).unwrap());
     let web = || Object(object("web"));
@@ -99,7 +99,7 @@ async fn every_operation_goes_through_a_webhook_and_comes_back_typed() {
 }
 
 #[tokio::test]
-async fn a_service_is_dialled_where_it_stands_and_trusted_by_its_name() {
+async fn service_is_dialled_by_address_and_trusted_by_name() {
     let of = |name: &'static str| {
         move |webhook: &Webhook| ClientConfig::Service {
             namespace: "system".into(),
@@ -453,7 +453,7 @@ async fn counting(to: &str) -> (u16, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_change_elsewhere_costs_no_connection_and_one_of_the_address_costs_one() {
+async fn only_an_address_change_costs_a_new_connection() {
     let mut ours = webhook(url, &["127.0.0.1"]).await;
     let address = ours["webhooks"][0]["clientConfig"]["url"].as_str().unwrap().trim_start_matches("https://");
     let (host, path) = address.split_once('/').unwrap();

@@ -283,7 +283,7 @@ fn table_and_math_functions_answer_as_in_gopher_lua() {
 
 /// The count of C wraps around there: an optimized build overwrote its stack.
 #[test]
-fn no_range_is_too_large_to_be_refused_by_unpack() {
+fn unpack_refuses_every_range_that_is_too_large() {
     for range in [
         "-2147483648, 2147483647",
         "0, 2147483647",
@@ -314,7 +314,7 @@ fn a_script_may_jump_forward() {
 }
 
 #[test]
-fn keys_are_visited_in_the_order_in_which_they_were_set() {
+fn keys_are_visited_in_insertion_order() {
     let visit = |body: &str| {
         format!("(function() {body} local r = {{}} for k in pairs(t) do r[#r + 1] = k end return unpack(r) end)()")
     };

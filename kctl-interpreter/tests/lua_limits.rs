@@ -38,7 +38,7 @@ fn check(attempts: &[(&str, ErrorClass)]) {
 }
 
 #[test]
-fn the_limit_of_steps_ends_the_run_whatever_the_script_catches() {
+fn step_limit_ends_scripts_that_catch_errors() {
     check(&[
         ("while true do end", ErrorClass::Timeout),
         ("repeat until false", ErrorClass::Timeout),
@@ -80,7 +80,7 @@ fn the_limit_of_steps_ends_the_run_whatever_the_script_catches() {
 }
 
 #[test]
-fn the_limit_of_memory_ends_the_run_whatever_the_script_catches() {
+fn memory_limit_ends_scripts_that_catch_errors() {
     let bomb = "local function bomb() local t = {} for i = 1, 1e9 do t[i] = {i} end end ";
     check(&[
         (&format!("{bomb} bomb()"), ErrorClass::Memory),
@@ -241,7 +241,7 @@ fn a_run_leaves_nothing_to_the_next() {
 }
 
 #[test]
-fn a_script_that_hit_a_limit_works_again_on_a_small_object() {
+fn script_works_again_after_it_hit_a_limit() {
     let pool = Pool::new(limits());
     let source = "function InterpretHealth(o) while o.spec.hang do end return true end";
     let script = Script::compile(source, "InterpretHealth").expect("the source is Lua");

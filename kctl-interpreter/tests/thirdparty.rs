@@ -46,7 +46,7 @@ fn sorted(mut answer: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_operation_of_a_bundled_kind_answers_as_its_cases_say() {
+async fn bundled_kinds_answer_as_their_cases_for_every_operation() {
     let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
     let mut n_cases = BTreeMap::new();
     for path in KINDS {

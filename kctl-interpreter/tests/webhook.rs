@@ -154,7 +154,7 @@ async fn every_operation_is_answered_as_karmada_expects_it() {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_is_an_answer_of_status_200_with_the_uid() {
+async fn every_failure_is_answered_200_with_the_uid() {
     let web = object("web", &json!({}));
     let mut other = context("InterpretHealth", &web, &json!({}));
     other["request"]["kind"]["kind"] = json!("StatefulSet");
@@ -234,7 +234,7 @@ async fn malformed_requests_are_rejected_with_a_message() {
 }
 
 #[tokio::test]
-async fn a_body_at_the_limit_is_read_and_one_over_it_is_refused() {
+async fn body_at_the_limit_is_read_and_above_refused() {
     let context = context("InterpretHealth", &object("web", &json!({})), &json!({}));
     let (body, uid) = (context.to_string(), &context["request"]["uid"]);
     let mut options = WebhookOptions::default();
@@ -314,7 +314,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
 }
 
 #[tokio::test]
-async fn a_request_may_be_yaml_as_for_karmadas_own_server() {
+async fn request_may_be_yaml_as_for_karmadas_server() {
     let world = World::start(WebhookOptions::default()).await;
     let yaml = "request:\n  uid: u\n  operation: InterpretHealth\n  kind: {group: apps, version: v1, kind: Deployment}\n  \
                 object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {}}\n";
@@ -374,7 +374,7 @@ async fn requests_over_the_limit_wait_for_those_that_run() {
 }
 
 #[tokio::test]
-async fn a_request_that_waited_too_long_for_its_turn_is_counted() {
+async fn request_that_waited_too_long_is_counted() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 1;
     let world = World::start(options).await;
@@ -413,7 +413,7 @@ async fn a_stop_lets_requests_that_run_end() {
 }
 
 #[tokio::test]
-async fn certificates_of_files_are_used_and_broken_ones_are_named() {
+async fn certificate_files_are_used_and_broken_ones_named() {
     let folder = std::env::temp_dir().join(format!("kctl-webhook-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let options = || {

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn client_has_a_deadline_for_head_body_and_next_request() {
+    async fn client_has_deadlines_for_head_body_and_next_request() {
         let connections = Connections::new(LIMITS);
         let connection = connections.enter().await;
         advance(Duration::from_secs(4)).await;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deadline_of_a_body_counts_while_an_idle_one_is_awaited() {
+    async fn body_deadline_counts_while_an_idle_body_is_awaited() {
         let connection = Connections::new(LIMITS).enter().await;
         drop(connection.begin(Empty::<&[u8]>::new()));
         let waits = tokio::spawn({

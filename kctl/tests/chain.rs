@@ -159,7 +159,7 @@ async fn missing_kinds_delay_no_rules_and_are_followed_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_role_of_the_app_allows_what_the_chain_reads() {
+async fn role_of_the_app_allows_the_chains_reads() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let read = |app: &App| -> Vec<String> {
         let mut specs = app.specs();

@@ -28,7 +28,7 @@ async fn spaces(config: Arc<ConfigMap>, cx: Context<spaces>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_client_may_do_what_the_rules_say_and_nothing_else() {
+async fn client_may_do_only_what_the_rules_allow() {
     let server = TestServer::start(App::new("spaces").controller::<spaces>()).await.unwrap();
     let metadata = ObjectMeta { name: Some("team-a".into()), ..ObjectMeta::default() };
     let config = ConfigMap { metadata, ..ConfigMap::default() };

@@ -174,7 +174,7 @@ async fn lost(_config: Arc<ConfigMap>, _cx: Context<lost>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cluster_that_the_app_does_not_have_is_named_at_the_start() {
+async fn unknown_cluster_is_named_at_the_start() {
     let error = TestServer::start(App::new("lost").controller::<lost>()).await.err().unwrap().to_string();
     assert!(error.ends_with("there is no cluster `edge`; add it by `App::cluster`"), "{error}");
 }
@@ -207,7 +207,7 @@ async fn create_unreadable(client: &Client, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unreadable_object_is_reported_in_the_cluster_of_the_primary() {
+async fn unreadable_object_is_reported_in_its_primarys_cluster() {
     let app = App::new("levels").controller::<levels>().cluster(Edge::NAME, unused);
     let server = TestServer::start(app).await.unwrap();
     let clients = [server.client(), server.cluster("edge").unwrap()];

@@ -21,7 +21,7 @@ async fn spread(node: Arc<Node>, cx: Context<spread>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_one_name_in_several_namespaces_come_and_go_and_rest_between() {
+async fn objects_in_several_namespaces_converge_and_rest() {
     let server = TestServer::start(App::new("spread").controller::<spread>()).await.unwrap();
     let nodes = Api::<Node>::all(server.client());
     let writes = || {

@@ -59,7 +59,7 @@ async fn idle<C: Reconcile>(make: fn(Failing) -> C, retry_after: Option<Duration
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_keeps_failing_is_named_also_when_it_waits_long() {
+async fn long_waiting_failing_key_is_named() {
     for retry_after in [None, Some(Duration::from_secs(20))] {
         let (idle, _attempts) = idle(NeverDropped, retry_after).await;
         let text = idle.unwrap_err().to_string();
@@ -195,7 +195,7 @@ async fn counting(_config: Arc<ConfigMap>, _cx: Context<counting>) -> Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn hot_loop_ends_idle_with_an_error_that_names_key_and_writes() {
+async fn hot_loop_fails_idle_with_key_and_writes() {
     for (app, parts) in hot_loops() {
         let server = TestServer::start(app).await.unwrap();
         create_one(&server).await;

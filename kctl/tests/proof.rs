@@ -189,6 +189,6 @@ fn configs_of_metadata(secret: &PartialObjectMeta<Secret>, configs: &Store<Confi
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_that_are_read_or_only_trigger_are_not_named() {
+async fn caches_that_are_read_or_trigger_are_not_named() {
     check_role(|| App::new("modest").controller::<modest>(), create_config).await.unwrap();
 }

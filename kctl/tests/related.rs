@@ -58,7 +58,7 @@ async fn kinds_that_are_only_watched_or_read_are_installed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
+async fn undefined_kind_fails_at_once_with_the_remedy() {
     let app = || App::new("gated").controller::<gated>();
     let error = TestServer::start(app()).await.err().expect("the server has no such kind").to_string();
     let (what, help) = (
@@ -72,7 +72,7 @@ async fn kind_without_a_definition_fails_at_once_and_names_what_to_write() {
 }
 
 #[test]
-fn simulation_without_a_kind_fails_at_once_and_names_what_to_write() {
+fn simulation_without_a_kind_fails_with_the_remedy() {
     let scenario = || Scenario::new(|| App::new("gated").controller::<gated>());
     let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}";
     let error = Sim::seeds(0..1).run(&scenario().objects(config)).expect_err("the server has no such kind").to_string();
@@ -92,7 +92,7 @@ async fn works_without(_config: Arc<ConfigMap>, cx: Context<works_without>) -> R
 }
 
 #[tokio::test(start_paused = true)]
-async fn optional_kind_is_there_only_where_the_app_defines_it() {
+async fn optional_kind_exists_only_where_the_app_defines_it() {
     let app = || App::new("works").controller::<works_without>();
     for (app, is_there) in [(app(), false), (app().kind::<Zone>(), true)] {
         let server = TestServer::start(app).await.unwrap();

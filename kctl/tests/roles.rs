@@ -185,7 +185,7 @@ fn rules_are_the_least_that_a_declaration_needs() {
 }
 
 #[test]
-fn role_of_another_cluster_is_what_is_declared_on_it() {
+fn role_of_another_cluster_is_its_declaration() {
     let edge = RbacOptions { cluster: "edge".into(), ..options() };
     let manifests = rbac(&[spec::<elsewhere>()], &edge).unwrap();
     assert_eq!(rules(&manifests), ["*: [] pods: delete,list,watch"]);
@@ -276,7 +276,7 @@ fn generated_rules_have_comments_and_roles_have_labels() {
 }
 
 #[test]
-fn labels_and_roles_for_people_are_added_when_asked_for() {
+fn labels_and_user_roles_are_added_on_request() {
     let labels = [("rbac.example.com/aggregate".to_owned(), "true".to_owned())].into();
     let manifests = rbac(&[spec::<custom>()], &RbacOptions { labels, ..options() }).unwrap();
     let labelled: Vec<_> = manifests
@@ -339,7 +339,7 @@ fn rules_without_effect_are_reported_with_a_fix() {
 }
 
 #[tokio::test]
-async fn an_app_with_a_rule_that_gives_nothing_does_not_start() {
+async fn app_with_an_empty_rule_does_not_start() {
     let app = App::new("app").controller::<of_nothing>();
     let error = kctl::testing::TestServer::start(app).await.err().unwrap().to_string();
     assert!(
@@ -404,7 +404,7 @@ async fn unknown_subresource_is_rejected_with_the_existing_ones() {
 
 /// The table of subresources agrees with the API server for every built-in kind.
 #[tokio::test]
-async fn subresources_that_are_known_are_those_of_the_api_server() {
+async fn known_subresources_are_those_of_the_api_server() {
     let server = kctl::apiserver::ApiServer::new();
     let client = kctl::kube::Client::new(server.service(), "default");
     let discovered = kctl::kube::discovery::Discovery::new(client).run().await.unwrap();

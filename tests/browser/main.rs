@@ -73,7 +73,7 @@ const ACTIVE: &str = "document.activeElement";
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn the_page_follows_what_happens_and_shows_errors_as_text() {
+async fn page_follows_events_and_escapes_errors() {
     let browser = Browser::start().await;
     let site = serve(&["blog"]).await;
     browser.open(&site.url).await;
@@ -91,7 +91,7 @@ async fn the_page_follows_what_happens_and_shows_errors_as_text() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn everything_is_reached_by_keyboard_and_keeps_the_focus_over_updates() {
+async fn keyboard_reaches_everything_and_focus_survives_updates() {
     let browser = Browser::start().await;
     let site = serve(&["blog", "docs"]).await;
     browser.open(&site.url).await;

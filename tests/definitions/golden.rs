@@ -50,7 +50,7 @@ fn every_example_has_golden_manifests() {
 }
 
 #[test]
-fn a_golden_folder_has_the_files_of_its_kustomization_and_no_other() {
+fn golden_folder_has_exactly_the_files_of_its_kustomization() {
     for folder in examples() {
         let text = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
         let kustomization: Json = from_yaml(&text).unwrap();
@@ -81,7 +81,7 @@ fn a_kustomization_names_all_that_a_program_needs() {
 
 #[test]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-fn the_real_api_server_takes_all_manifests_of_all_examples() {
+fn manifests_of_all_examples_apply_to_the_real_server() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/cert-manager.yaml");
     // Where cert-manager is, its own definitions stay.
     let are_ours = kubectl(&["create", "-f", definitions]).is_ok();

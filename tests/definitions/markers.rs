@@ -373,7 +373,7 @@ fn groups() -> Vec<(&'static str, Vec<KindSpec>)> {
 }
 
 #[test]
-fn each_way_of_saying_a_marker_gives_its_golden_definition() {
+fn each_spelling_of_a_marker_gives_its_golden_crd() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/markers");
     let mut different = Vec::new();
     for (name, kinds) in groups() {
@@ -412,7 +412,7 @@ async fn api_servers_take_the_golden_definitions() {
 
 /// Every row of the table names a mark or an option that one of the structs above has.
 #[test]
-fn the_table_of_the_guide_has_only_what_is_tested_here() {
+fn guides_marker_table_has_only_tested_markers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("../guide/controller-gen.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
@@ -482,7 +482,7 @@ const MARKERS: &str = "
 ";
 
 #[test]
-fn the_table_of_the_guide_has_every_marker_of_controller_gen() {
+fn guides_marker_table_has_every_controller_gen_marker() {
     let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/controller-gen.md")).unwrap();
     let rows = guide.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
     let said: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();

@@ -123,7 +123,7 @@ fn recorded() -> BTreeMap<String, Option<String>> {
 }
 
 #[test]
-fn the_offline_check_gives_the_verdict_of_the_real_server() {
+fn offline_check_agrees_with_the_real_server() {
     let (cases, recorded) = (cases(), recorded());
     assert!(cases.len() >= CASES_MIN, "{}", cases.len());
     assert_eq!(cases.len(), recorded.len(), "each case has one name, and its verdict is recorded");
@@ -156,7 +156,7 @@ fn known_differences() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_embedded_server_differs_from_the_real_one_where_that_is_known() {
+async fn embedded_server_differs_only_where_known() {
     let client = Client::new(ApiServer::new().service(), "default");
     let recorded = recorded();
     let mut different = Vec::new();
@@ -183,7 +183,7 @@ fn lasting(message: &str) -> String {
 /// Wording is reported, not asserted: run with `--nocapture`.
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 #[tokio::test]
-async fn embedded_server_rejects_rules_and_differences_in_wording_are_printed() {
+async fn embedded_server_rejects_the_recorded_rules() {
     let client = Client::new(ApiServer::new().service(), "default");
     let recorded = recorded();
     let (mut n_cases, mut differences) = (0, Vec::new());

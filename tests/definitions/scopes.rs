@@ -17,7 +17,7 @@ async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
 }
 
 #[test]
-fn rules_about_a_built_in_kind_are_where_its_objects_are() {
+fn rules_of_built_in_kinds_follow_their_scope() {
     let groups: Vec<Json> = serde_json::from_str(RESOURCES).unwrap();
     let mut compared = 0;
     for group in &groups {

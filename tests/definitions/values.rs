@@ -341,7 +341,7 @@ where
 }
 
 #[tokio::test]
-async fn numbers_that_a_server_takes_are_in_the_range_of_their_type() {
+async fn accepted_numbers_fit_their_rust_type() {
     let (good, bad) = (case(Fits::Yes), case(Fits::No));
     let mut cases = Vec::new();
     for (field, low, high) in [
@@ -397,7 +397,7 @@ async fn numbers_that_a_server_takes_are_in_the_range_of_their_type() {
 }
 
 #[tokio::test]
-async fn addresses_that_a_server_takes_are_those_that_rust_reads() {
+async fn accepted_addresses_are_those_that_rust_reads() {
     let mut cases = Vec::new();
     for text in [
         "10.0.0.1",
@@ -498,7 +498,7 @@ fn no_definition_has_null_among_allowed_values() {
 }
 
 #[tokio::test]
-async fn variants_that_share_fields_are_taken_and_mixed_ones_are_rejected() {
+async fn variants_with_shared_fields_are_accepted_unless_mixed() {
     use tagged::{Adjacent, Disk, Flat, Nested, Outer, S3, Storage, TaggedSpec, Untagged, Whole};
     let s3 = || S3 { bucket: "b".into(), copies: Some(5), size: 1 };
     let disk = || Disk { path: "/".into(), copies: 300, size: 1 };

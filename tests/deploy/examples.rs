@@ -164,7 +164,7 @@ async fn the_workload_interpreter_answers_on_the_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_website_is_asked_for_defaults_rules_and_conversions_on_the_embedded_server() {
+async fn website_defaults_validates_and_converts_on_the_embedded_server() {
     hosts_websites(&Place::embedded().await).await;
 }
 

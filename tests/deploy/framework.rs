@@ -230,13 +230,13 @@ impl Trial<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_verb_of_the_framework_is_needed_on_the_embedded_server() {
+async fn each_framework_verb_is_needed_on_the_embedded_server() {
     role_is_exact(&Place::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn each_verb_of_the_framework_is_needed_on_a_real_server() {
+async fn framework_verbs_are_needed_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     role_is_exact(&place).await;
     if asks_about_owners(&place).await {

@@ -278,13 +278,13 @@ async fn releases(place: &Place, namespace: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
-async fn chart_is_installed_upgraded_and_uninstalled_on_the_embedded_server() {
+async fn chart_installs_upgrades_and_uninstalls_on_the_embedded_server() {
     installs(Place::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm and KUBECONFIG: cargo xtask real-server"]
-async fn chart_is_installed_upgraded_and_uninstalled_on_a_real_server() {
+async fn chart_lifecycle_on_a_real_server() {
     installs(Place::named("KUBECONFIG").await).await;
 }
 

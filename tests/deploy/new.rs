@@ -29,7 +29,7 @@ fn project(folder: &Folder) -> std::path::PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn a_new_project_is_deployed_by_kubectl_on_a_real_server() {
+async fn new_project_is_deployed_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     let folder = Folder::new();
     let project = project(&folder);

@@ -53,7 +53,7 @@ async fn tunnel(client: TcpStream, counted: Arc<AtomicUsize>) -> std::io::Result
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_is_reached_through_the_proxy_that_is_named() {
+async fn api_server_is_reached_through_the_named_proxy() {
     let place = Place::embedded().await;
     let (url, n_tunnels) = proxy().await;
     let given = Given { args: vec![format!("--proxy-url={url}")], ..Given::default() };

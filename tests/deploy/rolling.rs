@@ -260,13 +260,13 @@ fn check(journal: &[Line], load: &Load) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_processes_are_replaced_under_load_on_the_embedded_server() {
+async fn processes_are_replaced_under_load_on_the_embedded_server() {
     is_replaced_one_by_one(&Place::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn three_processes_are_replaced_under_load_on_a_real_server() {
+async fn replacement_under_load_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     is_replaced_one_by_one(&place).await;
 }

@@ -46,7 +46,7 @@ async fn ended(running: Child, code: i32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread() {
+async fn program_with_a_blocked_thread_ends_after_its_grace() {
     let (place, files) = (Place::embedded().await, Folder::new());
     let running = blocked(&place, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
@@ -56,7 +56,7 @@ async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
+async fn second_signal_ends_a_fully_blocked_program() {
     let (place, files) = (Place::embedded().await, Folder::new());
     let mut running = blocked(&place, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
     terminate(&running);
@@ -94,7 +94,7 @@ async fn blocked_program_ends_after_its_grace_and_logs_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn final_error_is_a_json_line_with_a_json_log() {
+async fn final_error_is_a_line_of_the_json_log() {
     let files = Folder::new();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));

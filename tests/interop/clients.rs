@@ -93,7 +93,7 @@ impl Served {
 
 /// fabric8 (Java) takes any other key for one of RSA.
 #[tokio::test(flavor = "multi_thread")]
-async fn key_of_the_kubeconfig_is_in_the_form_that_java_reads() {
+async fn kubeconfig_key_is_in_a_form_java_reads() {
     let served = Served::start("clients-key").await;
     let key = std::fs::read_to_string(served.folder.0.join("key.pem")).expect("the key is there");
     assert!(key.starts_with("-----BEGIN EC PRIVATE KEY-----"), "the form of the key");

@@ -24,7 +24,7 @@ fn config(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn broken_tls_connections_are_errors_and_the_next_request_works() {
+async fn requests_recover_from_broken_tls_connections() {
     // Whether the request took effect.
     let cases = [
         (RequestFault::Reset(Moment::Before), false),

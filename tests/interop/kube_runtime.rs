@@ -82,7 +82,7 @@ async fn a_controller_of_kube_converges_and_records_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_of_kube_converges_under_faults_of_any_seed() {
+async fn kube_controller_converges_under_faults_of_any_seed() {
     for seed in 0..N_SEEDS {
         let (server, faults) = (ApiServer::seeded(seed), plan(seed));
         let client = Client::new(server.faulty(User::admin(), &faults.connection("kube")), "default");
@@ -129,7 +129,7 @@ async fn converges(server: &ApiServer, client: Client) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_of_kube_sees_what_is_there_and_what_comes() {
+async fn kube_watcher_sees_existing_and_new_objects() {
     let server = ApiServer::new();
     let apps = Api::<ConfigMap>::default_namespaced(client(&server));
     apps.create(&PostParams::default(), &app("old", 1)).await.expect("it is new");

@@ -95,7 +95,7 @@ fn world() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definition_that_is_installed_later_starts_its_controllers_within_seconds() {
+async fn crd_installed_later_starts_its_controllers_within_seconds() {
     let (mut world, log) = (world(), Log::default());
     let asked = counter(&world);
     world.run(lamps(&log)).await;

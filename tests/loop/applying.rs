@@ -175,7 +175,7 @@ impl Reconcile for Publisher {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_without_an_owner_is_applied_once_and_keeps_the_owners_of_others() {
+async fn apply_without_owner_writes_once_and_keeps_owners() {
     let (mut world, log) = (World::new(), Log::default());
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;

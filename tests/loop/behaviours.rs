@@ -48,7 +48,7 @@ fn rows() -> BTreeMap<String, Vec<&'static str>> {
 }
 
 #[test]
-fn every_behaviour_has_one_row_and_every_row_a_test_or_a_reason() {
+fn every_behaviour_has_one_row_with_test_or_reason() {
     let rows = rows();
     let expected: Vec<String> =
         (1..=140).map(|number| number.to_string()).chain(('a'..='m').map(|letter| letter.to_string())).collect();
@@ -101,7 +101,7 @@ fn check_tests_of(text: &str) -> usize {
 }
 
 #[test]
-fn only_a_function_with_the_attribute_of_a_test_is_one() {
+fn only_functions_with_a_test_attribute_count() {
     let text = "#[test]\n/// Says.\nfn a() {}\n\nfn b() {}\n#[tokio::test(start_paused = true)]\nasync fn c() {}";
     let cases = [("a", true), ("b", false), ("c", true), ("d", false)];
     for (name, is_test) in cases {
@@ -125,7 +125,7 @@ fn every_test_of_the_table_exists() {
 }
 
 #[test]
-fn every_invariant_but_the_one_of_a_signature_names_tests_that_exist() {
+fn every_invariant_names_existing_tests() {
     let (_, after) = ARCHITECTURE.split_once("## Invariants").unwrap();
     let rows: Vec<_> = after.lines().skip(4).map_while(|line| line.strip_prefix("| ")).collect();
     assert_eq!(rows.len(), 11, "{rows:?}");

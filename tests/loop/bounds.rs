@@ -27,7 +27,7 @@ async fn source_waits_when_as_many_deltas_wait_as_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lag_of_a_store_is_how_long_what_comes_next_has_waited() {
+async fn store_lag_is_the_wait_of_the_next_event() {
     let store = Arc::new(SharedStore::default());
     assert_eq!(store.lag(), Duration::ZERO);
     for n in 1..=DELTAS_MAX {

@@ -40,7 +40,7 @@ async fn start(log: &Log) -> (World, View) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_reads_its_own_writes_and_so_does_the_next_one() {
+async fn reconcile_and_its_successor_read_their_own_writes() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
     world.deafen("pods");
@@ -59,7 +59,7 @@ async fn reconcile_reads_its_own_writes_and_so_does_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cache_is_current_only_once_it_has_what_its_watch_brings_late() {
+async fn cache_is_current_only_after_its_late_events() {
     let (world, view) = start(&Log::default()).await;
     let pods = source_of(&view, "pods");
     let is_current = async || pods.is_current().await.unwrap();
@@ -90,7 +90,7 @@ async fn snapshot_does_not_change_under_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_before_an_own_delete_do_not_bring_the_object_back() {
+async fn events_before_an_own_delete_do_not_revert_it() {
     let log = Log::default();
     let (world, view) = start(&log).await;
     world.deafen("pods");
@@ -111,7 +111,7 @@ async fn events_of_before_an_own_delete_do_not_bring_the_object_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_is_older_than_an_own_write_does_not_take_it_back() {
+async fn older_list_does_not_revert_an_own_write() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
     // The next list is made now and arrives in a minute.
@@ -132,7 +132,7 @@ async fn list_that_is_older_than_an_own_write_does_not_take_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn create_whose_answer_is_lost_is_made_once_although_the_watch_is_deaf() {
+async fn create_without_answer_is_made_once_despite_deaf_watch() {
     let mut world = World::new();
     let app = app().configs(move |_, cx| async move {
         let pods = cx.owned::<Pod>();

@@ -127,7 +127,7 @@ async fn written(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String
 }
 
 #[tokio::test(start_paused = true)]
-async fn conditions_are_written_when_one_changes_and_keep_their_order_and_times() {
+async fn changed_conditions_are_written_in_order_with_their_times() {
     let world = world::<says>().await;
     let start = world.server.now();
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());

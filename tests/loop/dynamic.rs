@@ -88,7 +88,7 @@ async fn watch_of_what_a_controller_declares_uses_its_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_subscriber_gets_what_is_there_and_then_every_change_once() {
+async fn late_subscriber_gets_the_state_then_each_change_once() {
     let mut world = World::new();
     for name in ["a", "b"] {
         world.create_secret(name).await;
@@ -108,7 +108,7 @@ async fn late_subscriber_gets_what_is_there_and_then_every_change_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_ends_with_its_last_user_and_comes_back_with_fresh_data() {
+async fn watch_ends_with_its_last_user_and_restarts_fresh() {
     let mut world = World::new();
     world.create_secret("a").await;
     let watches = world.run_with_watches(idle()).await;
@@ -220,7 +220,7 @@ impl Reconcile for Curious {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_may_watch_what_it_declares_and_what_its_rbac_adds() {
+async fn controller_watches_what_it_declares_or_its_rbac_adds() {
     let mut world = World::new();
     let given = Arc::new(Mutex::new(None));
     let app = app().controller_with({
@@ -257,7 +257,7 @@ async fn controller_may_watch_what_it_declares_and_what_its_rbac_adds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_is_opened_before_the_start_gets_everything_after_it() {
+async fn watch_opened_before_the_start_gets_everything() {
     let world = World::new();
     world.set("a", "1").await;
     let manager = idle().manager(world.faults.client(&world.server)).await.unwrap();
@@ -272,7 +272,7 @@ async fn watch_that_is_opened_before_the_start_gets_everything_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_a_kind_that_is_named_at_run_time_trigger_a_controller() {
+async fn changes_of_a_run_time_kind_trigger_a_controller() {
     let mut world = World::new();
     world.create_service("web").await;
     let log = Log::default();

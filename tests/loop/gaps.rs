@@ -51,7 +51,7 @@ fn check_configs(view: &View) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_between_two_pages_of_the_first_list_starts_it_anew() {
+async fn compaction_between_pages_restarts_the_first_list() {
     let mut world = many_configs().await;
     delay_second_pages(&world);
     let log = Log::default();

@@ -108,7 +108,7 @@ async fn failing_key_with_own_writes_exhausts_its_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflicts_wait_longer_each_time_whatever_was_written_before_them() {
+async fn conflicts_back_off_whatever_was_written_before() {
     let least = n_runs(Writes::Nothing, Fails::InConflict).await;
     for writes in WRITES {
         assert_eq!(n_runs(writes, Fails::InConflict).await, least, "{writes:?}");

@@ -65,7 +65,7 @@ async fn index_follows_the_values_of_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_index_has_all_objects_and_repeated_one_is_ignored() {
+async fn late_index_is_complete_and_repeated_index_ignored() {
     let (shared, pods, _writer) = pods();
     replace(&shared, vec![colored("x", "a", 1, "red")], "2").await;
     for _ in 0..2 {
@@ -82,7 +82,7 @@ async fn undeclared_index_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn index_function_that_panics_costs_its_object_and_no_other() {
+async fn panicking_index_function_costs_only_its_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
     replace(&shared, vec![colored("x", "a", 1, "planted"), colored("x", "b", 2, "red")], "2").await;
@@ -101,7 +101,7 @@ async fn one_index_may_be_of_two_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_gives_its_objects_only_and_an_index_those_of_all() {
+async fn namespace_reads_its_objects_and_index_all_namespaces() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
     let all = vec![colored("x", "a", 1, "red"), colored("y", "a", 2, "red"), colored("y", "b", 3, "red")];
@@ -125,7 +125,7 @@ async fn readers_share_one_immutable_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_was_replaced_is_freed_when_its_last_reader_is_done() {
+async fn replaced_object_is_freed_after_its_last_reader() {
     let (shared, _pods, _writer) = pods();
     let first = colored("x", "a", 1, "red");
     let weak = Arc::downgrade(&first);
@@ -139,7 +139,7 @@ async fn object_that_was_replaced_is_freed_when_its_last_reader_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_of_a_list_say_their_kind_as_those_of_a_watch_do() {
+async fn list_items_have_their_kind_as_watch_events() {
     // Items of lists have no kind, objects of events do.
     let in_event = object("b", "8").replacen('{', r#"{"apiVersion":"v1","kind":"Pod","#, 1);
     let answers = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
@@ -182,7 +182,7 @@ async fn create<K: Object + Resource<Scope = NamespaceResourceScope>>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_controller_reads_and_reconciles_what_its_namespaces_and_selectors_have() {
+async fn controllers_see_only_their_namespaces_and_selectors() {
     let mut world = World::new();
     let namespaces = Api::<Namespace>::all(world.client.clone());
     let other = kctl::from_json(kctl::json!({ "metadata": { "name": "other" } })).unwrap();

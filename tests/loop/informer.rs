@@ -40,7 +40,7 @@ fn replace(objects: &[(&str, usize)], version: &str) -> Delta {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_handler_gets_what_is_there_as_initial_and_then_every_change_once() {
+async fn late_handler_gets_initial_objects_then_each_change() {
     let (store, _writer) = store();
     let (early, late) = (Log::default(), Log::default());
     let _delivered = store.subscribe(noting(&early)).await;
@@ -74,7 +74,7 @@ fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn handlers_that_come_under_load_have_neither_a_gap_nor_a_change_twice() {
+async fn handlers_added_under_load_miss_and_repeat_nothing() {
     let (store, _writer) = store();
     store.acknowledged(replace(&[], "0")).await;
     let writing = tokio::spawn({
@@ -109,7 +109,7 @@ async fn handlers_that_come_under_load_have_neither_a_gap_nor_a_change_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_has_synced_when_it_has_returned_from_the_last_initial_object() {
+async fn handler_has_synced_after_its_last_initial_object() {
     let (store, _writer) = store();
     let log = Log::default();
     let mut delivered = Box::pin(store.subscribe(noting(&log)).await.delivered());
@@ -159,7 +159,7 @@ async fn delete_of_unknown_object_is_not_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_see_the_store_with_the_whole_list_in_it_deletes_first() {
+async fn handlers_see_the_whole_list_with_deletes_first() {
     let (store, _writer) = store();
     store.acknowledged(replace(&[("a", 1), ("b", 2), ("c", 3)], "3")).await;
     let (log, reader) = (Log::default(), store.clone());
@@ -213,7 +213,7 @@ async fn stopped_store_reports_nothing_and_blocks_no_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn version_of_a_store_is_that_of_what_it_has_applied() {
+async fn store_version_is_that_of_its_applied_events() {
     let (store, writer) = store();
     for (delta, version) in [
         (replace(&[("a", 1)], "5"), 5),
@@ -298,7 +298,7 @@ async fn prompt(_config: Arc<ConfigMap>, _cx: Context<prompt>) -> Result<Action>
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_that_hangs_does_not_delay_another_one_of_the_same_kind() {
+async fn hanging_controller_does_not_delay_others_of_its_kind() {
     let mut world = World::new();
     world.run(app().controller::<hanging>().controller::<prompt>()).await;
     for version in 0..20 {

@@ -118,7 +118,7 @@ fn conflict() -> kctl::Error {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_fails_runs_once_and_as_often_again_as_it_may() {
+async fn failing_key_runs_once_plus_its_retries() {
     check_retries(|_| Some("no".into()), 1 + RETRIES).await;
 }
 

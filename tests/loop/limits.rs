@@ -41,7 +41,7 @@ const ONE: [&str; 1] = ["14"];
 const ANEW: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 #[tokio::test(start_paused = true)]
-async fn status_of_a_failing_primary_does_not_shorten_its_wait() {
+async fn status_of_a_failing_primary_keeps_its_backoff() {
     let change = async |world: &World| {
         let status = Patch::Merge(kctl::json!({ "status": { "replicas": 7 } }));
         world.deployments().patch_status("web", &PatchParams::default(), &status).await.unwrap();
@@ -50,7 +50,7 @@ async fn status_of_a_failing_primary_does_not_shorten_its_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_of_what_a_failing_primary_owns_does_not_shorten_its_wait() {
+async fn owned_change_of_a_failing_primary_keeps_its_backoff() {
     let label = async |world: &World| {
         let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
         world.pods().patch("web-0", &PatchParams::default(), &label).await.unwrap();
@@ -69,19 +69,19 @@ async fn changed_specification_ends_the_wait_and_forgets_the_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_metadata_of_a_failing_primary_runs_it_once_now() {
+async fn changed_metadata_of_a_failing_primary_runs_it_once() {
     let poke = kctl::json!({ "metadata": { "annotations": { "poke": "now" } } });
     check(async |world: &World| world.patch_deployment("web", poke.clone()).await, &ONE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_of_a_watched_object_runs_a_failing_key_once_now() {
+async fn watched_change_runs_a_failing_key_once_at_once() {
     check(async |world: &World| world.set("any", "web").await, &ONE).await;
     check(async |world: &World| world.set("any", "other").await, &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_key_that_writes_its_status_each_time_waits_longer_each_time() {
+async fn failing_key_that_writes_its_status_backs_off() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;
     let app = deployments(app(), {
@@ -103,7 +103,7 @@ async fn failing_key_that_writes_its_status_each_time_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_during_a_wait_is_a_reason_of_the_next_run() {
+async fn event_during_a_wait_is_a_later_reason() {
     let (mut world, log) = (World::new(), Log::default());
     let deployment = world.create_deployment("web").await;
     let app = deployments(app(), {
@@ -131,7 +131,7 @@ async fn failing(_config: Arc<ConfigMap>, _cx: Context<failing>) -> Result<Actio
 }
 
 #[tokio::test(start_paused = true)]
-async fn resync_does_not_shorten_the_wait_of_a_failing_key() {
+async fn resync_keeps_the_backoff_of_a_failing_key() {
     let mut world = World::new();
     world.set("a", "1").await;
     world.run(app().controller::<failing>()).await;

@@ -100,7 +100,7 @@ async fn added_namespace_is_reconciled_and_removed_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_reconcile_sees_a_new_namespace_before_all_caches_have_it() {
+async fn new_namespace_is_in_all_caches_before_a_reconcile() {
     let limits = Limits::new().await;
     limits.watches.add_namespace("b").await.unwrap();
     limits.seen().await;
@@ -118,7 +118,7 @@ async fn no_reconcile_sees_a_new_namespace_before_all_caches_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_that_runs_while_its_namespace_is_removed_writes_nothing_there() {
+async fn reconcile_in_a_removed_namespace_writes_nothing() {
     let limits = Limits::new().await;
     limits.seen().await;
     *limits.hold.lock() = Some(Duration::from_secs(5));
@@ -134,7 +134,7 @@ async fn reconcile_that_runs_while_its_namespace_is_removed_writes_nothing_there
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_a_namespace_that_is_removed_leave_the_caches_as_deletes() {
+async fn objects_of_a_removed_namespace_leave_as_deletes() {
     let limits = Limits::new().await;
     let source =
         limits.world.view().sources().iter().find(|s| s.identity().kind.plural == "configmaps").unwrap().clone();
@@ -152,7 +152,7 @@ async fn objects_of_a_namespace_that_is_removed_leave_the_caches_as_deletes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_of_what_controllers_are_limited_to_stays_when_their_namespaces_change() {
+async fn watch_survives_a_change_of_its_controllers_namespaces() {
     let limits = Limits::new().await;
     let mut configs =
         limits.watches.watch::<ConfigMap>(Identity::of::<ConfigMap>().in_namespaces(["a"])).await.unwrap();
@@ -189,7 +189,7 @@ impl Reconcile for Outward {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_write_outside_of_the_namespaces_is_done_and_not_cached() {
+async fn own_write_outside_the_namespaces_is_not_cached() {
     let (mut world, log) = (World::new(), Log::default());
     let namespaces = Api::<Namespace>::all(world.client.clone());
     for name in ["a", "b"] {

@@ -67,7 +67,7 @@ fn counting(log: &Log) -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_writes_are_waited_for_where_versions_do_not_compare() {
+async fn own_writes_are_awaited_with_opaque_versions() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::from_millis(100)), counting(&log)).await;
     seconds(1).await;
@@ -81,7 +81,7 @@ async fn own_writes_are_waited_for_where_versions_do_not_compare() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_for_a_deaf_watch_is_bounded_and_the_next_reconcile_lists() {
+async fn wait_for_a_deaf_watch_is_bounded_and_lists() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::ZERO), counting(&log)).await;
     seconds(1).await;

@@ -135,7 +135,7 @@ async fn controller_runs_without_an_optional_kind_and_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn optional_kind_is_watched_from_its_installation_to_its_end() {
+async fn optional_kind_is_watched_only_while_installed() {
     let (mut world, log) = (world(), Log::default());
     world.create_secret("a").await;
     let view = world.run(counter(app(), &log)).await;
@@ -160,7 +160,7 @@ async fn optional_kind_is_watched_from_its_installation_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn optional_kind_that_is_there_is_listed_before_the_first_run() {
+async fn installed_optional_kind_is_listed_before_the_first_run() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
     light(&world, "hall").await;
@@ -171,7 +171,7 @@ async fn optional_kind_that_is_there_is_listed_before_the_first_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owned_objects_of_an_optional_kind_are_made_once_it_is_installed() {
+async fn owned_optional_objects_are_created_after_installation() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     world.run(electrician(&log, true)).await;
@@ -185,7 +185,7 @@ async fn owned_objects_of_an_optional_kind_are_made_once_it_is_installed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_of_an_optional_kind_that_is_absent_say_what_to_ask() {
+async fn writes_of_an_absent_optional_kind_name_the_check() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     world.run(electrician(&log, false)).await;

@@ -22,7 +22,7 @@ async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'stati
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_of_a_failing_key_grow_and_begin_anew_after_a_success() {
+async fn backoff_grows_and_restarts_after_a_success() {
     let (world, log) = run(|_, attempt| if attempt < 4 { Err("no".into()) } else { Ok(Action::await_change()) }).await;
     seconds(1).await;
     let waits = ["0 ms, attempt 0", "5 ms, attempt 1", "15 ms, attempt 2", "35 ms, attempt 3", "75 ms, attempt 4"];
@@ -60,7 +60,7 @@ async fn requested_wait_of_an_error_replaces_its_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requeue_forgets_failures_comes_once_and_gives_way_to_a_change() {
+async fn requeue_resets_failures_and_yields_to_a_change() {
     let (world, log) =
         run(|_, attempt| if attempt < 1 { Err("no".into()) } else { Ok(Action::requeue(Duration::from_secs(60))) })
             .await;
@@ -102,7 +102,7 @@ async fn panic_of_one_key_stops_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_controllers_of_one_name_are_an_error_that_names_both_places() {
+async fn two_controllers_of_one_name_are_refused() {
     let twice = app().configs(|_, _| async { Ok(Action::await_change()) });
     let twice = twice.configs(|_, _| async { Ok(Action::await_change()) });
     let world = World::new();

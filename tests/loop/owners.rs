@@ -65,7 +65,7 @@ async fn object_that_changes_hands_concerns_both_owners() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_two_owners_that_are_swapped_are_seen_where_they_are() {
+async fn swapped_objects_are_seen_at_their_new_owners() {
     for deaf in [false, true] {
         let log = Log::default();
         let (world, a, b) = two_owners(&log).await;
@@ -86,7 +86,7 @@ async fn objects_of_two_owners_that_are_swapped_are_seen_where_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_is_made_again_for_another_owner_in_a_gap_concerns_both() {
+async fn object_recreated_for_another_owner_concerns_both() {
     let log = Log::default();
     let (world, _a, b) = two_owners(&log).await;
     world.deafen("pods");
@@ -100,7 +100,7 @@ async fn object_that_is_made_again_for_another_owner_in_a_gap_concerns_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn primary_that_is_made_again_in_a_gap_owns_nothing_of_its_predecessor() {
+async fn recreated_primary_owns_nothing_of_its_predecessor() {
     let log = Log::default();
     let (world, _a, _b) = two_owners(&log).await;
     world.deafen("deployments");
@@ -146,7 +146,7 @@ fn owner(api_version: &str, kind: &str, name: &str, controller: bool) -> kctl::J
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
+async fn owner_is_the_controller_by_group_and_kind() {
     let pods = Relation::<Deployments, Pod>::owned("").erase();
     let web = owner("apps/v1", "Deployment", "web", true);
     let table = [
@@ -230,7 +230,7 @@ async fn blocking(_deployment: Arc<Deployment>, cx: Context<blocking>) -> Result
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_references_block_the_deletion_of_their_owner_where_it_is_declared() {
+async fn owner_references_block_owner_deletion_where_declared() {
     for declared in [true, false] {
         let mut world = World::new();
         world.create_deployment("a").await;

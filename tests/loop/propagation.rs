@@ -161,7 +161,7 @@ async fn primary_job_is_deleted_with_pods_by_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreground_deletion_that_has_begun_is_not_made_one_in_the_background() {
+async fn foreground_deletion_is_not_turned_into_background() {
     for way in ["delete", "converge"] {
         let mut world = World::new();
         world.run_cluster();

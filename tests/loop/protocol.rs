@@ -107,7 +107,7 @@ async fn check_restored(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_of_a_server_that_was_restored_from_a_backup_is_taken_in() {
+async fn state_restored_from_a_backup_is_accepted() {
     // At version 20, when there was no `b`, and `a` was the same; since then `c` was made, and `a` changed.
     let now = || list("22", &[&a("22"), &object("c", "21")], "");
     let asked = [(0, "list"), (800, "list"), (0, "watch from 22")];
@@ -131,7 +131,7 @@ async fn older_list_comes_from_a_server_that_is_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_that_do_not_compare_say_nothing_about_the_past() {
+async fn incomparable_versions_say_nothing_about_the_past() {
     let opaque = |version: &str| list(version, &[&object("a", "x")], "");
     check(
         vec![opaque("zz"), Answer::Break, opaque("aa"), silent()],
@@ -148,7 +148,7 @@ async fn throttled_watch_waits_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn error_of_the_server_in_a_watch_waits_and_lists() {
+async fn error_event_in_a_watch_backs_off_and_lists() {
     check_listed(
         vec![watch(&[error(500)], 0), list("9", &[&a("5")], "")],
         &[(800, "list from 7"), (0, "watch from 9")],
@@ -158,7 +158,7 @@ async fn error_of_the_server_in_a_watch_waits_and_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_ends_at_once_and_brings_nothing_is_a_failure() {
+async fn watch_that_ends_empty_at_once_is_a_failure() {
     let ends = |_| watch(&[], 0);
     let waits = [800, 1_600, 3_200];
     check_listed((0..3).map(ends).collect(), &waits.map(|wait| (wait, "watch from 7")), &[]).await;
@@ -193,7 +193,7 @@ fn broken_after(seconds: u64) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_minutes_of_a_working_watch_end_a_row_of_failures() {
+async fn two_minutes_of_watching_reset_the_failures() {
     for (lasts, next) in [(119, 3_200), (120, 800)] {
         check_listed(
             vec![refuse(429), refuse(429), broken_after(lasts)],
@@ -205,7 +205,7 @@ async fn two_minutes_of_a_working_watch_end_a_row_of_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_that_work_do_not_end_a_row_of_failed_watches() {
+async fn successful_lists_do_not_reset_watch_failures() {
     let listed = || list("7", &[&a("5")], "");
     check_listed(
         vec![refuse(500), listed(), refuse(500), listed(), refuse(500), listed()],
@@ -216,7 +216,7 @@ async fn lists_that_work_do_not_end_a_row_of_failed_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_list_is_asked_for_in_pages_and_may_come_whole() {
+async fn lists_are_paged_and_may_come_whole() {
     check(
         vec![
             list("7", &[&a("5")], "t1"),
@@ -240,7 +240,7 @@ async fn every_list_is_asked_for_in_pages_and_may_come_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_page_starts_the_list_anew_and_its_first_half_is_forgotten() {
+async fn expired_page_restarts_the_list_from_nothing() {
     check(
         vec![list("7", &[&a("5")], "t"), refuse(410), list("9", &[&object("b", "8")], ""), silent()],
         &[(0, "list"), (0, "list page t"), (0, "list"), (0, "watch from 9")],
@@ -250,7 +250,7 @@ async fn expired_page_starts_the_list_anew_and_its_first_half_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streamed_state_is_taken_in_when_its_last_bookmark_comes() {
+async fn streamed_state_is_applied_at_its_last_bookmark() {
     let lines = vec![
         (Duration::ZERO, event("ADDED", &a("5"))),
         (Duration::ZERO, bookmark("6")),
@@ -298,7 +298,7 @@ async fn expired_stream_starts_anew_with_the_newest_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_is_asked_for_whole_and_may_come_in_pages() {
+async fn state_is_requested_whole_and_may_come_paged() {
     let whole = Scripted::whole(vec![list("7", &[&a("5")], ""), silent()]).await;
     seconds(1).await;
     check_asked(&whole, &[(0, "whole"), (0, "watch from 7")]);
@@ -310,7 +310,7 @@ async fn state_is_asked_for_whole_and_may_come_in_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_refuses_a_whole_list_is_asked_for_pages_and_synced() {
+async fn refused_whole_list_is_requested_in_pages() {
     for code in [400, 405, 413, 422] {
         let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::whole(answers).await;
@@ -326,7 +326,7 @@ fn half_a_list() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_list_leaves_nothing_behind_and_two_of_them_make_it_pages() {
+async fn half_list_is_discarded_and_two_switch_to_pages() {
     let answers = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), silent()];
     let scripted = Scripted::whole(answers).await;
     seconds(1).await;
@@ -339,7 +339,7 @@ async fn half_a_list_leaves_nothing_behind_and_two_of_them_make_it_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_are_asked_to_live_five_to_ten_minutes_each_another_time() {
+async fn watches_last_five_to_ten_minutes_at_random() {
     let answers = (0..50).map(|_| watch(&[event("MODIFIED", &a("8"))], 2));
     let scripted = Scripted::listing(std::iter::once(list("7", &[&a("5")], "")).chain(answers).collect()).await;
     seconds(200).await;
@@ -350,7 +350,7 @@ async fn watches_are_asked_to_live_five_to_ten_minutes_each_another_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connection_that_is_silent_beyond_the_life_of_its_watch_is_dead() {
+async fn silence_beyond_the_watch_timeout_ends_the_connection() {
     let scripted = Scripted::listing(vec![list("7", &[], ""), silent(), silent()]).await;
     seconds(304).await;
     assert_eq!(scripted.asked().len(), 2);
@@ -361,7 +361,7 @@ async fn connection_that_is_silent_beyond_the_life_of_its_watch_is_dead() {
 
 /// A connection may be there and bring nothing: a proxy whose server has gone, one stream too many.
 #[tokio::test(start_paused = true)]
-async fn watch_that_gets_no_answer_is_asked_for_again_after_a_minute() {
+async fn unanswered_watch_is_retried_after_a_minute() {
     let answers = vec![Answer::Never, list("7", &[&a("5")], ""), watch(&[event("MODIFIED", &a("8"))], 1000)];
     check_listed(answers, &[(60_800, "probe"), (0, "watch from 7")], &["~a@8"]).await;
 }

@@ -167,7 +167,7 @@ async fn excess_triggers_are_rejected_until_the_first_list() {
 }
 
 #[test]
-fn a_controller_that_the_app_does_not_have_cannot_be_triggered() {
+fn unknown_controller_cannot_be_triggered() {
     let error = app().trigger::<Configs>(&Key::namespaced("default", "a")).unwrap_err();
     assert_eq!(error.to_string(), "the app has no controller `configmap`: add it by `App::controller` first");
 }

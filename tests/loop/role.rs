@@ -79,7 +79,7 @@ async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn generated_role_allows_all_that_is_declared_and_nothing_that_is_not_needed() {
+async fn generated_role_is_exactly_what_the_declaration_needs() {
     let (role, binding) = manifests();
     assert_eq!(refused(&role, &binding).await, [""; 0]);
     let rules = role.rules.clone().unwrap_or_default();

@@ -30,7 +30,7 @@ async fn odd(_odd: Arc<Odd>, _cx: Context<odd>) -> Result<Action> {
 }
 
 #[test]
-fn definition_whose_schema_contradicts_itself_is_an_error_that_names_the_field() {
+fn contradictory_schema_is_an_error_with_its_field() {
     let made = manifest::crd_manifests(&app().controller::<odd>().kinds(), Descriptions::default());
     let error = made.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("Odd") && error.contains("size"), "{error}");

@@ -173,7 +173,7 @@ async fn objects_owned_by_metadata_are_applied_counted_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reader_of_metadata_and_reader_of_the_whole_share_one_watch() {
+async fn metadata_and_full_readers_share_one_watch() {
     for first in ["metadata", "whole"] {
         let (mut world, log) = (World::new(), Log::default());
         world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
@@ -218,7 +218,7 @@ async fn run_time_watch_of_whole_objects_ignores_metadata_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn role_of_a_reader_of_metadata_is_that_of_a_reader() {
+async fn role_of_a_metadata_reader_is_a_readers_role() {
     #[controller(reads = Pod(delete))]
     async fn whole(_config: Arc<ConfigMap>, _cx: Context<whole>) -> Result<Action> {
         Ok(Action::await_change())
@@ -380,7 +380,7 @@ async fn two_views_of_a_kind_share_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn view_beside_a_reader_of_the_whole_is_read_from_the_whole() {
+async fn view_beside_a_full_reader_uses_the_full_cache() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_service("timer").await;
     create_placed(&world, "x").await;

@@ -107,7 +107,7 @@ async fn handlers_that_block() {
 }
 
 #[test]
-fn mapper_and_predicate_that_block_delay_their_own_controllers_alone_and_lose_nothing() {
+fn blocking_mapper_or_predicate_delays_only_its_controllers() {
     for n_threads in [1, 2] {
         let runtime = runtime::Builder::new_multi_thread().worker_threads(n_threads).enable_all().build().unwrap();
         MAPPED.lock().unwrap().clear();
@@ -130,7 +130,7 @@ async fn panicking(secret: Arc<Secret>, cx: Context<panicking>) -> Result<Action
 }
 
 #[tokio::test(start_paused = true)]
-async fn mapper_that_panics_misses_one_change_and_its_controller_goes_on() {
+async fn panicking_mapper_misses_one_change_and_goes_on() {
     let log = Log::default();
     let notes = log.clone();
     let mut world = World::new();

@@ -31,7 +31,7 @@ async fn no_worker_starts_before_all_its_caches_have_synced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_have_seen_all_initial_objects_when_the_first_worker_starts() {
+async fn first_worker_starts_after_all_initial_objects() {
     let mut world = World::new();
     for name in ["a", "b", "c", "d", "e"] {
         world.create_service(name).await;
@@ -88,12 +88,12 @@ async fn check_refused_pods(code: u16) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forbidden_kind_holds_back_only_the_controllers_that_declare_it() {
+async fn forbidden_kind_holds_back_only_its_controllers() {
     check_refused_pods(403).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_kind_holds_back_only_the_controllers_that_declare_it() {
+async fn missing_kind_holds_back_only_its_controllers() {
     check_refused_pods(404).await;
 }
 

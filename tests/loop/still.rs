@@ -71,7 +71,7 @@ fn idle_controllers_are_woken_by_nothing_but_their_watches() {
 }
 
 #[test]
-fn an_idle_hour_costs_the_same_with_a_hundred_times_as_many_objects() {
+fn idle_cost_is_independent_of_the_object_count() {
     in_runtime(|handle| async move {
         let ((few, _), (many, _)) = (quiet_hour(&handle, 2).await, quiet_hour(&handle, 200).await);
         // Watches end at random moments: now and then one more in the hour.

@@ -42,7 +42,7 @@ impl Reconcile for Subresources {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subresources_of_what_is_owned_are_written_and_no_others() {
+async fn only_subresources_of_owned_kinds_are_written() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_pod_of("theirs", &[]).await;
     let web = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } })).unwrap();

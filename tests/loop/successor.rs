@@ -65,7 +65,7 @@ async fn write(what: &str, makes_anew: bool) -> (World, Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_for_a_recreated_object_is_retried_with_its_state() {
+async fn write_for_a_recreated_object_retries_with_its_state() {
     for what in ["apply", "converge", "scale", "patch"] {
         let (world, log) = write(what, true).await;
         assert_eq!(log.take(), ["conflict"], "{what}");

@@ -24,7 +24,7 @@ async fn wants(config: Arc<ConfigMap>, cx: Context<wants>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn child_that_is_refused_for_ever_is_asked_for_with_growing_waits() {
+async fn child_refused_for_ever_is_retried_with_backoff() {
     for (refused_as_conflict, most) in [(false, FAILURES_MAX), (true, CONFLICTS_MAX)] {
         let mut world = World::new();
         let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };

@@ -202,7 +202,7 @@ async fn each_is_made_once(fault: Fault, lasts: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_whose_answer_is_lost_is_made_once_although_the_watches_are_deaf() {
+async fn write_without_answer_is_made_once_despite_deaf_watches() {
     each_is_made_once(Fault::LoseAnswer, Duration::from_millis(1)).await;
 }
 
@@ -213,7 +213,7 @@ async fn write_cut_by_a_timeout_happens_once_without_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn next_reconcile_sees_every_write_that_was_answered_although_the_watches_are_deaf() {
+async fn next_reconcile_sees_answered_writes_despite_deaf_watches() {
     let mut n_made = Vec::new();
     for (what, before) in WRITES {
         let world = world(before).await;

@@ -149,7 +149,7 @@ async fn unreadable_object_gets_one_event_for_each_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_of_an_unreadable_object_cleans_up_its_last_readable_state() {
+async fn deleted_unreadable_object_cleans_up_its_last_readable_state() {
     let (mut world, log) = (World::new(), Log::default());
     install(&world).await;
     create(&world, 3, &[]).await;
@@ -165,7 +165,7 @@ async fn deletion_of_an_unreadable_object_cleans_up_its_last_readable_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_was_never_readable_keeps_its_finalizer_until_it_is_corrected() {
+async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     let (mut world, log) = (World::new(), Log::default());
     install(&world).await;
     create(&world, 300, &["example.com/other", FINALIZER]).await;

@@ -23,7 +23,7 @@ fn three_controllers() -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controllers_share_one_list_and_one_watch_for_each_kind() {
+async fn controllers_share_one_list_and_watch_per_kind() {
     let mut world = World::new();
     world.run(three_controllers()).await;
     seconds(60).await;
@@ -105,7 +105,7 @@ async fn objects_missing_after_a_relist_are_deletes_with_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_of_an_object_that_vanished_while_the_watch_was_down_is_reconciled() {
+async fn owner_of_an_object_lost_during_downtime_is_reconciled() {
     let mut world = World::new();
     world.set("a", "1").await;
     let app = app().configs(|_, cx| async move {
@@ -139,7 +139,7 @@ fn generated() -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_is_refused_for_a_while_is_made_up_for() {
+async fn temporarily_refused_list_is_retried() {
     let (mut world, log) = (World::new(), Log::default());
     let view = world.run(three_controllers()).await;
     listen(&view, &log).await;

@@ -22,7 +22,7 @@ async fn owners_of(world: &World, pod: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_reference_is_set_once_and_replaces_one_of_another_version() {
+async fn controller_reference_is_set_once_across_versions() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;
     let app = deployments(app(), {
@@ -50,7 +50,7 @@ async fn controller_reference_is_set_once_and_replaces_one_of_another_version() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_of_another_namespace_is_neither_made_nor_applied_nor_adopted() {
+async fn writes_into_another_namespace_are_refused() {
     let (mut world, log) = (World::new(), Log::default());
     let elsewhere = kctl::from_json(kctl::json!({ "metadata": { "name": "elsewhere" } })).unwrap();
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &elsewhere).await.unwrap();
@@ -99,7 +99,7 @@ async fn object_of_another_namespace_is_neither_made_nor_applied_nor_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_of_another_controller_is_neither_made_nor_adopted_nor_changed() {
+async fn writes_to_another_controllers_object_are_refused() {
     let (mut world, log) = (World::new(), Log::default());
     let other = world.create_deployment("other").await;
     world.create_pod_of("taken", &[controlled_by(&other)]).await;
@@ -191,7 +191,7 @@ async fn desired_object_without_a_name_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn converging_makes_one_request_for_each_child_and_each_status_and_no_other() {
+async fn converge_makes_one_request_per_child_and_status() {
     const DEPLOYMENTS: usize = 100;
     const PODS: usize = 3;
     let mut world = World::new();
@@ -230,7 +230,7 @@ async fn converging_makes_one_request_for_each_child_and_each_status_and_no_othe
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_status_is_written_when_it_changes_and_causes_no_loop() {
+async fn changed_own_status_is_written_without_a_loop() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;
     let app = deployments(app(), {

@@ -103,7 +103,7 @@ fn reconciles(state: &Value) -> &Vec<Value> {
 }
 
 #[tokio::test]
-async fn slots_of_a_sharded_program_are_shown_with_their_owners() {
+async fn slots_of_a_sharded_program_show_their_owners() {
     let (manager, contest) = manager(None).await;
     let slots = ShardConfig::new(config("a"), 3, ShardBy::Namespace).unwrap();
     let manager = manager.shard(contest.client.clone(), slots).unwrap();
@@ -146,7 +146,7 @@ async fn every_answer_forbids_what_the_page_does_not_need() {
 }
 
 #[tokio::test]
-async fn only_requests_that_read_and_name_a_known_host_are_answered() {
+async fn only_reads_for_a_known_host_are_answered() {
     let site = site(&["debug.example"], None).await;
     let cases = [
         ("GET", "localhost:1", 200),
@@ -168,7 +168,7 @@ async fn only_requests_that_read_and_name_a_known_host_are_answered() {
 }
 
 #[tokio::test]
-async fn the_state_names_keys_that_fail_were_given_up_and_run() {
+async fn state_names_failing_given_up_and_running_keys() {
     let site = site(&[], None).await;
     for name in ["works", "fails", "gives-up", "hangs"] {
         site.create(name).await;
@@ -255,7 +255,7 @@ async fn a_key_that_recovers_is_no_longer_listed() {
 }
 
 #[tokio::test]
-async fn lists_in_the_state_are_bounded_and_counts_are_whole() {
+async fn state_lists_are_bounded_and_counts_complete() {
     let site = site(&[], None).await;
     for n in 0..60 {
         site.create(&format!("fails-{n}")).await;
@@ -265,7 +265,7 @@ async fn lists_in_the_state_are_bounded_and_counts_are_whole() {
 }
 
 #[tokio::test]
-async fn reconciles_after_a_number_are_those_that_the_page_has_not_seen() {
+async fn only_reconciles_new_to_the_page_are_sent() {
     let site = site(&[], None).await;
     site.create("works").await;
     let first = site.state_when(|state| reconciles(state).len() == 1).await;

@@ -48,7 +48,7 @@ async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_taken_when_it_has_not_changed_for_its_own_duration() {
+async fn lease_is_taken_after_its_duration_without_change() {
     for duration in [5, 15, 40] {
         let passed = seconds_until_taken(duration, "2026-01-01T00:00:00.000000Z").await;
         // A try comes every 2 s and up to 1.2 times that later.
@@ -156,7 +156,7 @@ async fn outage_shorter_than_the_renew_deadline_keeps_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_within_the_deadline_has_lost() {
+async fn leader_that_misses_the_renew_deadline_has_lost() {
     for fault in [Fault::Break, Fault::Refuse(403), Fault::Delay(Duration::from_secs(60))] {
         let contest = Contest::new();
         let candidate = contest.start(config("a"));
@@ -224,7 +224,7 @@ async fn a_leader_that_stops_hands_the_lease_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_watch_permission_a_released_lease_is_taken_by_polling() {
+async fn without_watch_permission_a_released_lease_is_polled() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
     second.faults.add(Fault::Refuse(403), |asked| asked.reads("leases"));
@@ -274,7 +274,7 @@ async fn lease_of_another_holder_is_not_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_is_kept_if_release_is_off_or_writes_are_uncertain() {
+async fn lease_is_kept_without_release_or_after_uncertain_writes() {
     for (release_on_stop, release) in [(false, true), (true, false)] {
         let contest = Contest::new();
         let candidate = contest.start(ElectionConfig { release_on_stop, ..config("a") });
@@ -339,7 +339,7 @@ fn new_leader_is_reported_once_per_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_hangs_is_not_in_order_and_a_candidate_always_is() {
+async fn hanging_leader_is_unhealthy_and_candidate_always_healthy() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     let tolerance = Duration::from_secs(20);

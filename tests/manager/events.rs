@@ -168,7 +168,7 @@ async fn manager_settings_apply_to_controllers_of_an_app() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_happens_again_is_one_object_with_a_count() {
+async fn repeated_event_is_one_object_with_a_count() {
     let world = world("tells", |manager| manager).await;
     seconds(1).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at"]);

@@ -110,7 +110,7 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_write_of_a_leader_arrives_after_one_of_the_next() {
+async fn no_old_leaders_write_arrives_after_a_new_one() {
     for seed in 0..4 {
         let (n_leaders, n_late) = run(seed, Duration::ZERO).await;
         assert!(n_leaders >= 2, "seed {seed}: only {n_leaders} changes of the leader");
@@ -119,7 +119,7 @@ async fn no_write_of_a_leader_arrives_after_one_of_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_that_go_on_beyond_the_margin_are_what_the_run_would_find() {
+async fn writes_beyond_the_margin_would_be_found() {
     let mut n_late_all = 0;
     for seed in 0..3 {
         n_late_all += run(seed, Duration::from_secs(15)).await.1;
@@ -128,7 +128,7 @@ async fn writes_that_go_on_beyond_the_margin_are_what_the_run_would_find() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_waits_for_a_renewal_near_the_end_of_the_lease() {
+async fn write_near_the_lease_end_waits_for_renewal() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     let permit = candidate.leadership.permit();
@@ -238,7 +238,7 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_is_handed_back_when_no_write_can_be_on_its_way() {
+async fn lease_is_released_once_no_write_is_in_flight() {
     // A write may take 9.75 s, and go on for another 1.3 s.
     let cases = [
         (Write::Answered, 3, None, (3, Some(3))),

@@ -98,7 +98,7 @@ async fn lost_finalizer_removal_is_repeated_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_whose_answer_was_lost_in_a_crash_is_not_undone() {
+async fn finalizer_removal_with_lost_answer_is_not_undone() {
     let cleaned = crash(Fault::LoseAnswer).await;
     assert!(cleaned.contains(&"disk") && cleaned.contains(&"name"), "{cleaned:?}");
 }
@@ -124,7 +124,7 @@ impl Finalize for Taker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizer_without_a_domain_is_taken_over_with_its_objects() -> Result<()> {
+async fn finalizer_without_a_domain_is_taken_over() -> Result<()> {
     let log = Log::default();
     let taker = log.clone();
     let app = App::new("taker").controller_with(move |_env| std::future::ready(Ok(Taker(taker.clone()))));
@@ -171,7 +171,7 @@ macro_rules! does_nothing {
 does_nothing!(Long Plain);
 
 #[tokio::test(start_paused = true)]
-async fn app_with_a_finalizer_that_the_api_server_refuses_does_not_start() {
+async fn app_with_an_invalid_finalizer_does_not_start() {
     let long = App::new("a").controller_with(|_env| std::future::ready(Ok(Long)));
     let plain = App::new("a").controller_with(|_env| std::future::ready(Ok(Plain)));
     for (app, expected) in [

@@ -202,7 +202,7 @@ async fn replicas_that_race_for_the_first_lease_are_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn candidate_that_may_not_write_the_lease_is_not_ready_until_it_may() {
+async fn candidate_without_lease_permission_is_unready_until_granted() {
     let contest = Contest::new();
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
@@ -219,7 +219,7 @@ async fn candidate_that_may_not_write_the_lease_is_not_ready_until_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn candidate_that_may_not_write_is_ready_once_another_leads() {
+async fn candidate_without_permission_is_ready_once_another_leads() {
     let contest = Contest::new();
     let faults = Faults::default();
     faults.add(Fault::Refuse(500), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
@@ -280,7 +280,7 @@ async fn namespace_that_fails_is_reported_until_it_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_starts_once_the_namespace_it_could_not_compare_is_removed() {
+async fn controller_starts_after_its_incomparable_namespace_is_removed() {
     let contest = Contest::new();
     let compares = |asked: &Asked| {
         asked.path.contains("/namespaces/closed/configmaps") && asked.accept.contains("PartialObjectMetadataList")
@@ -303,7 +303,7 @@ async fn controller_starts_once_the_namespace_it_could_not_compare_is_removed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_that_take_no_key_although_some_wait_are_noticed_after_a_minute() {
+async fn idle_workers_beside_waiting_keys_are_reported() {
     let contest = Contest::new();
     let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
     let view = manager.view();
@@ -354,7 +354,7 @@ async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_that_are_stuck_are_noticed_while_another_controller_waits_for_its_caches() {
+async fn stuck_workers_are_reported_while_other_caches_fill() {
     let contest = Contest::new();
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
@@ -377,7 +377,7 @@ async fn workers_that_are_stuck_are_noticed_while_another_controller_waits_for_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_whose_keys_wait_for_the_lease_is_not_stuck() {
+async fn standby_whose_keys_await_the_lease_is_healthy() {
     let contest = Contest::new();
     let metadata = ObjectMeta { name: Some("x".into()), ..ObjectMeta::default() };
     let object = ConfigMap { metadata, ..ConfigMap::default() };
@@ -464,7 +464,7 @@ async fn probes() -> (String, tokio::task::JoinHandle<()>) {
 }
 
 #[tokio::test]
-async fn probes_are_answered_beside_clients_that_do_not_go_on() {
+async fn probes_are_answered_beside_stalled_clients() {
     let begun = [
         "",
         "GET /livez HTTP/1.1\r\nhost: x\r\n",
@@ -488,7 +488,7 @@ async fn probes_are_answered_beside_clients_that_do_not_go_on() {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_listened_on_is_named_with_its_flag() {
+async fn unusable_listen_address_is_named_with_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = taken.local_addr().map(|address| (address.to_string(), taken)).unwrap();
     let bind = async |address: &str| kctl_runtime::manager::serve::bind("--health-probe-bind-address", address).await;
@@ -517,7 +517,7 @@ async fn labelled(_config: Arc<ConfigMap>, _cx: Context<labelled>) -> Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_of_one_kind_with_other_selectors_have_names_of_their_own() {
+async fn caches_with_different_selectors_have_different_names() {
     let contest = Contest::new();
     let app = App::new("configs").controller::<configs>().controller::<labelled>();
     let manager = app.manager(contest.client.clone()).await.unwrap();

@@ -98,7 +98,7 @@ async fn a_standby_fills_its_caches_and_reconciles_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_keeps_no_keys_of_objects_that_come_and_go() {
+async fn standby_keeps_no_keys_of_passing_objects() {
     let contest = Contest::new();
     let _leader = start(&contest, Duration::ZERO, elected("a")).await;
     seconds(1).await;
@@ -119,7 +119,7 @@ async fn a_standby_keeps_no_keys_of_objects_that_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hand_over_to_a_warm_standby_takes_less_than_a_second() {
+async fn warm_standby_takes_over_within_a_second() {
     let contest = Contest::new();
     let leader = start(&contest, Duration::ZERO, elected("a")).await;
     seconds(1).await;
@@ -201,13 +201,13 @@ async fn new_leader_sees_its_predecessors_writes_despite_late_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_leader_that_cannot_read_the_newest_state_waits_until_it_can() {
+async fn new_leader_waits_until_it_reads_the_newest_state() {
     check_deaf_standby(Some((Fault::Refuse(500), 60))).await;
     check_deaf_standby(Some((Fault::Break, 60))).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_leader_whose_caches_are_current_asks_once_a_kind() {
+async fn new_leader_with_current_caches_asks_once_per_kind() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let leader = start(&contest, Duration::ZERO, elected("a")).await;
@@ -224,7 +224,7 @@ async fn a_new_leader_whose_caches_are_current_asks_once_a_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_that_loses_its_lease_ends_at_once_and_waits_for_nothing() {
+async fn manager_that_loses_its_lease_ends_at_once() {
     let contest = Contest::new();
     create(&contest, 0..1).await;
     let process = start(&contest, Duration::from_secs(3_600), elected("a")).await;
@@ -265,7 +265,7 @@ async fn leader_without_renewal_stops_writing_and_the_next_continues() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_finishes_reconciles_sends_events_and_hands_the_lease_back() {
+async fn stop_finishes_reconciles_and_releases_the_lease() {
     let contest = Contest::new();
     create(&contest, 0..4).await;
     let process = start(&contest, Duration::from_secs(20), elected("a")).await;
@@ -325,7 +325,7 @@ async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconciles_beyond_the_grace_are_cut_and_the_lease_kept() {
+async fn reconciles_beyond_the_grace_are_cut_keeping_the_lease() {
     let error = |period: &str| {
         Some(format!(
             "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
@@ -360,7 +360,7 @@ async fn idle_manager_releases_the_lease_without_any_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_hangs_is_reported_each_minute_with_what_would_end_it() {
+async fn hanging_reconcile_is_reported_each_minute_with_its_remedy() {
     let (lines, _logged) = logged();
     let hanging = || -> Vec<String> {
         let text = lines.text();
@@ -402,7 +402,7 @@ async fn a_standby_that_stops_never_starts_its_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_whose_caches_never_filled_does_not_hold_up_the_stop() {
+async fn controller_with_unfilled_caches_does_not_delay_the_stop() {
     let contest = Contest::new();
     let process = start(&contest, Duration::ZERO, |manager| manager).await;
     process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
@@ -413,7 +413,7 @@ async fn a_controller_whose_caches_never_filled_does_not_hold_up_the_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_election_that_cannot_be_held_is_refused_before_anything_runs() {
+async fn impossible_election_is_refused_before_anything_runs() {
     let contest = Contest::new();
     let app = App::new("configs");
     let manager = app.manager(contest.client.clone()).await.unwrap();

@@ -74,7 +74,7 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_leads_under_its_generated_roles_when_they_are_for_leader_election() {
+async fn program_leads_under_its_leader_election_roles() {
     assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false, shards: None }).await, Ok("leads".into()));
     let refused = election(ManagerOptions::default()).await.unwrap_err();
     assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
@@ -101,7 +101,7 @@ fn the_role_of_the_lease_is_about_that_lease() {
 }
 
 #[test]
-fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
+fn deployment_has_probes_and_usable_replicas() {
     for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
         let manifest = deployment(
             &names(),

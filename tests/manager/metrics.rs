@@ -71,7 +71,7 @@ fn value(text: &str, sample: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start() {
+async fn metrics_of_controller_runtime_and_client_go_exist_initially() {
     let contest = Contest::new();
     let metrics = running(&contest, &Faults::default(), true).await;
     seconds(1).await;
@@ -221,7 +221,7 @@ async fn the_leader_is_the_one_whose_gauge_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_counted_by_code_method_and_host_and_timed_unless_they_watch() {
+async fn requests_are_counted_and_timed_unless_they_watch() {
     let metrics = Metrics::default();
     let counter = RequestCounter::new("10.0.0.1:6443");
     counter.register(&metrics);
@@ -295,7 +295,7 @@ async fn names_of_objects_are_never_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_say_which_version_and_commit_of_the_app_they_are_of() {
+async fn metrics_state_version_and_commit_of_the_app() {
     let contest = Contest::new();
     let said = async |app: App| {
         let text = app.manager(contest.client.clone()).await.unwrap().metrics().text(Format::Prometheus);
@@ -309,7 +309,7 @@ async fn metrics_say_which_version_and_commit_of_the_app_they_are_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_of_an_app_are_those_of_each_of_its_managers() {
+async fn app_metrics_are_those_of_all_its_managers() {
     let uploads = Counter::<u64>::default();
     let counted = uploads.clone();
     let app = App::new("does").metrics(move |registry| registry.register("uploads", "Uploads", counted.clone()));
@@ -385,7 +385,7 @@ async fn metrics_of_users_are_written_with_the_managers_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_metric_that_alerts_and_dashboards_name_is_there_from_the_start() {
+async fn metrics_of_alerts_and_dashboards_exist_initially() {
     let contest = Contest::new();
     let metrics = running(&contest, &Faults::default(), true).await;
     let requests = RequestCounter::new("example");

@@ -170,6 +170,6 @@ async fn rolling_update_loses_no_key_and_overlaps_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_replicas_hand_over_within_a_second_despite_slow_requests() {
+async fn large_replicas_hand_over_fast_despite_slow_requests() {
     check(N_QUIET, as_in_a_large_cluster()).await;
 }

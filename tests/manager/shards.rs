@@ -240,7 +240,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_share_all_keys_and_slots_move_when_one_joins() {
+async fn replicas_share_keys_and_slots_move_on_join() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     world.reaches(0).await;
@@ -271,7 +271,7 @@ async fn metrics_sum_up_to_all_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_the_shards_leads_and_another_one_after_it() {
+async fn one_shard_leads_and_another_succeeds_it() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -301,7 +301,7 @@ async fn replica_without_permission_for_its_leases_is_not_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_come_back_after_a_minute_without_the_api_server() {
+async fn slots_return_after_a_minute_without_api_server() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -337,7 +337,7 @@ async fn settings_lease_is_renewed_by_one_replica_without_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_a_crashed_replica_run_within_the_lease_and_a_second() {
+async fn crashed_replicas_keys_run_within_lease_and_second() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -393,7 +393,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slot_whose_lease_is_deleted_by_hand_keeps_one_owner() {
+async fn slot_with_a_deleted_lease_keeps_one_owner() {
     let world = World::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(10).await;
@@ -445,7 +445,7 @@ async fn sharded_replica_waits_for_an_elected_leader_to_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replica_beyond_the_number_of_slots_is_ready_and_waits() {
+async fn replica_beyond_the_slots_is_ready_and_waits() {
     let world = World::new(Duration::from_millis(20)).await;
     let one =
         |identity: &'static str| move |manager: Manager, client| manager.shard(client, shards(identity, 1)).unwrap();
@@ -594,7 +594,7 @@ async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn read_beyond_the_share_panics_unless_the_cache_is_whole() {
+async fn read_beyond_the_share_panics_unless_cached_whole() {
     let app = || App::new("podset").controller::<curious>();
     let panics = panics_of(ShardBy::Object, app()).await;
     assert_eq!(panics.keys().collect::<Vec<_>>(), ["all", "children", "namespace", "number"]);

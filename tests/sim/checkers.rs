@@ -216,7 +216,7 @@ fn check(checker: &str, message: &str, scenario: Scenario) {
 }
 
 #[test]
-fn requeue_without_a_wait_is_found_although_no_time_passes() {
+fn requeue_without_delay_is_found_in_frozen_time() {
     let restarter = Scenario::new(|| App::new("restarter").controller::<restarts>());
     check("no hot loop", &format!("{SIXTY} done, requeue after 0ns"), restarter);
 }
@@ -235,7 +235,7 @@ async fn applies(config: Arc<ConfigMap>, cx: Context<applies>) -> Result<Action>
 }
 
 #[test]
-fn controller_that_applies_in_each_reconcile_writes_no_more_once_it_has_settled() {
+fn settled_controller_that_applies_writes_no_more() {
     let scenario = Scenario::new(|| App::new("applier").controller::<applies>())
         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
     let report = Sim::seeds(0..8).run(&scenario).unwrap();

@@ -25,7 +25,7 @@ fn scenario() -> Scenario {
 }
 
 #[test]
-fn crash_between_two_writes_is_found_with_a_replay_command() {
+fn crash_between_two_writes_is_found_and_replayable() {
     let report = Sim::single_faults().replayed_by("again {seed}").run(&scenario()).unwrap();
     let failure = report.failure().unwrap();
     assert_eq!(failure.checker(), "the same final state");
@@ -46,7 +46,7 @@ fn simulated_seed_has_one_report() {
 }
 
 #[test]
-fn objects_that_cannot_be_read_are_an_error_and_no_finding() {
+fn unreadable_objects_are_an_error_and_no_finding() {
     let error = Sim::seeded(0).run(&scenario().objects("kind: [")).unwrap_err().to_string();
     assert!(error.starts_with("the objects of the scenario: "), "{error}");
 }

@@ -253,7 +253,7 @@ impl Reconcile for CopiesOnce {
 }
 
 #[test]
-fn run_without_faults_is_named_when_it_is_the_wrong_one() {
+fn wrong_run_without_faults_is_named() {
     let app = || App::new("copies").controller_with(|_env| std::future::ready(Ok(CopiesOnce(Mutex::default()))));
     let scenario = Scenario::new(app)
         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {version: v1}}")

@@ -94,14 +94,14 @@ fn operator_of_jobs_and_deployments_survives_simulated_faults() {
 }
 
 #[test]
-fn nothing_is_made_of_jobs_unless_it_is_asked_for() {
+fn jobs_make_no_pods_unless_requested() {
     let report = Sim::seeds(0..1).run(&scenario().settled("the database is served", serves)).unwrap();
     let failure = report.failure().expect("nobody runs the Job");
     assert_eq!((failure.checker(), failure.seed()), ("the database is served", "none"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_server_makes_the_pods_of_jobs_when_it_is_asked() -> Result<()> {
+async fn test_server_makes_pods_of_jobs_on_request() -> Result<()> {
     let server = TestServer::start(app()).await?;
     let databases = Api::<Database>::default_namespaced(server.client());
     databases.create(&PostParams::default(), &kctl::from_yaml(DATABASE)?).await?;
@@ -149,7 +149,7 @@ impl Reconcile for Passing {
 }
 
 #[test]
-fn pods_that_outlive_the_job_of_the_app_are_leaked() {
+fn pods_outliving_the_apps_job_are_leaked() {
     for keeps_pods in [false, true] {
         let app =
             move || App::new("passing").controller_with(move |_env| std::future::ready(Ok(Passing { keeps_pods })));

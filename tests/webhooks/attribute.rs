@@ -50,7 +50,7 @@ async fn is_converted(client: Client) {
 }
 
 #[tokio::test]
-async fn tests_convert_by_the_app_whatever_service_the_attribute_names() {
+async fn tests_convert_in_the_app_despite_a_service() {
     let server = TestServer::start(app()).await.unwrap();
     is_converted(server.client()).await;
 }
@@ -92,7 +92,7 @@ fn leaf_down(new: elsewhere::v2::Leaf) -> elsewhere::v1::Leaf {
 }
 
 #[tokio::test]
-async fn an_attribute_with_a_path_of_others_is_an_error_at_start() {
+async fn attribute_with_a_foreign_path_fails_at_start() {
     let app = || App::new("leaves").conversion::<(leaf_up, leaf_down)>();
     let of_test = TestServer::start(app()).await.err().unwrap().to_string();
     let of_command = app().main().await.unwrap_err().to_string();

@@ -32,7 +32,7 @@ impl Reconcile for Seen {
 }
 
 #[tokio::test]
-async fn controller_starts_while_objects_of_the_old_version_are_stored() {
+async fn controller_starts_while_old_versions_are_stored() {
     let server = ApiServer::on_system_time();
     let client = Client::new(server.service(), "default");
     let hooks =

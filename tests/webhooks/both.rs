@@ -53,7 +53,7 @@ fn site(name: &str, spec: Json) -> Json {
 }
 
 #[tokio::test]
-async fn object_of_one_version_is_read_patched_and_watched_in_all_of_them() {
+async fn object_is_readable_and_writable_in_all_versions() {
     on_both(|client| async move {
         let alpha: Api<v1alpha1::Site> = Api::default_namespaced(client.clone());
         let beta: Api<v1beta1::Site> = Api::default_namespaced(client.clone());
@@ -103,7 +103,7 @@ async fn unconvertible_object_is_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn defaults_are_set_and_what_the_type_does_not_know_stays() {
+async fn defaults_are_set_and_unknown_fields_kept() {
     on_both(|client| async move {
         let spec =
             json!({ "hosts": ["a"], "extra": { "color": "red", "size": 3, "more": { "x": [1, { "y": null }] } } });
@@ -138,7 +138,7 @@ async fn invalid_fields_are_reported_together_like_upstream() {
 }
 
 #[tokio::test]
-async fn update_sees_the_old_object_and_delete_the_one_that_goes() {
+async fn update_and_delete_see_the_old_object() {
     on_both(|client| async move {
         let sites: Api<Site> = Api::default_namespaced(client.clone());
         send(&client, Method::POST, "", &site("web", json!({ "hosts": ["a"], "replicas": 2 }))).await;
@@ -162,7 +162,7 @@ async fn update_sees_the_old_object_and_delete_the_one_that_goes() {
 }
 
 #[tokio::test]
-async fn warnings_reach_the_client_and_a_dry_run_does_nothing_beside() {
+async fn warnings_reach_clients_and_dry_runs_have_no_effects() {
     on_both(|client| async move {
         let mut order = site("web", json!({ "hosts": ["a"] }));
         order["metadata"]["labels"] = json!({ "order": "yes" });
@@ -180,7 +180,7 @@ async fn warnings_reach_the_client_and_a_dry_run_does_nothing_beside() {
 }
 
 #[tokio::test]
-async fn annotations_are_in_the_audit_log_under_the_name_of_the_webhook() {
+async fn annotations_are_audited_under_the_webhooks_name() {
     let (server, client) = embedded().await;
     let file = std::env::temp_dir().join(format!("kctl-webhooks-audit-{}.log", std::process::id()));
     server.server().audit_to(&file).unwrap();

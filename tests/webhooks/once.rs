@@ -55,7 +55,7 @@ fn app() -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_definition_is_derived_once_however_often_an_app_starts() {
+async fn each_crd_is_derived_once_for_all_starts() {
     for _ in 0..3 {
         let server = TestServer::start(app()).await.unwrap();
         server.idle().await.unwrap();

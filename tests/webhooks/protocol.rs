@@ -130,7 +130,7 @@ async fn each_failure_is_a_response_with_the_reason() {
 
 /// An API server drops an answer without the uid of its review, and reports the missing uid instead of the reason.
 #[tokio::test]
-async fn a_review_that_is_not_read_is_answered_with_its_uid() {
+async fn unread_review_is_answered_with_its_uid() {
     let router = router(&Metrics::default());
     let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
     let uid = serde_json::from_str::<Json>(&good).unwrap()["request"]["uid"].take();
@@ -146,7 +146,7 @@ async fn a_review_that_is_not_read_is_answered_with_its_uid() {
 
 /// The last byte of the review never comes.
 #[tokio::test(start_paused = true)]
-async fn late_rest_of_a_review_is_reported_with_its_uid() {
+async fn late_review_body_is_reported_with_its_uid() {
     let mut review = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
     review.pop();
     let body = Body::new(Full::from(review).with_trailers(std::future::pending()));
@@ -156,7 +156,7 @@ async fn late_rest_of_a_review_is_reported_with_its_uid() {
 }
 
 #[tokio::test]
-async fn metrics_have_the_names_of_controller_runtime_and_count_panics() {
+async fn metrics_follow_controller_runtime_and_count_panics() {
     let metrics = Metrics::default();
     let router = router(&metrics);
     let pod =

@@ -197,7 +197,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--test", "fleet", "on_real_api_servers", "--", "--ignored"])
         .envs(&roles)
         .tests(&mut gate.ledger, 1)?;
-    cargo_test(&["--tests", "role_is_exactly_what_the_app_needs_on_a_real_server", "--", "--ignored"])
+    cargo_test(&["--tests", "role_is_minimal_on_a_real_server", "--", "--ignored"])
         .envs(&roles)
         .tests(&mut gate.ledger, 7)?;
     clients_in_other_languages(gate, &roles)?;
@@ -213,16 +213,10 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     // Helm installs only CRDs of its own: the programs before have left the same ones.
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     let charts = named(servers.up("charts")?);
-    cargo_test(&[
-        "--test",
-        "deploy",
-        "helm::chart_is_installed_upgraded_and_uninstalled_on_a_real_server",
-        "--",
-        "--ignored",
-    ])
-    .envs(&charts)
-    .env("PATH", path)
-    .tests(&mut gate.ledger, 1)
+    cargo_test(&["--test", "deploy", "helm::chart_lifecycle_on_a_real_server", "--", "--ignored"])
+        .envs(&charts)
+        .env("PATH", path)
+        .tests(&mut gate.ledger, 1)
 }
 
 /// Runs the clients of [`clients`] that also have a test against a real server: Go and fabric8.

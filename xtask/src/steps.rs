@@ -262,7 +262,7 @@ fn interop(gate: &mut Gate) -> Result {
         .envs(&clients.variables)
         .tests(&mut gate.ledger, N_INTEROP - clients.n_skipped)?;
     if find("go").is_some() {
-        let name = "a_collector_that_no_one_here_wrote_gets_the_spans";
+        let name = "foreign_collector_receives_the_spans";
         cargo_test(&["--lib", name, "--", "--ignored"]).tests(&mut gate.ledger, 1)?;
     }
     Ok(())

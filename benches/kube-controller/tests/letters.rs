@@ -112,7 +112,7 @@ async fn b_forbidden_kind_delays_the_events_of_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c_delete_does_not_pass_a_predicate_whose_value_stays() {
+async fn delete_passes_no_predicate_whose_value_is_unchanged() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
     let configs = Api::<ConfigMap>::default_namespaced(world.own_client());
@@ -313,7 +313,7 @@ async fn j_unchanged_status_is_sent_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_controllers_of_one_kind_list_and_watch_it_each() {
+async fn controllers_of_one_kind_list_and_watch_separately() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
     let log = Log::default();
@@ -324,7 +324,7 @@ async fn k_controllers_of_one_kind_list_and_watch_it_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l_nothing_is_asked_about_permissions_before_the_request_that_lacks_one() {
+async fn no_permission_review_before_the_first_forbidden_request() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
     // A hand-written role that lacks a verb of the reconcile.

@@ -224,7 +224,7 @@ async fn changed_data_rolls_all_pods_one_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_but_one_are_ready_at_any_time_of_a_roll() {
+async fn a_roll_keeps_all_but_one_ready() {
     let world = World::converged().await;
     world.change("web-config", "good morning").await;
     let mut fewest = usize::MAX;
@@ -239,7 +239,7 @@ async fn all_but_one_are_ready_at_any_time_of_a_roll() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_that_changes_during_a_roll_is_rolled_out_too() {
+async fn data_changed_during_a_roll_is_rolled_out_too() {
     let world = World::converged().await;
     world.change("web-config", "wrong").await;
     // The first new pod is there, but not ready yet.
@@ -266,7 +266,7 @@ async fn unused_config_map_causes_no_reconcile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn config_map_of_that_name_in_another_namespace_causes_nothing() {
+async fn config_map_in_another_namespace_causes_no_roll() {
     let world = World::converged().await;
     let before = world.writes();
     let elsewhere = Api::<ConfigMap>::namespaced(world.server.client(), "kube-public");

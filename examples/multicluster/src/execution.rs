@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_of_a_manifest_is_the_same_in_every_release() {
+    fn manifest_hash_is_stable_across_releases() {
         assert_eq!(hash(&kctl::json!({ "a": 1 })), "9c3e82dd6fcae8b1");
     }
 }

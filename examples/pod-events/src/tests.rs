@@ -107,7 +107,7 @@ fn pod(name: &str) -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_are_there_are_synced_once_the_store_is_full() {
+async fn existing_pods_are_synced_once_the_store_is_full() {
     let world = World::start(&["a", "b"], 2, Recorder::default()).await;
     assert_eq!(world.lines(), ["synced 2 0", "Sync/Add/Update for Pod default/a", "Sync/Add/Update for Pod default/b"]);
 }
@@ -124,7 +124,7 @@ async fn added_and_deleted_pods_are_printed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_vanish_while_the_watch_is_down_are_printed() {
+async fn pods_deleted_while_the_watch_is_down_are_printed() {
     let world = World::start(&["a", "b"], 2, Recorder::default()).await;
     world.lines();
     world.faults.add(Fault::Break, |_| true);
@@ -151,7 +151,7 @@ async fn key_that_fails_is_retried_five_times_then_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_succeeds_at_the_last_retry_is_not_reported() {
+async fn success_at_the_last_retry_is_not_reported() {
     let recorder = Recorder { failing: BTreeMap::from([("bad", RETRIES_MAX)]), ..Recorder::default() };
     let world = World::start(&["bad"], 1, recorder).await;
     let mut expected = vec!["synced 1 0"];
@@ -161,7 +161,7 @@ async fn key_that_succeeds_at_the_last_retry_is_not_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_share_the_keys_and_no_key_is_in_two_of_them() {
+async fn no_key_runs_in_two_workers_at_once() {
     let recorder = Recorder { takes: Duration::from_secs(10), ..Recorder::default() };
     let world = World::start(&["a", "b", "c"], 3, recorder).await;
     // The pod is in a worker's hands all the while.

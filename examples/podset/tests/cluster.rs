@@ -169,7 +169,7 @@ fn crash_api_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn operator_that_is_killed_at_any_time_never_has_one_pod_too_many() {
+async fn killed_operator_never_creates_an_extra_pod() {
     let _alone = ONE_KUBELET.lock().await;
     let client = Client::try_default().await.unwrap();
     install(&client).await;

@@ -5,7 +5,7 @@ use std::process::Command;
 use kctl::Json;
 
 #[test]
-fn a_set_and_its_three_pods_are_printed_once_they_are_ready() {
+fn set_and_its_three_ready_pods_are_printed() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/web.yaml");
     let output = Command::new(env!("CARGO_BIN_EXE_podset"))
         .args(["dev", "-f", file, "--until-idle", "-o", "json"])

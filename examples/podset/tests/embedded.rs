@@ -81,7 +81,7 @@ fn owner(pod: &Pod) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_pods_become_ready_under_the_control_of_their_set() {
+async fn three_controlled_pods_become_ready() {
     let world = World::with_web().await;
     let set = world.sets.get("web").await.unwrap();
     let pods = world.pods().await;
@@ -135,7 +135,7 @@ async fn matching_orphan_is_adopted_and_a_surplus_one_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pod_that_does_not_match_any_more_is_released_and_replaced() {
+async fn pod_that_stops_matching_is_released_and_replaced() {
     let world = World::with_web().await;
     let name = world.pods().await[0].name_any();
     let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "app": "other" } } }));
@@ -175,7 +175,7 @@ async fn nothing_is_written_when_nothing_is_to_be_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selector_that_does_not_match_the_template_is_reported_and_does_nothing() {
+async fn selector_unlike_the_template_is_reported_and_inert() {
     let world = World::with_web().await;
     world.patch(kctl::json!({ "spec": { "replicas": 5, "selector": { "matchLabels": { "app": "other" } } } })).await;
     assert_eq!(world.pods().await.len(), 3);

@@ -107,7 +107,7 @@ mod tests {
 
     /// Simulated time: Pods take two seconds to start.
     #[tokio::test(start_paused = true)]
-    async fn it_is_idle_within_two_seconds_and_asks_for_nothing_from_then_on() {
+    async fn idle_within_two_seconds_and_silent_afterwards() {
         let started = tokio::time::Instant::now();
         let server = TestServer::start(app()).await.unwrap();
         let sets = Api::<PodSet>::default_namespaced(server.client());

@@ -182,7 +182,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn generated_role_is_exactly_what_the_certificate_of_webhooks_takes() {
+async fn generated_role_is_minimal_for_webhook_certificates() {
     // Objects that are applied beside the roles.
     let kinds = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let started = generated("generate-manifests").into_iter().filter(|o| kinds.iter().any(|kind| o["kind"] == **kind));

@@ -20,7 +20,7 @@ fn objects_of_both_versions_are_converted_defaulted_and_reconciled() {
 }
 
 #[test]
-fn object_that_breaks_a_rule_is_refused_with_the_words_of_the_rule() {
+fn violated_rule_refuses_with_its_own_message() {
     let file = std::env::temp_dir().join(format!("kctl-website-{}.yaml", std::process::id()));
     let yaml = "apiVersion: example.com/v1\nkind: Website\nmetadata: {name: none}\nspec: {hosts: []}\n";
     std::fs::write(&file, yaml).unwrap();

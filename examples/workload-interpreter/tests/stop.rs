@@ -47,7 +47,7 @@ fn certificates() -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_request_that_has_begun_is_answered_and_the_process_ends_with_0() {
+async fn running_request_is_answered_before_exit_with_0() {
     for (name, arguments) in [("dev", &["dev"][..]), ("run", &["run"])] {
         let mut example = Example::start(PROGRAM.as_ref(), name, arguments).await;
         assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{name}");
@@ -76,7 +76,7 @@ async fn a_request_that_has_begun_is_answered_and_the_process_ends_with_0() {
 }
 
 #[tokio::test]
-async fn a_server_in_a_cluster_is_not_ready_before_it_refuses() {
+async fn server_in_a_cluster_refuses_only_once_unready() {
     let folder = certificates();
     let mut example =
         Example::start(PROGRAM.as_ref(), "cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_established_definition_keeps_its_names_and_the_time_of_what_stays() {
+    fn established_crd_keeps_names_and_transition_times() {
         let mut object = definition(&json!({ "plural": "things", "kind": "Thing", "shortNames": ["t"] }));
         accept_names(&mut object, &Taken::default(), THEN);
         object["spec"]["names"]["shortNames"] = json!(["t", "things"]);

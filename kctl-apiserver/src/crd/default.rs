@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn null_without_a_default_is_removed_unless_it_is_allowed() {
+    fn null_without_default_is_removed_unless_nullable() {
         check(&json!({"f": {"type": "string"}}), json!({"f": null}), &json!({}));
         check(&json!({"f": {"x-kubernetes-int-or-string": true}}), json!({"f": null}), &json!({}));
         check(&json!({"f": {"type": "string", "nullable": true}}), json!({"f": null}), &json!({"f": null}));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_filled_in_and_null_items_stay_or_get_the_default() {
+    fn items_are_defaulted_and_null_items_kept_or_defaulted() {
         let list = json!({"f": {"type": "array", "items": named()}});
         check(&list, json!({"f": [{}, null, {"a": null, "b": null}]}), &json!({"f": [{"a": "x"}, null, {"a": "x"}]}));
         let texts = json!({"f": {"type": "array", "items": {"type": "string", "default": "i"}}});

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_named_in_the_order_of_their_paths() {
+    fn unknown_fields_are_named_in_path_order() {
         check(
             &schema(),
             json!({"spec": {"z": 1, "b": 2, "a": {"x": 1}, "c": [{"q": 1}]}, "top": 1, "alpha": {"x": {}}}),

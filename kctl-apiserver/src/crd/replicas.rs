@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_the_selector_of_a_scale_have_bounds_and_types() {
+    fn scale_replicas_and_selector_have_bounds_and_types() {
         check(&json!({}), &[]);
         check(&json!({ "spec": { "n": 0 }, "status": { "n": 2_147_483_647, "selector": "a=b" } }), &[]);
         check(&json!({ "spec": { "n": -1 }, "status": { "n": 2_147_483_648_i64 } }), &[".spec.n", ".status.n"]);

@@ -162,7 +162,7 @@ fn finalizers_of_a_deleted_namespace_do_not_come_back() {
 }
 
 #[test]
-fn what_is_as_it_is_stored_keeps_its_defaults_and_the_rest_gets_them() {
+fn stored_parts_keep_their_defaults_and_others_get_them() {
     let pods = json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "a" }] } });
     for (api_version, kind, object, change) in [
         ("v1", "Pod", json!({ "spec": { "containers": [{ "name": "a", "image": "i" }] } }), "/spec/containers/0/image"),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn crd_with_a_built_in_plural_gets_no_built_in_rules() {
+    async fn crd_named_like_a_builtin_gets_no_builtin_rules() {
         let server = ApiServer::new();
         for (plural, kind) in [("services", "Service"), ("events", "Event")] {
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn every_resource_has_its_kind_and_every_kind_its_resource() {
+    fn resources_and_kinds_match_one_to_one() {
         let registry = built_in();
         for resource in registry.all() {
             let rules = resource.rules;

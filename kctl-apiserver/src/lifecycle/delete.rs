@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_grace_that_is_over_leaves_a_second_to_the_kubelet() {
+    fn shorter_expired_grace_leaves_the_kubelet_a_second() {
         check("2026-01-01T00:00:00Z", 39, &("2026-01-01T00:00:00Z", 1), 39);
         check("2026-01-01T00:00:00Z", 0, &("2026-01-01T00:00:00Z", 0), 0);
     }

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_an_address_is_the_one_that_it_was_made_of() {
+    fn number_of_an_address_converts_back_to_it() {
         for n in [1, 255, 256, 65_536, 0x000f_ffff] {
             assert_eq!(number_of(&json!({ "spec": { "clusterIP": address(n) } })), Some(n), "{}", address(n));
         }

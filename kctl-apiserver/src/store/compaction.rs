@@ -53,7 +53,7 @@ mod tests {
     use crate::ApiServer;
 
     #[test]
-    fn each_tick_compacts_up_to_the_revision_of_the_one_before() {
+    fn tick_compacts_to_the_revision_of_the_previous_tick() {
         let start = Timestamp::UNIX_EPOCH;
         let after = |minutes: i64| start + SignedDuration::from_mins(minutes);
         let fresh = Compaction::from(start);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_for_its_owner_alone_also_where_others_could_read_what_was_left() {
+    fn file_is_private_even_over_a_readable_leftover() {
         let folder = std::env::temp_dir().join(format!("kctl-private-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("key");

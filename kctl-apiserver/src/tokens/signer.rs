@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_key_is_told_and_left_as_it_is() {
+    fn file_without_a_key_is_reported_and_kept() {
         let folder = folder("broken");
         let rsa = format!("{PEM_BEGIN}\nMIIBVQ==\n{PEM_END}\n");
         for (text, why) in [("", "there is no"), ("nonsense", "there is no"), (rsa.as_str(), "remove the file")] {

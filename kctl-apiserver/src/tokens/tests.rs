@@ -46,7 +46,7 @@ fn error(server: &ApiServer, token: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_says_who_issued_it_for_whom_and_until_when() {
+async fn token_names_issuer_subject_and_expiry() {
     let server = with_account().await;
     let bound = json!({ "kind": "Pod", "apiVersion": "v1", "name": "p" });
     for (spec, aud, life, warned) in [
@@ -76,7 +76,7 @@ async fn a_token_counts_until_a_minute_after_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bearer_is_known_with_its_pod_and_the_node_of_that() {
+async fn bearer_is_known_with_its_pod_and_node() {
     let server = with_account().await;
     let bound = json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "p" } });
     let token = token(&server, bound).await;
@@ -94,7 +94,7 @@ async fn a_bearer_is_known_with_its_pod_and_the_node_of_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_one_of_all_forks_and_of_no_other_server() {
+async fn token_is_valid_on_all_forks_of_one_server() {
     let server = with_account().await;
     let token = token(&server, json!({})).await;
     assert!(server.fork(1).user_of_token(&token).is_some());
@@ -106,7 +106,7 @@ async fn a_token_is_one_of_all_forks_and_of_no_other_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_counts_after_a_start_with_the_same_folder() {
+async fn token_survives_a_restart_with_the_same_folder() {
     let folder = std::env::temp_dir().join(format!("kctl-tokens-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let token = {
@@ -161,7 +161,7 @@ async fn secret_of_an_account_gets_a_token_that_authenticates() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn token_of_a_secret_is_written_again_when_it_is_removed() {
+async fn removed_token_of_a_secret_is_written_again() {
     let server = with_secret().await;
     let path = "/api/v1/namespaces/default/secrets/s";
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
@@ -178,7 +178,7 @@ async fn token_of_a_secret_is_written_again_when_it_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secret_of_an_account_goes_with_it_and_its_token_ends() {
+async fn account_deletion_removes_its_secret_and_ends_the_token() {
     let server = with_secret().await;
     let token = data_of(&server.object("", "secrets", "default", "s").unwrap(), "token");
     send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;

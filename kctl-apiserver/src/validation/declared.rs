@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tag_is_at_a_field_that_a_kind_has() {
+    fn every_tag_names_a_field_of_a_kind() {
         let tagged: Vec<Tagged> = serde_json::from_str(include_str!("../../data/validation.json")).expect("known tags");
         assert!(tagged.len() > 30);
         for Tagged { name, fields } in tagged {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn enums_of_templates_are_validated_and_those_of_statuses_are_not() {
+    fn enums_are_validated_in_templates_not_in_statuses() {
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "restartPolicy": "Often",
             "containers": [{ "ports": [{ "protocol": "tcp" }] }] }, "status": { "phase": "Odd" } });
         let not_supported = "FieldValueNotSupported";

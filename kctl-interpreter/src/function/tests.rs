@@ -71,7 +71,7 @@ async fn functions_answer_before_the_built_in_rules_do() {
 }
 
 #[tokio::test]
-async fn a_changed_object_keeps_what_its_type_does_not_know() {
+async fn changed_object_keeps_fields_unknown_to_its_type() {
     let mut spec: Value = serde_json::from_str(SPEC).unwrap();
     let object = deployment(&spec);
     let revised = chain().interpret::<ReviseReplica>(Revision { object: object.clone(), replicas: 5 }).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_changed_object_keeps_what_its_type_does_not_know() {
 }
 
 #[tokio::test]
-async fn inputs_of_the_wrong_type_are_named_in_the_error() {
+async fn inputs_of_the_wrong_type_are_named() {
     let wrong = deployment(&json!({ "replicas": "two" }));
     let object = deployment(&serde_json::from_str(SPEC).unwrap());
     let cases = [
@@ -132,14 +132,14 @@ async fn inputs_of_the_wrong_type_are_named_in_the_error() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_function_is_the_error_of_the_layer() {
+async fn function_error_is_the_layer_error() {
     let object = deployment(&serde_json::from_str(SPEC).unwrap());
     let error = chain().interpret::<InterpretHealth>(Object(object)).await.unwrap_err();
     assert_eq!(error.source().unwrap().to_string(), "the database is down");
 }
 
 #[test]
-fn two_functions_for_one_operation_on_one_kind_are_refused_with_both_places() {
+fn two_functions_for_one_operation_are_refused() {
     let mut rules = rules();
     rules.push(rules[1].clone());
     let error = Functions::new(rules).err().unwrap().to_string();

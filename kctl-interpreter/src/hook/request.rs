@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_the_fields_that_karmada_writes_in_its_order() {
+    fn request_has_karmadas_fields_in_order() {
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a", "namespace": "d" } });
         let node = json!({ "apiVersion": "a.io/v1", "kind": "N", "metadata": { "name": "n" } });
         let item =
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_is_a_uuid_of_version_4_and_another_each_time() {
+    fn uid_is_a_fresh_version_4_uuid() {
         let (first, second) = (uid().unwrap(), uid().unwrap());
         assert_ne!(first, second);
         let dashes: Vec<_> = first.match_indices('-').map(|(idx, _)| idx).collect();

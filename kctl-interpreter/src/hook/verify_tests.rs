@@ -13,7 +13,7 @@ fn response(fields: &Value) -> Value {
 }
 
 #[test]
-fn each_answer_that_breaks_the_protocol_is_refused_in_karmadas_words() {
+fn protocol_violations_are_refused_in_karmadas_words() {
     use Operation::{InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, ReviseReplica};
     let wrong_kind = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1" });
     let cases = [
@@ -69,7 +69,7 @@ fn each_answer_that_breaks_the_protocol_is_refused_in_karmadas_words() {
 }
 
 #[test]
-fn every_operation_has_its_answer_in_the_form_of_the_chain() {
+fn every_operation_answers_in_the_form_of_the_chain() {
     use Operation::{
         InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Retain,
     };
@@ -102,7 +102,7 @@ fn every_operation_has_its_answer_in_the_form_of_the_chain() {
 }
 
 #[test]
-fn an_answer_may_be_yaml_and_name_its_kind_or_not() {
+fn answer_may_be_yaml_with_or_without_kind() {
     let cases = [
         "response: {uid: u, successful: true, healthy: true}\n",
         "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterContext\nresponse:\n  uid: u\n  successful: true\n  healthy: true\n",

@@ -35,7 +35,7 @@ mod tests {
     use super::rewrite;
 
     #[test]
-    fn each_concatenation_gets_an_operand_between_and_nothing_else_does() {
+    fn each_concatenation_gets_exactly_one_operand_between() {
         for (source, expected) in [
             ("x = a .. b..c", "x = a .. D ..  b.. D .. c"),
             ("x = a.. .5 ..'..'", "x = a.. D ..  .5 .. D .. '..'"),

@@ -101,7 +101,7 @@ fn the_first_by_name_answers_and_dependencies_add_up() {
 }
 
 #[test]
-fn a_failure_names_the_customization_the_operation_and_the_line() {
+fn failure_names_customization_operation_and_line() {
     let source = "function InterpretHealth(o)\n  return o.status.ready > 0\nend";
     let document = customization("broken", &json!({"healthInterpretation": {"luaScript": source}}));
     let scripts = Scripts::parse([&document]).unwrap();

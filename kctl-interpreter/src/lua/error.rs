@@ -155,7 +155,7 @@ mod tests {
     use super::split_position;
 
     #[test]
-    fn the_line_is_split_off_a_message_that_has_one() {
+    fn line_is_split_off_a_message() {
         for (message, line, text) in [
             ("<string>:3: boom\nstack traceback:\n\t[C]: in ?", Some(3), "boom"),
             ("syntax error: <string>:1: '}' expected near 'end'", Some(1), "'}' expected near 'end'"),

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_of_karmada_refuses_its_field_in_karmadas_words() {
+    fn karmadas_rules_refuse_fields_in_karmadas_words() {
         assert_eq!(validate(&valid()), Ok(()));
         let service = |key: &str, value: Value| {
             let mut service = json!({ "service": { "namespace": "n", "name": "s", "port": 443, "path": "/a" } });

@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_names_spread_over_all_ranges_unlike_by_fnv_alone() {
+    fn numbered_names_spread_over_all_ranges_unlike_fnv() {
         let ranges = |hash: fn(&str) -> u64| {
             let mut n = [0; 8];
             for number in 0..100 {

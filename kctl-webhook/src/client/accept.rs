@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_may_be_any_but_must_have_the_form_of_one() {
+    fn any_well_formed_media_type_is_accepted() {
         for (content, problem) in [
             ("application/json", None),
             ("text/html; charset=utf-8", None),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_overload_and_errors_are_asked_again_and_only_when_they_say_when() {
+    fn only_overload_and_errors_with_a_delay_are_retried() {
         for (code, after, wait) in [
             (429, Some("2"), Some(2)),
             (503, Some("0"), Some(0)),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_free_up_to_the_limit_and_fail_beyond_it() {
+    fn copies_fail_only_beyond_the_limit() {
         let text = |len: usize| Value::from("x".repeat(len - 2));
         for (lens, result) in [
             (vec![PATCH_COPIED_LEN_MAX], Ok(())),

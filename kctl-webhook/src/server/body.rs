@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_read_up_to_its_bound_and_refused_over_it() {
+    async fn body_is_read_to_its_bound_and_refused_above() {
         for (len, is_read) in [(9, true), (10, true), (11, false)] {
             assert_eq!(read(Body::from(vec![0; len]), 10).await.is_ok(), is_read, "{len}");
         }

@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_authority_signs_every_start_and_a_broken_one_is_refused() {
+    fn kept_authority_signs_every_start_unless_broken() {
         let folder = std::env::temp_dir().join(format!("kctl-webhook-kept-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let names = vec!["localhost".to_owned()];
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_changed_certificate_is_served_and_a_broken_one_is_not() {
+    async fn changed_certificate_is_served_unless_broken() {
         let folder = std::env::temp_dir().join(format!("kctl-certificate-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let first = write(&folder);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uid_of_the_request_is_found_and_no_other() {
+    fn only_the_uid_of_the_request_is_found() {
         check(r#"{"request":{"uid":"a"}}"#, "a");
         check(r#"{ "kind" : "K", "request" : { "uid" : "a", "object" : "#, "a");
         check(r#"{"request":{"object":{"metadata":{"uid":"b"}},"uid":"a"}}"#, "a");

@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_contradict_each_other_are_wrong_usage_as_unknown_ones_are() {
+    fn contradicting_options_are_wrong_usage() {
         let given = |line: &str| line.split(' ').map(OsString::from).collect();
         let cases = [
             ("--leader-elect --leader-elect-lease-duration=5s", "--leader-elect-lease-duration (5s) has to be longer"),

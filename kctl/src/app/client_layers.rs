@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_go_out_in_a_burst_and_then_at_their_rate() {
+    async fn requests_go_out_in_a_burst_then_at_rate() {
         for (qps, burst, expected) in
             [(10.0, 3, vec![0, 0, 0, 100, 200]), (0.5, 1, vec![0, 2_000, 4_000]), (2.0, 2, vec![0, 0, 500])]
         {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clients_of_the_user_are_limited_and_counted_by_name() {
+    async fn clients_of_the_user_are_limited_and_counted() {
         let (service, seen) = server(Duration::from_millis(300));
         let service = service.map_response(|_answer| Response::new(Body::empty()));
         let metrics = Metrics::default();

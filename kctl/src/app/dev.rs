@@ -508,7 +508,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_in_use_is_named_with_what_to_do() {
+    async fn port_in_use_is_named_with_the_remedy() {
         let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = taken.local_addr().unwrap().port();
         let command = DevOptions::augment_args(clap::Command::new("dev"));

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_lease_is_the_apps_with_the_times_of_client_go() {
+    fn default_lease_is_the_apps_with_client_gos_times() {
         let config = parse(&["--leader-elect"]).unwrap().election("podset", "here");
         assert_eq!((config.name.as_str(), config.namespace.as_str()), ("podset", "here"));
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_whose_lease_it_is_and_how_long_it_lasts() {
+    fn flags_set_the_lease_name_and_its_times() {
         let flags = [
             "--leader-elect",
             "--leader-election-id=other",
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_set_by_the_flag_or_by_the_program() {
+    fn shards_are_set_by_flag_or_by_program() {
         let slots = |flags: &[&str], of_app: Option<u32>| {
             let mut options = parse(flags).unwrap();
             options.set_slots_of_app(of_app.map(|n| (n, ShardBy::Namespace)));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_of_metrics_is_made_unless_a_folder_is_named() {
+    fn metrics_certificate_is_made_unless_a_folder_is_given() {
         let of = |flags: &[&str]| parse(flags).unwrap().certificate();
         assert_eq!(of(&[]), Certificate::SelfSigned);
         let usual = Certificate::Files { certificate: "/certs/tls.crt".into(), key: "/certs/tls.key".into() };

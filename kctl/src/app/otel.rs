@@ -133,7 +133,7 @@ mod tests {
 
     #[tokio::test]
     #[ignore = "needs Go: cargo xtask interop"]
-    async fn a_collector_that_no_one_here_wrote_gets_the_spans() {
+    async fn foreign_collector_receives_the_spans() {
         let mut collector = tokio::process::Command::new("go");
         collector.args(["run", "."]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop/otlp"));
         collector.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_span_of_a_reconcile_has_the_ids_that_its_requests_name() {
+    async fn reconcile_span_has_the_ids_of_its_requests() {
         let exporter = Kept::default();
         let provider = provider("does", SdkTracerProvider::builder().with_simple_exporter(exporter.clone()));
         reconcile(&provider).await;

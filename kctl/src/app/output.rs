@@ -337,7 +337,7 @@ mod tests {
     const STRICT: BreakingOptions = BreakingOptions { allow_breaking: false, since: None };
 
     #[test]
-    fn a_change_that_breaks_objects_is_refused_unless_it_is_allowed() {
+    fn breaking_change_is_refused_unless_allowed() {
         let folder = Folder::new("breaking");
         let (old, new) = (crd(&json!({ "host": { "type": "string" } })), crd(&json!({})));
         write_manifests(std::slice::from_ref(&old), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_says_what_is_missing_and_what_is_different() {
+    fn check_reports_missing_and_different_objects() {
         let folder = Folder::new("missing");
         let role = |file: &str| Manifest::new(file.into(), json!({ "kind": "Role" })).unwrap();
         let both = [role("rbac/role-web.yaml"), role("rbac/role-web.a.yaml")];
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_other_options_fails_the_check_and_is_kept() {
+    fn file_of_other_options_fails_the_check_unchanged() {
         let folder = Folder::new("left");
         let role = |file: &str| Manifest::new(file.into(), json!({ "kind": "Role" })).unwrap();
         let now = [role("rbac/clusterrole-web.yaml"), role("kustomization.yaml")];
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_too_large_for_client_side_apply_is_told() {
+    fn object_too_large_for_client_side_apply_is_reported() {
         let small = crd(&json!({}));
         assert_eq!(size_hint(&small), None);
         let large = crd(&json!({ "a": { "description": "x".repeat(APPLY_BYTES_MAX) } }));

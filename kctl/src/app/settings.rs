@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_run_has_a_variable_of_its_name() {
+    fn every_option_of_run_has_an_environment_variable() {
         let with = with_environment(plain());
         let run = with.find_subcommand(RUN).unwrap();
         for arg in run.get_arguments().filter(|arg| arg.get_long().is_some_and(|long| long != "help")) {

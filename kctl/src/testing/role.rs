@@ -32,8 +32,8 @@ use crate::{
 ///
 /// The first argument is the path of a function that returns the [`App`]; the second is an async
 /// function that takes a [`Trial`](crate::testing::Trial) and makes the app do everything that it
-/// can do. The tests are `role_is_exactly_what_the_app_needs` and
-/// `role_is_exactly_what_the_app_needs_on_a_real_server`. The second is ignored unless
+/// can do. The tests are `role_is_minimal` and
+/// `role_is_minimal_on_a_real_server`. The second is ignored unless
 /// it is asked for: `KUBECONFIG=… cargo test on_a_real_server -- --ignored`.
 ///
 /// The embedded test needs `tokio` with the feature `test-util` among the dev-dependencies.
@@ -69,7 +69,7 @@ use crate::{
 macro_rules! role_tests {
     ($app:path, $scenario:path) => {
         #[::tokio::test(start_paused = true)]
-        async fn role_is_exactly_what_the_app_needs() {
+        async fn role_is_minimal() {
             if let ::std::result::Result::Err(error) = $crate::testing::check_role($app, $scenario).await {
                 ::std::panic!("{error}");
             }
@@ -77,7 +77,7 @@ macro_rules! role_tests {
 
         #[::tokio::test]
         #[ignore = "needs KUBECONFIG: cargo test on_a_real_server -- --ignored"]
-        async fn role_is_exactly_what_the_app_needs_on_a_real_server() {
+        async fn role_is_minimal_on_a_real_server() {
             ::std::assert!($crate::testing::names_a_real_server(), "KUBECONFIG names no file of an API server");
             if let ::std::result::Result::Err(error) = $crate::testing::check_role_on_cluster($app, $scenario).await {
                 ::std::panic!("{error}");

@@ -130,7 +130,7 @@ async fn never_both(kubeconfig: PathBuf) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go: cargo xtask interop"]
-async fn client_go_and_kctl_never_both_lead_on_the_embedded_server() {
+async fn client_go_and_kctl_never_both_lead() {
     let folder = Folder::new("contend");
     let (_server, kubeconfig) = served(&folder).await;
     never_both(kubeconfig).await;
@@ -138,7 +138,7 @@ async fn client_go_and_kctl_never_both_lead_on_the_embedded_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go and KUBECONFIG: cargo xtask real-server"]
-async fn client_go_and_kctl_never_both_lead_on_a_real_server() {
+async fn client_go_and_kctl_contend_on_a_real_server() {
     let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names an API server");
     never_both(kubeconfig.into()).await;
 }

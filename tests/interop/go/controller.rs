@@ -24,7 +24,7 @@ async fn a_controller_on_controller_runtime_converges() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go: cargo xtask interop"]
-async fn a_controller_on_controller_runtime_converges_under_faults_of_any_seed() {
+async fn controller_runtime_converges_under_faults_of_any_seed() {
     for seed in 0..N_SEEDS {
         let (folder, faults) = (Folder::new(&format!("faults-{seed}")), plan(seed));
         let (_server, kubeconfig) = served_under(&folder, Some(&faults)).await;

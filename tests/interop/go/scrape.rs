@@ -153,7 +153,7 @@ fn monitoring(folder: &Folder) -> [PathBuf; 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go: cargo xtask interop"]
-async fn parsers_of_prometheus_accept_the_metrics_in_both_formats_and_find_every_name() {
+async fn prometheus_parsers_accept_both_formats_with_every_name() {
     let folder = Folder::new("scrape");
     let (_server, kubeconfig) = served(&folder).await;
     let scraped = Scraped::start(kubeconfig).await;

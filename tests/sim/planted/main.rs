@@ -96,7 +96,7 @@ macro_rules! planted {
 
 /// With this seed a partition holds an event back for longer than a state has to be quiet before it counts as settled.
 #[test]
-fn state_of_which_a_partition_holds_the_news_back_is_not_settled() {
+fn state_hidden_by_a_partition_is_not_settled() {
     let report = Sim::seeds(555..556).run(&deletion_ignored::twin()).unwrap();
     if let Some(failure) = report.failure() {
         panic!("{failure}");
@@ -105,7 +105,7 @@ fn state_of_which_a_partition_holds_the_news_back_is_not_settled() {
 
 /// Only a cache that starts with an old state finds it.
 #[test]
-fn trust_in_the_first_list_is_found_by_an_old_cache() {
+fn trust_in_the_first_list_is_found() {
     let cases =
         [(outdated_list::bug(), "on a server that takes"), (outdated_member::bug(), "on a server of edge that takes")];
     for (bug, server) in cases {
@@ -158,7 +158,7 @@ fn missing_permit_is_found_by_seeds_alone() {
 
 /// Two controllers clean up at once: only a crash in between shows that one of them takes away the finalizer of the other.
 #[test]
-fn finalizers_of_others_that_are_cleared_are_found_by_a_crash() {
+fn cleared_foreign_finalizers_are_found_by_a_crash() {
     check_found(
         &finalizers_cleared::bug_alone(),
         WithFaults,

@@ -68,7 +68,7 @@ async fn leaving_member_loses_its_objects_to_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn member_that_leaves_the_fleet_while_it_is_away_keeps_what_it_has() {
+async fn member_that_leaves_while_unreachable_keeps_its_objects() {
     let fleet = Fleet::with_web().await;
     fleet.links[0].cut();
     // Nobody knows yet that it is away.

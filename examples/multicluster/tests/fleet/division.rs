@@ -54,7 +54,7 @@ impl Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_room_clusters_get_in_its_proportion_and_keep_what_they_have() {
+async fn division_by_room_is_proportional_and_stable() {
     let fleet = Fleet::with_room("Room").await;
     fleet.until_asked([Some(2), Some(6)]).await;
     fleet.scale(9).await;

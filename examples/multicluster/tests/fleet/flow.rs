@@ -10,7 +10,7 @@ fn image(deployment: Option<Deployment>) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_replicas_are_divided_two_to_eight_and_the_template_knows() {
+async fn ten_replicas_divide_two_to_eight() {
     let fleet = Fleet::with_web().await;
     let binding = fleet.api::<ResourceBinding>().get("deployment-web").await.unwrap();
     let clusters: Vec<_> = binding.spec.clusters.iter().map(|c| (c.name.as_str(), c.replicas)).collect();
@@ -27,7 +27,7 @@ async fn ten_replicas_are_divided_two_to_eight_and_the_template_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_once_all_is_as_it_should_be() {
+async fn nothing_is_written_in_the_desired_state() {
     let fleet = Fleet::with_web().await;
     fleet.rest().await;
     let revisions = || fleet.servers.iter().map(kctl::apiserver::ApiServer::revision).collect::<Vec<_>>();
@@ -137,7 +137,7 @@ async fn everything_goes_with_the_template_and_with_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_that_a_member_does_not_have_is_made_there() {
+async fn missing_namespace_is_created_on_the_member() {
     let fleet = Fleet::with_web().await;
     let shop = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }";
     fleet.apply(shop).await;

@@ -183,7 +183,7 @@ async fn kinds_of_the_program_itself_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_without_namespaces_is_refused_by_the_policy_in_words() {
+async fn cluster_scoped_kind_is_refused_by_the_policy() {
     let fleet = Fleet::new().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
     let wanted =
@@ -192,7 +192,7 @@ async fn kind_without_namespaces_is_refused_by_the_policy_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_that_is_divided_runs_its_completions_once_not_on_each_member() {
+async fn divided_job_runs_its_completions_once_in_all() {
     let fleet = Fleet::new().await;
     fleet.apply(crate::world::CLUSTERS).await;
     fleet.apply(include_str!("divided-job.yaml")).await;

@@ -33,7 +33,7 @@ async fn policy_sets_replicas_unless_an_autoscaler_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn addresses_of_services_and_nodes_of_pods_stay_when_the_template_changes() {
+async fn service_addresses_and_pod_nodes_survive_template_changes() {
     let fleet = Fleet::with_web().await;
     fleet.apply("apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { team: a } }\nspec: { containers: [{ name: job, image: job }] }").await;
     fleet

@@ -109,7 +109,7 @@ async fn roles_are_exactly_what_is_needed() {
 /// The members are those of `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2`.
 #[tokio::test]
 #[ignore = "needs KUBECONFIG and two members: cargo xtask real-server"]
-async fn role_is_exactly_what_the_app_needs_on_a_real_server() {
+async fn role_is_minimal_on_a_real_server() {
     let _alone = REAL.lock().await;
     kctl::testing::check_whole_role_on_cluster(multicluster::app, everything_that_it_does).await.unwrap();
 }

@@ -52,7 +52,7 @@ fn broken_yaml_is_named_by_file_and_line() {
 }
 
 #[test]
-fn object_of_the_wrong_shape_is_named_with_its_field() {
+fn malformed_object_is_named_with_its_field() {
     let text = include_str!("../../web.yaml").replace("replicas: 3", "replicas: three");
     let (status, text) = failed(&["dev", "-f", file("shape.yaml", &text).to_str().unwrap(), "--until-idle"]);
     assert_eq!(status, Some(1), "{text}");
@@ -76,7 +76,7 @@ fn misspelt_option_is_wrong_usage_with_the_right_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_definition_is_named_and_its_installation_starts_the_work() {
+async fn missing_crd_is_named_and_its_installation_starts_work() {
     let (server, kubeconfig, _serving) = served("definition").await;
     let client = Client::new(server.service(), "default");
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
@@ -109,7 +109,7 @@ async fn termination_between_writes_leaves_no_partial_set() {
 }
 
 #[test]
-fn dev_ends_with_130_when_it_is_interrupted_before_it_is_idle() {
+fn dev_interrupted_before_idle_exits_with_130() {
     let never = file("never.yaml", &include_str!("../../web.yaml").replace("replicas: 3", "replicas: 2000"));
     let mut child = podset(&["dev", "-f", never.to_str().unwrap(), "--until-idle", "--timeout", "10m"])
         .stderr(Stdio::piped())
@@ -127,7 +127,7 @@ fn dev_ends_with_130_when_it_is_interrupted_before_it_is_idle() {
 
 /// A server that takes connections and never answers: the program waits for it, and is never ready.
 #[tokio::test]
-async fn interrupt_before_readiness_exits_with_130_and_sigterm_with_0() {
+async fn interrupt_before_readiness_exits_130_and_sigterm_0() {
     for (name, status) in [("INT", 130), ("TERM", 0)] {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = format!("http://{}", silent.local_addr().unwrap());

@@ -58,7 +58,7 @@ fn asked(server: &ApiServer, user: &str, verb: &str, resource: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn second_signal_ends_at_once_what_the_first_one_let_finish() {
+async fn second_signal_ends_the_graceful_stop_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
         let (server, kubeconfig, _serving) = served("second").await;
         let client = Client::new(server.service(), "default");
@@ -79,7 +79,7 @@ async fn second_signal_ends_at_once_what_the_first_one_let_finish() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signal_while_the_cluster_does_not_answer_yet_ends_at_once() {
+async fn signal_during_the_first_connection_ends_at_once() {
     let (server, kubeconfig, _serving) = served("early").await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("server: https://{}", silent.local_addr().unwrap());
@@ -96,7 +96,7 @@ async fn signal_while_the_cluster_does_not_answer_yet_ends_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn as_another_user_the_program_does_what_that_user_may_do() {
+async fn impersonated_user_limits_the_program() {
     let (server, kubeconfig, _serving) = served("as").await;
     let client = Client::new(server.service(), "default");
     install(&client).await;

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn set_whose_pod_is_about_to_go_is_not_at_rest() {
+    fn set_with_a_terminating_pod_is_not_settled() {
         let mut ledger = Ledger::default();
         ledger.grows("a", 1);
         ledger.sees(&pod("1", false));

@@ -90,7 +90,7 @@ fn items_of_the_patch_keep_its_order() {
 }
 
 #[test]
-fn items_of_the_same_key_are_merged_with_each_other() {
+fn items_with_the_same_key_are_merged() {
     let patch = json!({"containers": [
         {"name": "z", "ports": [{"containerPort": 1}, {"containerPort": 2}]},
         {"name": "z", "image": "j", "ports": [{"containerPort": 3}]}
@@ -133,7 +133,7 @@ fn delete_directive_removes_an_item() {
 }
 
 #[test]
-fn replace_directive_in_a_list_replaces_it_wherever_it_stands() {
+fn replace_directive_anywhere_in_a_list_replaces_it() {
     check_names(&json!({"containers": [{"$patch": "replace"}, {"name": "n"}]}), &["n"]);
     check_names(&json!({"containers": [{"name": "n"}, {"$patch": "replace"}]}), &["n"]);
     // The item that holds the directive is lost.
@@ -261,7 +261,7 @@ fn maps_are_replaced_and_emptied_by_directive() {
 }
 
 #[test]
-fn maps_with_a_directive_are_not_added_where_nothing_was() {
+fn maps_with_a_directive_are_not_added_anew() {
     check_pod("affinity", &json!({"affinity": {"$patch": "replace", "nodeAffinity": {}}}), &Value::Null);
     check_pod("initContainers", &json!({"initContainers": [{"$patch": "merge", "name": "i"}]}), &json!([]));
     let patch = json!({"initContainers": [{"$patch": "replace"}, {"name": "i"}]});
@@ -269,7 +269,7 @@ fn maps_with_a_directive_are_not_added_where_nothing_was() {
 }
 
 #[test]
-fn directives_in_a_new_item_of_a_list_are_fields_as_others() {
+fn directives_in_a_new_list_item_are_ordinary_fields() {
     let env = json!([{"name": "A", "value": "1"}, {"name": "Q", "$patch": "delete"}]);
     let item = json!({"name": "z", "env": env, "$setElementOrder/env": [{"name": "A"}]});
     check_pod("containers/0", &json!({"containers": [item]}), &item);

@@ -164,7 +164,7 @@ fn a_sidecar_counts_as_a_container() {
 }
 
 #[test]
-fn a_sidecar_that_has_not_started_holds_the_pod_in_init() {
+fn sidecar_not_yet_started_keeps_the_pod_in_init() {
     check_pod(
         &json!(
             {"initContainers": [{"name": "i1", "restartPolicy": "Always"}, {"name": "i2"}],

@@ -34,7 +34,7 @@ fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {
 }
 
 #[test]
-fn a_table_has_the_metadata_of_the_list_and_a_row_per_object() {
+fn table_has_list_metadata_and_one_row_per_object() {
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
     let list_meta = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 1});
     let answer =
@@ -73,7 +73,7 @@ fn the_row_of_an_ended_pod_has_a_condition() {
 }
 
 #[test]
-fn flow_schemas_are_in_the_order_in_which_they_match() {
+fn flow_schemas_are_in_matching_order() {
     let schema =
         |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
     let objects = [schema("a", 900), schema("c", 100), schema("b", 100)];
@@ -83,7 +83,7 @@ fn flow_schemas_are_in_the_order_in_which_they_match() {
 }
 
 #[test]
-fn a_kind_that_is_not_known_shows_when_it_was_created() {
+fn unknown_kind_shows_its_creation_time() {
     check(("example.com", "Thing"), &json!({"metadata": {"name": "a"}}), &json!(["a", CREATED]));
 }
 
@@ -113,7 +113,7 @@ fn a_quota_shows_requests_and_limits_apart() {
 }
 
 #[test]
-fn a_request_for_a_certificate_shows_what_became_of_it() {
+fn certificate_request_shows_its_outcome() {
     let check = |seconds: Value, conditions: &[&str], cells: [&str; 2]| {
         let conditions: Vec<_> = conditions.iter().map(|kind| json!({"type": kind})).collect();
         let spec = json!({"signerName": "x.io/y", "username": "admin", "expirationSeconds": seconds});
@@ -130,7 +130,7 @@ fn a_request_for_a_certificate_shows_what_became_of_it() {
 }
 
 #[test]
-fn an_event_of_the_newer_group_has_the_same_row() {
+fn event_of_the_newer_group_has_the_same_row() {
     check(
         ("events.k8s.io", "Event"),
         &json!({

@@ -44,7 +44,7 @@ fn a_service_shows_addresses_by_its_type() {
 }
 
 #[test]
-fn a_service_shows_addresses_of_its_balancer_and_its_own() {
+fn service_shows_load_balancer_and_own_addresses() {
     check(
         ("", "Service"),
         &json!(

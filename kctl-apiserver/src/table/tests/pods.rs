@@ -167,7 +167,7 @@ fn the_reason_of_the_first_waiting_container_wins() {
 }
 
 #[test]
-fn an_ended_container_shows_its_reason_or_its_code_or_its_signal() {
+fn ended_container_shows_reason_exit_code_or_signal() {
     check_pod(
         &json!({"containers": [{"name": "a"}], "nodeName": "node1"}),
         &json!(
@@ -203,7 +203,7 @@ fn an_ended_container_shows_its_reason_or_its_code_or_its_signal() {
 }
 
 #[test]
-fn an_ended_pod_shows_completed_or_its_phase_or_its_reason() {
+fn ended_pod_shows_completed_phase_or_reason() {
     check_pod(
         &json!({"containers": [{"name": "a"}], "nodeName": "node1"}),
         &json!(
@@ -237,7 +237,7 @@ fn an_ended_pod_shows_completed_or_its_phase_or_its_reason() {
 }
 
 #[test]
-fn a_pod_with_a_completed_and_a_running_container_is_running_if_ready() {
+fn partly_completed_pod_is_running_if_ready() {
     check_pod(
         &json!({"containers": [{"name": "a"}, {"name": "b"}], "nodeName": "node1"}),
         &json!(
@@ -314,7 +314,7 @@ fn a_pod_in_deletion_is_terminating_unless_it_ended() {
 }
 
 #[test]
-fn a_pod_in_deletion_on_a_lost_node_is_unknown() {
+fn terminating_pod_on_a_lost_node_is_unknown() {
     check_deleted(
         &json!({"containers": [{"name": "a"}], "nodeName": "node1"}),
         &json!({"phase": "Running", "reason": "NodeLost"}),

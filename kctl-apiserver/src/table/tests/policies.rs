@@ -248,7 +248,7 @@ fn a_runtime_class_shows_its_handler() {
 }
 
 #[test]
-fn a_flow_schema_without_a_condition_has_a_question_mark() {
+fn flow_schema_without_a_condition_shows_question_mark() {
     check(
         ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
         &json!(

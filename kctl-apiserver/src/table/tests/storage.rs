@@ -29,7 +29,7 @@ fn a_volume_shows_its_claim() {
 }
 
 #[test]
-fn a_claim_shows_its_capacity_once_it_has_a_volume() {
+fn bound_claim_shows_its_capacity() {
     check(
         ("", "PersistentVolumeClaim"),
         &json!(

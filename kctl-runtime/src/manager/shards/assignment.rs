@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_slot_has_an_owner_and_no_seat_more_than_its_share(
+        fn slots_have_owners_and_seats_no_more_than_shares(
             n_slots in 1_u32..=128, live in prop::collection::btree_set(0_u32..64, 1..20),
         ) {
             let owners = owners(n_slots, &live);
@@ -81,7 +81,7 @@ mod tests {
         }
 
         #[test]
-        fn owner_does_not_depend_on_the_order_of_the_seats(live in prop::collection::vec(0_u32..64, 1..10)) {
+        fn owner_is_independent_of_the_order_of_seats(live in prop::collection::vec(0_u32..64, 1..10)) {
             let live: BTreeSet<u32> = live.into_iter().collect();
             let backwards: Vec<u32> = live.iter().rev().copied().collect();
             prop_assert_eq!(owners(32, &live), preferred(32, &backwards));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_expires_its_duration_after_its_last_change_was_seen() {
+    fn lease_expires_its_duration_after_the_last_seen_change() {
         let (mut seen, start) = (Sightings::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         // The holder's clock is an hour ahead, which makes no difference.
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn released_lease_is_free_and_a_deleted_one_is_not() {
+    fn released_lease_is_free_and_deleted_lease_is_not() {
         let (mut seen, start) = (Sightings::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.see("released", held("a", "1"), start);

@@ -219,7 +219,7 @@ fn silent_at(server: &ApiServer, method: Method) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_that_are_never_answered_are_given_up_and_asked_again() {
+async fn unanswered_requests_time_out_and_are_sent_again() {
     let config = ElectionConfig::new("web", "default", "a");
     let cases = [
         (Method::GET, false, ANSWER_WITHIN),

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_that_was_refused_is_read_again_for_the_next_request() {
+    async fn refused_token_is_read_again_for_the_next_request() {
         let file = File::new("refused", "one\n");
         let token = token_file(&file);
         assert_eq!(ask(&token, "one").await, ("Bearer one".into(), 200));

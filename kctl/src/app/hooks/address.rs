@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_the_app_does_not_answer_is_refused() {
+    fn path_that_the_app_does_not_serve_is_refused() {
         let url = |path: &str| json!({ "url": format!("https://a.example.com{path}") });
         for good in [service("a", "/convert"), service("a", "/x/convert"), url("/convert"), url("/x/convert")] {
             assert!(check_path(&crd(&good)).is_ok(), "{good}");

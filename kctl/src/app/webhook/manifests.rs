@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_of_the_configuration_may_name_a_url_that_karmada_takes() {
+    fn configuration_manifest_may_name_a_url_karmada_accepts() {
         let url = |url: &str| RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
         let all = manifests(&app(), &url("https://a:1")).unwrap();
         assert_eq!(all[1].object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn author_is_named_by_the_trace_or_else_by_the_process() {
+    fn author_is_named_by_trace_or_process() {
         let key = |name: &str| ObjectKey::new(Some("default"), name);
         let mut authors = Authors::default();
         authors.begin("app-0.1", "labels", &key("a"), "t1");

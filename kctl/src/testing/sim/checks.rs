@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_on_owned_kinds_need_an_owner_by_its_uid() {
+    fn writes_on_owned_kinds_need_an_owner_uid() {
         let set = json!({ "metadata": { "name": "web", "uid": "s" } });
         let cases = [
             ("app-0.1", None, Some(pod(Some("s"))), false),

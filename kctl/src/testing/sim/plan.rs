@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn each_older_state_of_each_cluster_is_tried_after_each_write() {
+    fn every_older_state_is_tried_after_each_write() {
         let texts: Vec<_> = with_edge().restarts_behind().iter().map(ToString::to_string).collect();
         let of_edge: Vec<_> = texts.iter().filter(|text| text.contains("edge")).map(String::as_str).collect();
         let expected = [
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_choose_servers_of_all_clusters_and_states_that_these_had() {
+    fn seeds_choose_servers_and_their_past_states() {
         let points = with_edge();
         let chosen = (0..2_000).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
             Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_jump_for_one_process_at_a_time_and_for_each_of_them() {
+    fn clocks_jump_for_every_process_one_at_a_time() {
         let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
         let jumps = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
             Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn without_clock_faults_no_clock_is_wrong_and_other_faults_stay() {
+    fn without_clock_faults_other_faults_remain() {
         let length = Duration::from_secs(9);
         let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
         let without = Points { without_clock_faults: true, ..with.clone() };

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_timeline_shows_its_begin_its_end_and_what_happened_around_faults() {
+    fn long_timeline_shows_begin_end_and_fault_surroundings() {
         type Ranges = &'static [(usize, usize)];
         let cases: [(usize, &[usize], Ranges); 4] = [
             (120, &[60], &[(0, 120)]),

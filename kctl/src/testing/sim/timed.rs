@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_status_depends_on_time_where_it_is_named() {
+    fn only_a_named_status_depends_on_time() {
         let mut timed = TimeDependent::of(&["schedules/status".into()]).unwrap();
         let at = |version: &str, spec: u32, status: u32| json!({ "metadata": { "uid": "s", "resourceVersion": version }, "spec": spec, "status": status });
         assert!(timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 1, 2)))));

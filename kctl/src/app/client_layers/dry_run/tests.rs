@@ -13,7 +13,7 @@ fn request(method: &str, uri: &str, body: &str) -> Request<Body> {
 }
 
 #[test]
-fn every_write_is_a_try_and_reads_and_reviews_stay() {
+fn only_writes_become_dry_runs() {
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let local = "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews";
     let cases = [
@@ -36,7 +36,7 @@ fn every_write_is_a_try_and_reads_and_reviews_stay() {
 }
 
 #[tokio::test]
-async fn options_in_the_body_of_a_delete_say_that_it_is_a_try() {
+async fn dry_run_of_a_delete_is_in_its_body() {
     let cases = [
         ("", ""),
         ("{}", r#"{"dryRun":["All"]}"#),

@@ -48,7 +48,7 @@ async fn come(mut stopped: watch::Receiver<bool>) {
 }
 
 #[tokio::test]
-async fn webhooks_admit_what_workers_write_while_they_finish_and_end_after_them() {
+async fn webhooks_admit_writes_of_finishing_workers_until_these_end() {
     let server = ApiServer::on_system_time();
     let client = kube::Client::new(server.service(), "default");
     let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

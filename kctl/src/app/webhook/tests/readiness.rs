@@ -25,7 +25,7 @@ fn check(health: &Health) -> std::result::Result<String, String> {
 }
 
 #[tokio::test]
-async fn program_is_not_ready_before_its_webhooks_have_a_certificate() {
+async fn program_is_unready_before_its_webhooks_have_certificates() {
     let mut app = App::new("web");
     let about = About::new("anything", file!(), line!());
     app.hooks.admission.push(Rule::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
