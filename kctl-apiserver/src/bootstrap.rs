@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    clock::Chance,
+    clock::Rng,
     controllers::aggregated,
     kinds::{self, rbac::cluster_role},
     status::GroupResource,
@@ -93,9 +93,9 @@ pub(crate) fn objects(store: &mut Store) {
 /// Stores the roles and bindings.
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
-    let mut chance = Chance::new(SEED);
+    let mut rng = Rng::new(SEED);
     for known in KNOWN.iter() {
-        let uid = chance.uid();
+        let uid = rng.uid();
         if store.get(&known.of, &known.key).is_some() {
             continue;
         }

@@ -42,9 +42,9 @@ pub(crate) fn seconds(time: Timestamp) -> String {
 
 /// A seeded random generator (splitmix64). The same seed gives the same uids and names.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// Creates a generator.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_sequence() {
-        let (mut one, mut same, mut other) = (Chance::new(1), Chance::new(1), Chance::new(2));
+        let (mut one, mut same, mut other) = (Rng::new(1), Rng::new(1), Rng::new(2));
         let uid = one.uid();
         assert_eq!((uid.len(), &uid[14..15]), (36, "4"));
         assert_eq!(uid, same.uid());

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     authorizer::{Rbac, RuleCache, RuleResolver, UserRules},
     bootstrap,
-    clock::{Chance, Clock},
+    clock::{Clock, Rng},
     controllers::Controllers,
     impersonation::{self, LastModes},
     metrics::Counts,
@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub(crate) audit: Option<File>,
     /// The source of ids of audit events. Separate from the random sequence of the store, so that uids of objects do
     /// not depend on the number of requests.
-    pub(crate) audit_ids: Chance,
+    pub(crate) audit_ids: Rng,
 }
 
 impl Deref for State {
@@ -82,7 +82,7 @@ impl State {
             requests: RequestLog::default(),
             counts: Counts::default(),
             audit: None,
-            audit_ids: Chance::new(!seed),
+            audit_ids: Rng::new(!seed),
         }
     }
 
@@ -166,8 +166,8 @@ impl State {
     /// sequence meanwhile.
     pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_first = round.is_first_run();
-        let (chance, now) = round.begin_run(&self.chance, self.clock.now());
-        let outer_chance = mem::replace(&mut self.chance, chance);
+        let (rng, now) = round.begin_run(&self.rng, self.clock.now());
+        let outer_rng = mem::replace(&mut self.rng, rng);
         let outer_clock = mem::replace(&mut self.clock, Clock::At(now));
         let n_addresses = self.n_addresses;
         let result = run(self);
@@ -177,14 +177,14 @@ impl State {
             self.n_addresses = n_addresses;
         }
         match (is_first, waits) {
-            // A request that asks no webhook draws from the chance of the server.
+            // A request that asks no webhook draws from the generator of the server.
             (true, false) => {}
             // Other requests draw from another sequence than the one that this request repeats.
             (true, true) => {
-                let mut other = outer_chance;
-                self.chance = Chance::new(other.next());
+                let mut other = outer_rng;
+                self.rng = Rng::new(other.next());
             }
-            (false, _) => self.chance = outer_chance,
+            (false, _) => self.rng = outer_rng,
         }
         result
     }

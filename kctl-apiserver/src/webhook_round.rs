@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{clock::Chance, status::StatusError};
+use crate::{clock::Rng, status::StatusError};
 
 /// The number of webhook calls of one request. A request with more fails with `Timeout` (504).
 ///
@@ -62,7 +62,7 @@ struct Inner {
     /// Annotations of the audit event, of the current run only.
     annotations: BTreeMap<String, String>,
     /// The random sequence and the time of the first run, which later runs repeat.
-    start: Option<(Chance, jiff::Timestamp)>,
+    start: Option<(Rng, jiff::Timestamp)>,
 }
 
 impl WebhookRound {
@@ -97,7 +97,7 @@ impl WebhookRound {
 
     /// Begins a run: forgets warnings and annotations of the run before, and returns the random sequence and the time of
     /// the first run.
-    pub(crate) fn begin_run(&self, chance: &Chance, now: jiff::Timestamp) -> (Chance, jiff::Timestamp) {
+    pub(crate) fn begin_run(&self, rng: &Rng, now: jiff::Timestamp) -> (Rng, jiff::Timestamp) {
         let mut inner = self.inner.lock();
         inner.warnings.clear();
         inner.annotations.clear();
@@ -105,7 +105,7 @@ impl WebhookRound {
             inner.pending.is_empty(),
             "a run begins only after the pending calls of the run before have replies"
         );
-        inner.start.get_or_insert_with(|| (chance.clone(), now)).clone()
+        inner.start.get_or_insert_with(|| (rng.clone(), now)).clone()
     }
 
     /// Returns `true` until a webhook has replied.

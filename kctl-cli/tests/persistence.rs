@@ -33,9 +33,9 @@ const FILE: &str = "objects.jsonl";
 
 /// splitmix64: one seed gives one sequence.
 #[derive(Clone)]
-struct Chance(u64);
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -140,14 +140,14 @@ fn version(meta: &ObjectMeta) -> u64 {
 }
 
 /// Writes until the server is gone.
-async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut chance: Chance) -> Known {
+async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut rng: Rng) -> Known {
     loop {
-        let name = format!("config-{writer}-{}", chance.below(N_NAMES as u64));
+        let name = format!("config-{writer}-{}", rng.below(N_NAMES as u64));
         known.n_writes += 1;
         let text = format!("{writer}/{}", known.n_writes);
         let data = Some(BTreeMap::from([("text".to_owned(), text.clone())]));
         let is_there = known.answered.get(&name).is_some_and(Option::is_some);
-        let deletes = is_there && chance.below(4) == 0;
+        let deletes = is_there && rng.below(4) == 0;
         known.answered.entry(name.clone()).or_default();
         known.open = Some((name.clone(), (!deletes).then_some(text)));
         let written = if deletes {
@@ -198,7 +198,7 @@ async fn check(configs: &Api<ConfigMap>, writers: &mut [Known], kill: usize) {
 async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     let folder = Folder::new("kills");
     let seed = std::env::var("PERSISTENCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let mut chance = Chance(seed);
+    let mut rng = Rng(seed);
     let mut writers = vec![Known::default(); N_WRITERS];
     for kill in 0..N_KILLS {
         let server = Server::start(&folder);
@@ -206,11 +206,11 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
         tokio::time::timeout(WITHIN, check(&configs, &mut writers, kill)).await.unwrap();
         let mut tasks = JoinSet::new();
         for (index, known) in std::mem::take(&mut writers).into_iter().enumerate() {
-            let own = Chance(chance.below(u64::MAX));
+            let own = Rng(rng.below(u64::MAX));
             let configs = configs.clone();
             tasks.spawn(async move { (index, write(configs, index, known, own).await) });
         }
-        tokio::time::sleep(Duration::from_millis(chance.below(LIFE_MS_MAX))).await;
+        tokio::time::sleep(Duration::from_millis(rng.below(LIFE_MS_MAX))).await;
         drop(server);
         let mut known = tokio::time::timeout(WITHIN, tasks.join_all()).await.unwrap();
         known.sort_by_key(|(index, _)| *index);

@@ -57,7 +57,7 @@ codes! {
     /// `name =` and `name` alone, for an option that needs a value; and a `crate` that is not a path.
     MISSING_VALUE = 10, "an option needs a value";
     /// Options of `#[controller]` and `#[view]`. The other attributes have their own codes.
-    UNKNOWN_OPTION = 11, "`#[controller]` has no such option";
+    UNKNOWN_OPTION = 11, "`#[controller]` or `#[view]` has no such option";
     /// The value of `owns`, `watches` or `reads` is missing, a list, a string or a reference.
     NOT_A_KIND_NAME = 12, "a relation names a kind";
     /// An entry in the parentheses of a kind has the wrong form, or is a flag of another relation.

@@ -7,7 +7,6 @@
 //! the recorded ones. `CASE=substring` picks the cases whose names contain it.
 
 mod case;
-mod chance;
 mod combinators;
 mod differences;
 mod digest;
@@ -16,6 +15,7 @@ mod hook;
 mod isolation;
 mod normal;
 mod recorded;
+mod rng;
 mod run;
 mod sequences;
 mod server;

@@ -19,7 +19,7 @@ use tokio_rustls::{
     },
 };
 
-use super::{Chance, GROWTH_KB_MAX, REQUESTS_DEFAULT, number, resident_kb};
+use super::{GROWTH_KB_MAX, REQUESTS_DEFAULT, Rng, number, resident_kb};
 
 /// One sender for so many requests of the other test.
 const REQUESTS_A_SENDER: u64 = 25;
@@ -78,19 +78,19 @@ async fn connected(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
 
 /// Sends a request in pieces with pauses, and waits until the server closes the connection, unless it closes first.
 async fn send(address: &str, tls: &TlsConnector, seed: u64) {
-    let mut chance = Chance(seed);
-    let (head, rest) = TEXTS[chance.below(TEXTS.len())];
+    let mut rng = Rng(seed);
+    let (head, rest) = TEXTS[rng.below(TEXTS.len())];
     let mut bytes = format!("{head}{rest}").into_bytes();
-    if chance.below(4) == 0 && !bytes.is_empty() {
-        let at = chance.below(bytes.len());
-        bytes[at] = u8::try_from(chance.below(256)).unwrap();
+    if rng.below(4) == 0 && !bytes.is_empty() {
+        let at = rng.below(bytes.len());
+        bytes[at] = u8::try_from(rng.below(256)).unwrap();
     }
-    if chance.below(10) == 0 {
+    if rng.below(10) == 0 {
         bytes.splice(0..0, "x-filler: ".bytes().chain(std::iter::repeat_n(b'a', 600_000)));
     }
-    let breaks_off = chance.below(4) == 0;
-    let piece_len = 1 + chance.below(bytes.len().max(1));
-    let mut pauses = || Duration::from_millis(chance.next() % 9_000);
+    let breaks_off = rng.below(4) == 0;
+    let piece_len = 1 + rng.below(bytes.len().max(1));
+    let mut pauses = || Duration::from_millis(rng.next() % 9_000);
     if seed.is_multiple_of(8) {
         // Not even TLS.
         let mut socket = TcpStream::connect(address).await.unwrap();

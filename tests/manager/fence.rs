@@ -23,9 +23,9 @@ use crate::contest::{Contest, config, seconds};
 
 /// Numbers of a seed (splitmix64).
 #[derive(Clone)]
-struct Chance(u64);
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -43,14 +43,14 @@ impl Chance {
 type Arrived = Arc<Mutex<Vec<String>>>;
 
 /// Writes as fast as it may. A write arrives within its timeout and the margin, or `late` later than that.
-async fn write(identity: String, leadership: Leadership, mut chance: Chance, late: Duration, arrived: Arrived) {
+async fn write(identity: String, leadership: Leadership, mut rng: Rng, late: Duration, arrived: Arrived) {
     let margin = leadership.config().write_margin();
     while leadership.led().await {
         let Ok(guard) = leadership.permit().acquire("write").await else { return };
         let within = guard.timeout();
         // Most writes are quick; those that are not are what this is about.
-        let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
-        sleep(chance.millis(slowest)).await;
+        let slowest = if rng.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
+        sleep(rng.millis(slowest)).await;
         arrived.lock().push(identity.clone());
     }
 }
@@ -65,9 +65,9 @@ async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duratio
         let client = faults.client(&contest.server);
         let elector = Elector::new(client, config.clone(), Arc::new(move || server.now())).unwrap();
         for writer in 0..3 {
-            let chance = Chance(config.seed * 10 + writer);
+            let rng = Rng(config.seed * 10 + writer);
             let (identity, leadership) = (config.identity.clone(), elector.leadership());
-            writers.spawn(write(identity, leadership, chance, late, arrived.clone()));
+            writers.spawn(write(identity, leadership, rng, late, arrived.clone()));
         }
         elector.run(std::future::pending()).await;
         sleep(Duration::from_millis(500)).await;
@@ -79,24 +79,24 @@ async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duratio
 async fn run(seed: u64, late: Duration) -> (usize, usize) {
     let contest = Arc::new(Contest::new());
     let arrived = Arrived::default();
-    let mut chance = Chance(seed);
+    let mut rng = Rng(seed);
     let connections: Vec<Faults> = (0..3).map(|_| Faults::default()).collect();
     let mut processes = JoinSet::new();
     for (name, faults) in connections.iter().enumerate() {
         processes.spawn(process(contest.clone(), name as u64, faults.clone(), late, arrived.clone()));
     }
     for _ in 0..60 {
-        let faults = &connections[usize::try_from(chance.below(3)).unwrap()];
-        let fault = match chance.below(4) {
+        let faults = &connections[usize::try_from(rng.below(3)).unwrap()];
+        let fault = match rng.below(4) {
             0 => Fault::Break,
             1 => Fault::LoseAnswer,
-            2 => Fault::Delay(chance.millis(Duration::from_secs(8))),
-            _ => Fault::DelayAnswer(chance.millis(Duration::from_secs(8))),
+            2 => Fault::Delay(rng.millis(Duration::from_secs(8))),
+            _ => Fault::DelayAnswer(rng.millis(Duration::from_secs(8))),
         };
         faults.add(fault, |asked: &Asked| asked.path.contains("/leases"));
-        sleep(chance.millis(Duration::from_secs(20))).await;
+        sleep(rng.millis(Duration::from_secs(20))).await;
         faults.clear();
-        sleep(chance.millis(Duration::from_secs(10))).await;
+        sleep(rng.millis(Duration::from_secs(10))).await;
     }
     let (mut before, mut n_late) = (HashSet::new(), 0);
     let arrived = arrived.lock();

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cel::{
         conditions::{self, Cel, EvaluationError, Fit, SPENT, Scope, fits, to_cel},
-        cost::{Budget, Dear},
+        cost::{Budget, CostExceeded},
     },
     evaluate::{CANCELLED, weight},
     request::RequestInfo,
@@ -281,7 +281,7 @@ impl PolicyScope {
     ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
-    fn pay(&mut self, expression: &str) -> Result<(), Dear> {
+    fn pay(&mut self, expression: &str) -> Result<(), CostExceeded> {
         let mut open = vec![expression.to_owned()];
         while let Some(expression) = open.pop() {
             let used: Vec<String> =
@@ -303,8 +303,8 @@ impl PolicyScope {
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         match self.pay(expression) {
             Ok(()) => self.said(expression).map_err(EvaluationError::Fails),
-            Err(Dear::Alone) => Err(EvaluationError::Fails(CANCELLED.to_owned())),
-            Err(Dear::Together) => Err(EvaluationError::Spent),
+            Err(CostExceeded::Expression) => Err(EvaluationError::Fails(CANCELLED.to_owned())),
+            Err(CostExceeded::Budget) => Err(EvaluationError::Spent),
         }
     }
 
@@ -343,8 +343,9 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut judged = Vec::new();
     // An exhausted budget denies the request: earlier results do not count.
-    let payments: Vec<Result<(), Dear>> = validations.iter().map(|one| scope.pay(&text(one, "expression"))).collect();
-    if payments.contains(&Err(Dear::Together)) {
+    let payments: Vec<Result<(), CostExceeded>> =
+        validations.iter().map(|one| scope.pay(&text(one, "expression"))).collect();
+    if payments.contains(&Err(CostExceeded::Budget)) {
         return failed(SPENT.to_owned());
     }
     for (validation, paid) in validations.iter().zip(payments) {

@@ -179,20 +179,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{apply::typed::compare, clock::Chance, schema::Schema};
+    use crate::{apply::typed::compare, clock::Rng, schema::Schema};
 
-    fn one_of(chance: &mut Chance, values: &[Value]) -> Value {
-        let index = usize::try_from(chance.next() % values.len() as u64).unwrap();
+    fn one_of(rng: &mut Rng, values: &[Value]) -> Value {
+        let index = usize::try_from(rng.next() % values.len() as u64).unwrap();
         values[index].clone()
     }
 
     /// A pod with some of a few fields; `may_repeat` says whether items may occur twice.
-    fn pod(chance: &mut Chance, may_repeat: bool) -> Value {
+    fn pod(rng: &mut Rng, may_repeat: bool) -> Value {
         let mut containers = Vec::new();
         let mut names = vec!["a", "b", "c"];
-        while !names.is_empty() && !chance.next().is_multiple_of(4) {
-            let index = usize::try_from(chance.next() % names.len() as u64).unwrap();
-            let name = if may_repeat && chance.next().is_multiple_of(8) { names[index] } else { names.remove(index) };
+        while !names.is_empty() && !rng.next().is_multiple_of(4) {
+            let index = usize::try_from(rng.next() % names.len() as u64).unwrap();
+            let name = if may_repeat && rng.next().is_multiple_of(8) { names[index] } else { names.remove(index) };
             let mut container = json!({ "name": name });
             let ports = [
                 json!([]),
@@ -209,15 +209,15 @@ mod tests {
                     &[json!({}), json!({ "limits": { "cpu": "1" } }), json!({ "limits": { "memory": "2" } })][..],
                 ),
             ] {
-                if chance.next().is_multiple_of(2) {
-                    container[field] = one_of(chance, values);
+                if rng.next().is_multiple_of(2) {
+                    container[field] = one_of(rng, values);
                 }
             }
             containers.push(container);
         }
         let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": containers } });
         let labels = [json!({ "a": "1" }), json!({ "a": "2", "b": null }), json!({}), json!(null)];
-        pod["metadata"] = json!({ "labels": one_of(chance, &labels), "finalizers": one_of(chance, &[
+        pod["metadata"] = json!({ "labels": one_of(rng, &labels), "finalizers": one_of(rng, &[
             json!(["a/a", "b/b"]), json!(["b/b", "a/a"]), json!(["c/c"]), json!([]),
         ]) });
         pod
@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn merging_on_the_live_value_is_merging() {
         let place = Position::root(Schema::built_in("v1", "Pod"));
-        let mut chance = Chance::new(7);
+        let mut rng = Rng::new(7);
         for _ in 0..20_000 {
-            let (live, applied) = (pod(&mut chance, true), pod(&mut chance, false));
+            let (live, applied) = (pod(&mut rng, true), pod(&mut rng, false));
             let mut merged = live.clone();
             merge_into(place, &mut merged, &applied);
             assert_eq!(Some(merged), merge(place, Some(&live), Some(&applied)), "{live} with {applied}");
@@ -238,9 +238,9 @@ mod tests {
     #[test]
     fn keyed_items_compare_in_any_order() {
         let place = Position::root(Schema::built_in("v1", "Pod"));
-        let mut chance = Chance::new(11);
+        let mut rng = Rng::new(11);
         for _ in 0..20_000 {
-            let (old, new) = (pod(&mut chance, false), pod(&mut chance, false));
+            let (old, new) = (pod(&mut rng, false), pod(&mut rng, false));
             let mut turned = new.clone();
             turned["spec"]["containers"].as_array_mut().into_iter().for_each(|all| all.reverse());
             assert_eq!(compare(place, &old, &new), compare(place, &old, &turned), "{old} and {new}");

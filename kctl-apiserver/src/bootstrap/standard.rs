@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::{
-    clock::Chance,
+    clock::Rng,
     kinds::scheduling::priority_class,
     status::GroupResource,
     store::{Key, Store},
@@ -31,9 +31,9 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
 /// Stores the objects that the server does not have yet.
 pub(super) fn objects(store: &mut Store) {
     let now = store.clock.seconds();
-    let mut chance = Chance::new(SEED);
+    let mut rng = Rng::new(SEED);
     for (of, key, object) in KNOWN.iter() {
-        let uid = chance.uid();
+        let uid = rng.uid();
         if store.get(of, key).is_some() {
             continue;
         }

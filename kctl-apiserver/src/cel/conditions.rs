@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
-    cost::{Budget, Dear, cost, depth},
+    cost::{Budget, CostExceeded, cost, depth},
     functions, messages,
 };
 use crate::evaluate::{CANCELLED, Evaluator, Kinds};
@@ -121,7 +121,7 @@ impl Scope {
     ///
     /// # Errors
     /// Fails if it exceeds the limit of one expression. An expression that does not compile is free.
-    pub(crate) fn cost(&self, expression: &str) -> Result<usize, Dear> {
+    pub(crate) fn cost(&self, expression: &str) -> Result<usize, CostExceeded> {
         let compiled = compiled(expression);
         compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
     }
@@ -130,7 +130,7 @@ impl Scope {
     ///
     /// # Errors
     /// Fails if it exceeds the limit of one expression.
-    pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, Dear> {
+    pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, CostExceeded> {
         let known = || self.known.iter().map(|(name, value)| (name.as_str(), value)).collect();
         kctl_cel::with_room(code.depth, || cost(&code.expression, known()))
     }
@@ -297,7 +297,7 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // An exhausted budget fails all conditions: none is evaluated.
-    if paid.iter().any(|(_, paid)| *paid == Err(Dear::Together)) {
+    if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
         return Fit::Fails(SPENT.to_owned());
     }
     let mut failures: Vec<String> = Vec::new();

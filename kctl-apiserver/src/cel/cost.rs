@@ -26,11 +26,11 @@ pub(crate) struct Budget {
 
 /// The reason why an expression is too expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dear {
+pub(crate) enum CostExceeded {
     /// It exceeds the limit of one expression.
-    Alone,
+    Expression,
     /// It exceeds the budget that is left.
-    Together,
+    Budget,
 }
 
 impl Budget {
@@ -53,8 +53,8 @@ impl Budget {
     ///
     /// # Errors
     /// Fails if it would exceed the budget.
-    pub(crate) fn pay(&mut self, cost: usize) -> Result<(), Dear> {
-        self.left = self.left.checked_sub(cost).ok_or(Dear::Together)?;
+    pub(crate) fn pay(&mut self, cost: usize) -> Result<(), CostExceeded> {
+        self.left = self.left.checked_sub(cost).ok_or(CostExceeded::Budget)?;
         Ok(())
     }
 }
@@ -63,14 +63,14 @@ impl Budget {
 ///
 /// # Errors
 /// Fails if it exceeds the limit of one expression.
-pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Result<usize, Dear> {
+pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Result<usize, CostExceeded> {
     if !has_loops(tree) {
         return Ok(0);
     }
     let longest = known.iter().map(|(_, value)| longest(value)).max().unwrap_or_default();
     let bound = known.into_iter().map(|(name, value)| (name, Some(value))).collect();
     let mut walk = CostWalk { left: EXPRESSION_COST_MAX, longest, bound };
-    walk.expression(tree).ok_or(Dear::Alone)?;
+    walk.expression(tree).ok_or(CostExceeded::Expression)?;
     Ok(EXPRESSION_COST_MAX - walk.left)
 }
 
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     /// The cost of an expression for an object with so many keys in `data`.
-    fn cost_for(expression: &str, n_keys: usize) -> Result<usize, Dear> {
+    fn cost_for(expression: &str, n_keys: usize) -> Result<usize, CostExceeded> {
         let data: serde_json::Map<String, Value> = (0..n_keys).map(|nth| (format!("k{nth:04}"), json!("v"))).collect();
         let object = json!({ "data": data });
         let tree = crate::cel::tree(expression).unwrap();
@@ -241,7 +241,7 @@ mod tests {
             ("object.data.filter(k, object.data.exists(l, l == '')).size() == 0", 447),
             ("object.data.all(k, object.data.all(l, k.startsWith('k')))", 447),
         ] {
-            assert_eq!(cost_for(expression, n_keys + 2), Err(Dear::Alone), "{expression}");
+            assert_eq!(cost_for(expression, n_keys + 2), Err(CostExceeded::Expression), "{expression}");
             assert!(cost_for(expression, n_keys - 6).is_ok(), "{expression}");
         }
     }
@@ -252,6 +252,6 @@ mod tests {
         let mut budget = Budget::of_conditions();
         assert_eq!(budget.pay(CONDITIONS_COST_MAX), Ok(()));
         assert_eq!(budget.pay(0), Ok(()));
-        assert_eq!(budget.pay(1), Err(Dear::Together));
+        assert_eq!(budget.pay(1), Err(CostExceeded::Budget));
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
 /// Returns the metadata of a new object.
 fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
-        "name": name, "namespace": namespace, "uid": store.chance.uid(), "creationTimestamp": store.clock.seconds(),
+        "name": name, "namespace": namespace, "uid": store.rng.uid(), "creationTimestamp": store.clock.seconds(),
     })
 }
 

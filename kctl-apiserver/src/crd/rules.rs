@@ -16,7 +16,7 @@ use crate::schema::{ListType, Schema};
 use crate::{
     cel::{
         Cel, Code, Scope, compile,
-        cost::{Budget, Dear},
+        cost::{Budget, CostExceeded},
     },
     evaluate::{CANCELLED, optional},
     field_error::FieldError,
@@ -196,14 +196,14 @@ impl Rules {
             }
             found.scope.set("oldSelf", rule.old(old.clone()));
             let Some(budget) = &mut found.budget else { return };
-            if let Err(dear) = rule.pay(&found.scope, budget) {
-                found.errors.push(rule.too_expensive(dear, path));
+            if let Err(excess) = rule.pay(&found.scope, budget) {
+                found.errors.push(rule.too_expensive(excess, path));
                 found.budget = None;
                 return;
             }
             match rule.check(&mut found.scope, (value, old.clone()), path) {
                 Some((error, Wrong::Fails)) if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
-                Some((error, Wrong::Dear)) => {
+                Some((error, Wrong::CostExceeded)) => {
                     found.errors.push(error);
                     found.budget = None;
                     return;
@@ -227,7 +227,7 @@ enum Wrong {
     /// The rule could not be evaluated.
     Unjudged,
     /// The cost budget is exhausted, so the evaluation of further rules ends.
-    Dear,
+    CostExceeded,
 }
 
 impl Rule {
@@ -266,18 +266,18 @@ impl Rule {
     }
 
     /// Charges the estimated cost of the rule and its message to the budget.
-    fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), Dear> {
+    fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
         let all = self.code.iter().chain(&self.message_expression);
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
     /// Returns the error of a rule that exceeds the budget.
-    fn too_expensive(&self, dear: Dear, path: &str) -> FieldError {
+    fn too_expensive(&self, excess: CostExceeded, path: &str) -> FieldError {
         self.unevaluated(
             path,
-            match dear {
-                Dear::Alone => "its evaluation is too expensive; no more rules are evaluated",
-                Dear::Together => "the evaluation of all rules is too expensive; no more rules are evaluated",
+            match excess {
+                CostExceeded::Expression => "its evaluation is too expensive; no more rules are evaluated",
+                CostExceeded::Budget => "the evaluation of all rules is too expensive; no more rules are evaluated",
             },
         )
     }
@@ -308,7 +308,9 @@ impl Rule {
                 }
                 Some((self.failed(scope, value, path), Wrong::Fails))
             }
-            Err(why) if why == CANCELLED => Some((self.too_expensive(Dear::Alone, path), Wrong::Dear)),
+            Err(why) if why == CANCELLED => {
+                Some((self.too_expensive(CostExceeded::Expression, path), Wrong::CostExceeded))
+            }
             Err(why) => Some((self.unevaluated(path, &why), Wrong::Unjudged)),
         }
     }

@@ -19,11 +19,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub use rule::{RequestSummary, Rule, Told};
+pub use rule::{EventSummary, RequestSummary, Rule};
 pub use service::{Faulty, Reset};
 pub(crate) use stream::{Gate, Opened, Passage, newest};
 
-use crate::clock::Chance;
+use crate::clock::Rng;
 pub use crate::stale::Past;
 
 /// The point at which a request fails.
@@ -138,11 +138,11 @@ pub enum Seen<'a> {
     /// A client sent a request.
     Request(&'a RequestSummary),
     /// A watch event is delivered.
-    Event(&'a Told),
+    Event(&'a EventSummary),
     /// A fault was injected into a request.
     InRequest(&'a RequestSummary, Fault),
     /// A fault was injected at a watch event.
-    AtEvent(&'a Told, Fault),
+    AtEvent(&'a EventSummary, Fault),
 }
 
 /// The function of [`Faults::observe`].
@@ -175,7 +175,7 @@ struct Inner {
     /// In the order in which they were added: the first match decides.
     rules: Vec<Rule>,
     /// The random sequence of rules that act with a probability.
-    chance: Chance,
+    rng: Rng,
     counts: BTreeMap<&'static str, u64>,
     observer: Option<SeenBy>,
 }
@@ -189,7 +189,7 @@ impl fmt::Debug for Faults {
 impl Faults {
     /// Creates a plan without rules. The seed is for rules that act at random.
     pub fn seeded(seed: u64) -> Self {
-        let inner = Inner { rules: Vec::new(), chance: Chance::new(seed), counts: BTreeMap::new(), observer: None };
+        let inner = Inner { rules: Vec::new(), rng: Rng::new(seed), counts: BTreeMap::new(), observer: None };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -224,9 +224,9 @@ impl Faults {
     fn decide_request(&self, asked: &RequestSummary) -> Option<RequestFault> {
         let mut inner = self.inner.lock();
         inner.tell(Seen::Request(asked));
-        let Inner { rules, chance, .. } = &mut *inner;
+        let Inner { rules, rng, .. } = &mut *inner;
         // Each rule counts its matches, even if an earlier rule decides.
-        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(asked, chance)).collect();
+        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(asked, rng)).collect();
         let fault = *faults.first()?;
         inner.injected(Fault::Request(fault));
         inner.tell(Seen::InRequest(asked, Fault::Request(fault)));
@@ -234,21 +234,21 @@ impl Faults {
     }
 
     /// Returns the fault of a watch event.
-    fn decide_event(&self, told: &Told) -> Option<EventFault> {
+    fn decide_event(&self, summary: &EventSummary) -> Option<EventFault> {
         let mut inner = self.inner.lock();
-        let Inner { rules, chance, .. } = &mut *inner;
-        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_event(told, chance)).collect();
+        let Inner { rules, rng, .. } = &mut *inner;
+        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_event(summary, rng)).collect();
         let fault = faults.first().copied();
         if let Some(fault) = fault {
             inner.injected(Fault::Event(fault));
-            inner.tell(Seen::AtEvent(told, Fault::Event(fault)));
+            inner.tell(Seen::AtEvent(summary, Fault::Event(fault)));
         }
         fault
     }
 
     /// Reports a delivered event to the observer.
-    fn delivered(&self, told: &Told) {
-        self.inner.lock().tell(Seen::Event(told));
+    fn delivered(&self, summary: &EventSummary) {
+        self.inner.lock().tell(Seen::Event(summary));
     }
 }
 

@@ -4,7 +4,7 @@ use http::Request;
 
 use super::{Connection, EventFault, Fault, RequestFault};
 use crate::{
-    clock::Chance,
+    clock::Rng,
     request::{Params, asked, decode, place},
 };
 
@@ -59,7 +59,7 @@ impl RequestSummary {
 
 /// A watch event, as a rule's function sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct EventSummary {
     /// The name of the client.
     pub client: String,
     /// The name of the server if the client [has several](Connection::to); otherwise empty.
@@ -81,7 +81,7 @@ pub struct Told {
 /// Selects requests.
 type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 /// Selects watch events.
-type OfEvent = Box<dyn Fn(&Told) -> bool + Send>;
+type OfEvent = Box<dyn Fn(&EventSummary) -> bool + Send>;
 
 /// The requests or events that a rule selects, with its fault.
 enum Picks {
@@ -111,7 +111,7 @@ impl Rule {
     }
 
     /// Injects the fault at all events for which `picks` returns `true`.
-    pub fn event(fault: EventFault, picks: impl Fn(&Told) -> bool + Send + 'static) -> Self {
+    pub fn event(fault: EventFault, picks: impl Fn(&EventSummary) -> bool + Send + 'static) -> Self {
         Self::new(Picks::Event(Box::new(picks), fault))
     }
 
@@ -143,8 +143,8 @@ impl Rule {
 
     /// Calls a function each time the fault is injected. It must not use the server or the plan.
     #[must_use]
-    pub fn then(mut self, told: impl FnMut() + Send + 'static) -> Self {
-        self.then = Some(Box::new(told));
+    pub fn then(mut self, notify: impl FnMut() + Send + 'static) -> Self {
+        self.then = Some(Box::new(notify));
         self
     }
 
@@ -157,29 +157,29 @@ impl Rule {
     }
 
     /// Returns the fault of a request, if the rule acts on it.
-    pub(super) fn of_request(&mut self, asked: &RequestSummary, chance: &mut Chance) -> Option<RequestFault> {
+    pub(super) fn of_request(&mut self, asked: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(asked), *fault);
-        (fits && self.acts(chance)).then_some(fault)
+        (fits && self.acts(rng)).then_some(fault)
     }
 
     /// Returns the fault of an event, if the rule acts on it.
-    pub(super) fn of_event(&mut self, told: &Told, chance: &mut Chance) -> Option<EventFault> {
+    pub(super) fn of_event(&mut self, event: &EventSummary, rng: &mut Rng) -> Option<EventFault> {
         let Picks::Event(picks, fault) = &self.picks else { return None };
-        let (fits, fault) = (picks(told), *fault);
-        (fits && self.acts(chance)).then_some(fault)
+        let (fits, fault) = (picks(event), *fault);
+        (fits && self.acts(rng)).then_some(fault)
     }
 
     /// Counts a match. Returns `true` if the rule acts on it.
-    fn acts(&mut self, chance: &mut Chance) -> bool {
+    fn acts(&mut self, rng: &mut Rng) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0
             && self.nth.is_none_or(|nth| nth == self.n_picked)
-            && (self.per_mille >= 1_000 || chance.next() % 1_000 < self.per_mille);
+            && (self.per_mille >= 1_000 || rng.next() % 1_000 < self.per_mille);
         if acts {
             self.times -= 1;
-            if let Some(told) = &mut self.then {
-                told();
+            if let Some(notify) = &mut self.then {
+                notify();
             }
         }
         acts

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::time::Instant;
 
-use super::{Connection, EventFault, Told};
+use super::{Connection, EventFault, EventSummary};
 use crate::store::{Event, Key, Lines};
 
 /// Between the history and a watch.
@@ -74,8 +74,8 @@ impl Gate {
 
     /// Decides about an event that the client would see.
     pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
-        let told = self.told(event, kind);
-        let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&told) };
+        let summary = self.summary(event, kind);
+        let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&summary) };
         self.decided = event.revision;
         let passage = match fault {
             None => Passage::Once,
@@ -94,22 +94,22 @@ impl Gate {
                 return Passage::Held;
             }
         };
-        self.connection.faults.delivered(&told);
+        self.connection.faults.delivered(&summary);
         passage
     }
 
     /// An event that nothing stands in the way of.
     pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
-        self.connection.faults.delivered(&self.told(event, kind));
+        self.connection.faults.delivered(&self.summary(event, kind));
         Passage::Once
     }
 
     /// Returns the event as rules see it.
-    fn told(&self, event: &Event, kind: &str) -> Told {
+    fn summary(&self, event: &Event, kind: &str) -> EventSummary {
         let (group, resource) = self.resource.clone();
         let (namespace, name) = event.key.clone();
         let (client, server) = (self.connection.client().into(), (*self.connection.server).into());
-        Told { client, server, kind: kind.into(), group, resource, namespace, name, revision: event.revision }
+        EventSummary { client, server, kind: kind.into(), group, resource, namespace, name, revision: event.revision }
     }
 }
 

@@ -319,7 +319,7 @@ async fn watch_faults_change_its_events() {
     ];
     for (fault, expected) in cases {
         let world = World::new();
-        world.faults.add(Rule::event(fault, |told| told.kind == "MODIFIED"));
+        world.faults.add(Rule::event(fault, |event| event.kind == "MODIFIED"));
         let log = world.watched().await;
         world.set("a", "1").await;
         world.set("a", "2").await;
@@ -345,7 +345,7 @@ async fn skipped_state_arrives_after_the_pause() {
 async fn object_replaced_during_pause_appears_modified() {
     let world = World::new();
     world.set("a", "1").await;
-    world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |told| told.kind == "DELETED"));
+    world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |event| event.kind == "DELETED"));
     let log = world.watched().await;
     world.delete("a").await;
     world.set("a", "2").await;

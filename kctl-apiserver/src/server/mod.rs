@@ -76,7 +76,7 @@ impl ApiServer {
                 "apiVersion": "v1",
                 "metadata": {
                     "name": name,
-                    "uid": state.chance.uid(),
+                    "uid": state.rng.uid(),
                     "creationTimestamp": clock.seconds(),
                     "labels": { "kubernetes.io/metadata.name": name },
                     "managedFields": [{

@@ -220,7 +220,7 @@ fn run_once(
         return RunOutcome::Done(build_response(state, locked, parts, &info, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
-    let asked = open.into_iter().map(|call| (call, locked.chance.uid())).collect();
+    let asked = open.into_iter().map(|call| (call, locked.rng.uid())).collect();
     RunOutcome::Waits(locked.transport.clone(), asked)
 }
 

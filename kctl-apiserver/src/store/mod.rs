@@ -31,7 +31,7 @@ use tokio::sync::watch;
 
 pub(crate) use crate::key::Key;
 use crate::{
-    clock::{Chance, Clock},
+    clock::{Clock, Rng},
     kinds,
     registry::{Registry, Resource},
     status::GroupResource,
@@ -75,7 +75,7 @@ pub(crate) struct Store {
     /// The resources that are served: the built-in ones and those of `CustomResourceDefinitions`.
     pub(crate) registry: Arc<Registry>,
     /// The seeded source of uids and generated names.
-    pub(crate) chance: Chance,
+    pub(crate) rng: Rng,
     /// The time of creation timestamps and of compaction.
     pub(crate) clock: Clock,
     /// The highest number of a cluster IP that a Service got, so that the next Service gets another one.
@@ -111,7 +111,7 @@ impl Store {
             tables: BTreeMap::new(),
             owners: Owners::default(),
             registry: Arc::new(kinds::built_in()),
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             clock,
             n_addresses: 0,
             changed: watch::Sender::new(1),
@@ -133,7 +133,7 @@ impl Store {
             registry: self.registry.clone(),
             n_addresses: self.n_addresses,
             changed: watch::Sender::new(self.revision),
-            chance: self.chance.fork(seed),
+            rng: self.rng.fork(seed),
             announced: self.announced.clone(),
             ..Self::new(clock, seed)
         }

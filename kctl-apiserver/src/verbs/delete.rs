@@ -158,7 +158,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
-    let doomed = list::Doomed::of(state, info, &asked)?;
+    let doomed = list::CollectionToDelete::of(state, info, &asked)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));

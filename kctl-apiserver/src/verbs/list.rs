@@ -78,7 +78,7 @@ pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), Statu
 }
 
 /// The objects that a delete of a collection selects, and what its response says about them.
-pub(super) struct Doomed {
+pub(super) struct CollectionToDelete {
     /// The selected objects with their keys, in list order.
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
@@ -89,7 +89,7 @@ pub(super) struct Doomed {
     is_all: bool,
 }
 
-impl Doomed {
+impl CollectionToDelete {
     /// Returns the objects that a list with these options returns.
     ///
     /// # Errors

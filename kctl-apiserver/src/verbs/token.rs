@@ -75,7 +75,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
         exp: now.as_second() + life,
         iat: now.as_second(),
         iss: ISSUER.into(),
-        jti: state.chance.uid(),
+        jti: state.rng.uid(),
         about,
         nbf: now.as_second(),
         sub: format!("system:serviceaccount:{}:{}", info.namespace, info.name),

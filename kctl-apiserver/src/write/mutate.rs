@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Admission, Write,
-    ownership::{self, Owned},
+    ownership::{self, OwnershipSource},
     place, plugins, prepare,
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
@@ -15,9 +15,9 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
-pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Owned, StatusError> {
+pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
-        Owned::Fields(by_webhooks(state, info, write)?)
+        OwnershipSource::Fields(by_webhooks(state, info, write)?)
     } else {
         ownership::as_sent(info, write)
     };

@@ -33,7 +33,7 @@ fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let base: String = base.chars().take(NAME_BASE_LEN_MAX).collect();
     let mut key = Key::default();
     for _ in 0..NAME_ATTEMPTS_MAX {
-        key = (info.namespace.clone(), format!("{base}{}", state.chance.suffix()));
+        key = (info.namespace.clone(), format!("{base}{}", state.rng.suffix()));
         if state.get(&info.resource.of, &key).is_none() {
             break;
         }

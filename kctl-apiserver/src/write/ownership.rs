@@ -103,7 +103,7 @@ impl<'a> FieldManager<'a> {
 }
 
 /// The source from which `managedFields` are computed.
-pub(super) enum Owned {
+pub(super) enum OwnershipSource {
     /// These `managedFields`, such as those that webhooks left.
     Fields(Value),
     /// The fields of this state of the object.
@@ -113,16 +113,16 @@ pub(super) enum Owned {
 }
 
 /// Returns the source for a write without mutating admission. For some updates it is the object as it was sent.
-pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> Owned {
-    write.old().map_or(Owned::Stored, |old| changed_as_sent(info, old, &write.object))
+pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
+    write.old().map_or(OwnershipSource::Stored, |old| changed_as_sent(info, old, &write.object))
 }
 
 /// Returns the source of `managedFields` for an update.
 ///
-/// Most kinds are compared as they are stored ([`Owned::Stored`]). Exceptions are kinds whose strategy or plugins
+/// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or plugins
 /// fill in fields: a client that omits such a field must not become its owner, so the object is compared as it was
 /// sent, with defaults only. The kind says so in `owned_state` and `filled_in_by_update`.
-fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
+fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, rules) = (&info.resource, info.resource.rules);
     // No manager owns what the server fills in or copies within the object, nor what others have left out.
     let is_filled_in = rules.owned_state == OwnedState::SentByClient
@@ -132,10 +132,10 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
     // A client owns the fields that it has sent, even if they are not stored.
     let is_part = prepare::writes_part(resource, &info.subresource);
     if !(is_filled_in || is_custom_status || is_part || rules.owned_state == OwnedState::Sent) {
-        return Owned::Stored;
+        return OwnershipSource::Stored;
     }
     if identity::of_another_type(resource, new).is_some() {
-        return Owned::Fields(Value::Null);
+        return OwnershipSource::Fields(Value::Null);
     }
     let mut sent = new.clone();
     prepare::default(info, &mut sent, Some(old));
@@ -144,21 +144,21 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> Owned {
         leave_filled_in(resource, new, &mut sent);
         prepare::reset(resource, &info.subresource, old, &mut sent);
     }
-    Owned::State(sent)
+    OwnershipSource::State(sent)
 }
 
 /// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
 /// unchanged: random values are drawn again later.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
-        Owned::Fields(managed) => return Ok(managed),
-        Owned::State(sent) => sent,
-        Owned::Stored => {
+        OwnershipSource::Fields(managed) => return Ok(managed),
+        OwnershipSource::State(sent) => sent,
+        OwnershipSource::Stored => {
             // The uid of an object that is only shown must not advance the random sequence.
-            let drawn = (state.chance.clone(), state.n_addresses);
+            let drawn = (state.rng.clone(), state.n_addresses);
             let mut object = write.object.clone();
             prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
-            (state.chance, state.n_addresses) = drawn;
+            (state.rng, state.n_addresses) = drawn;
             if write.is_new() {
                 leave_to_server(&info.resource, &write.object, &mut object);
             }
@@ -177,23 +177,23 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 pub(super) fn set(
     state: &State,
     info: &RequestInfo,
-    owned: Owned,
+    owned: OwnershipSource,
     new: Option<New>,
     write: &mut Write,
 ) -> Result<(), StatusError> {
     let (ownership, old, object) = (&write.ownership, write.old.as_deref(), &mut write.object);
     match (owned, new) {
-        (Owned::Fields(managed), _) => set_managed(object, managed),
-        (Owned::State(mut sent), _) => {
+        (OwnershipSource::Fields(managed), _) => set_managed(object, managed),
+        (OwnershipSource::State(mut sent), _) => {
             ownership.own(state, info, old, &mut sent)?;
             set_managed(object, sent["metadata"]["managedFields"].take());
         }
-        (Owned::Stored, Some(New { sent, mut prepared })) => {
+        (OwnershipSource::Stored, Some(New { sent, mut prepared })) => {
             leave_to_server(&info.resource, &sent, &mut prepared);
             ownership.own(state, info, old, &mut prepared)?;
             set_managed(object, prepared["metadata"]["managedFields"].take());
         }
-        (Owned::Stored, None) => ownership.own(state, info, old, object)?,
+        (OwnershipSource::Stored, None) => ownership.own(state, info, old, object)?,
     }
     if old.is_some() {
         conversion::forget_other_group(&info.resource, object);

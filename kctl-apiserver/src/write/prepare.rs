@@ -31,7 +31,7 @@ impl Environment for State {
     }
 
     fn uid(&mut self) -> String {
-        self.chance.uid()
+        self.rng.uid()
     }
 
     fn cluster_ip(&mut self) -> String {
@@ -110,7 +110,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
         for server_owned in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta.remove(server_owned);
         }
-        meta.insert("uid".into(), state.chance.uid().into());
+        meta.insert("uid".into(), state.rng.uid().into());
         meta.insert("creationTimestamp".into(), state.clock.seconds().into());
         if has_generation(resource) {
             meta.insert("generation".into(), 1.into());

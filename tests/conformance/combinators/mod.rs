@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use self::schema::{schema, value};
 use crate::{
-    chance::{Chance, seeds},
     recorded,
+    rng::{Rng, seeds},
     server::Server,
 };
 
@@ -65,9 +65,9 @@ fn keywords_below_combinators_judge_as_the_real_server() {
 /// Returns the first verdict of a seed that differs, with the schema and the value that it is about.
 fn difference(seed: u64, expected: &[Value], found: &[Value]) -> Option<String> {
     let at = (0..expected.len().max(found.len())).find(|at| expected.get(*at) != found.get(*at))?;
-    let mut chance = Chance::new(seed);
-    let schema = schema(&mut chance);
-    let value = (0..at).map(|_| value(&mut chance, &schema)).last();
+    let mut rng = Rng::new(seed);
+    let schema = schema(&mut rng);
+    let value = (0..at).map(|_| value(&mut rng, &schema)).last();
     Some(format!("seed {seed}: {schema}\n  {value:?}\n  {:?}, expected {:?}", found.get(at), expected.get(at)))
 }
 
@@ -81,8 +81,8 @@ async fn verdicts(server: &Server, seeds: &[u64]) -> Verdicts {
 
 /// Returns the verdict on the CRD of a seed; if it is accepted, also those on its values.
 async fn verdicts_of(server: &Server, seed: u64) -> Vec<Value> {
-    let mut chance = Chance::new(seed);
-    let schema = schema(&mut chance);
+    let mut rng = Rng::new(seed);
+    let schema = schema(&mut rng);
     let plural = format!("combined{seed}s");
     let definition = definition(&plural, &schema);
     let (code, answer) = send(server, Method::POST, DEFINITIONS, &definition).await;
@@ -97,7 +97,7 @@ async fn verdicts_of(server: &Server, seed: u64) -> Vec<Value> {
             "apiVersion": "combinators.example.com/v1",
             "kind": definition["spec"]["names"]["kind"],
             "metadata": { "name": "a" },
-            "v": value(&mut chance, &schema),
+            "v": value(&mut rng, &schema),
         });
         let (code, answer) = send(server, Method::POST, &format!("{path}?dryRun=All"), &object).await;
         all.push(if code < 400 { json!([code, answer["v"]]) } else { json!([code, answer["reason"]]) });

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// The use of a generated value, which decides about nulls and patch directives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,20 +28,20 @@ impl Use {
 }
 
 /// Returns a random value of a grammar.
-pub(super) fn make(chance: &mut Chance, grammar: &Value, used: Use) -> Value {
+pub(super) fn make(rng: &mut Rng, grammar: &Value, used: Use) -> Value {
     match grammar {
-        Value::Object(fields) if fields.contains_key("$items") => make_items(chance, fields, used),
-        Value::Object(fields) => make_object(chance, fields, used),
-        Value::Array(items) => items.iter().map(|item| make(chance, item, used)).collect(),
+        Value::Object(fields) if fields.contains_key("$items") => make_items(rng, fields, used),
+        Value::Object(fields) => make_object(rng, fields, used),
+        Value::Array(items) => items.iter().map(|item| make(rng, item, used)).collect(),
         scalar => scalar.clone(),
     }
 }
 
-fn make_object(chance: &mut Chance, fields: &Map<String, Value>, used: Use) -> Value {
+fn make_object(rng: &mut Rng, fields: &Map<String, Value>, used: Use) -> Value {
     let mut made = Map::new();
     if let Some(Value::Array(choices)) = fields.get("$any") {
-        let index = chance.below(choices.len());
-        match make(chance, &choices[index], used) {
+        let index = rng.below(choices.len());
+        match make(rng, &choices[index], used) {
             Value::Object(chosen) => made = chosen,
             chosen => return chosen,
         }
@@ -50,34 +50,31 @@ fn make_object(chance: &mut Chance, fields: &Map<String, Value>, used: Use) -> V
         let name = key.trim_end_matches(['!', '?']);
         let is_left_out = match (key.ends_with('!'), key.ends_with('?'), used) {
             (true, ..) | (_, false, Use::Whole) => false,
-            (_, true, Use::Whole) | (_, false, _) => chance.one_in(2),
-            _ => !chance.one_in(3),
+            (_, true, Use::Whole) | (_, false, _) => rng.one_in(2),
+            _ => !rng.one_in(3),
         };
         if is_left_out {
             continue;
         }
         let value = match grammar {
-            _ if is_null(key, used) && chance.one_in(used.nulls()) => Value::Null,
-            Value::Object(of) if key.ends_with('?') && of.contains_key("$items") && chance.one_in(12) => json!([]),
+            _ if is_null(key, used) && rng.one_in(used.nulls()) => Value::Null,
+            Value::Object(of) if key.ends_with('?') && of.contains_key("$items") && rng.one_in(12) => json!([]),
             Value::Object(of)
-                if key.ends_with('?')
-                    && !of.contains_key("$any")
-                    && !of.contains_key("$items")
-                    && chance.one_in(15) =>
+                if key.ends_with('?') && !of.contains_key("$any") && !of.contains_key("$items") && rng.one_in(15) =>
             {
                 json!({})
             }
-            grammar => make(chance, grammar, used),
+            grammar => make(rng, grammar, used),
         };
         if used == Use::Strategic {
-            add_directives(chance, &mut made, name, grammar, &value);
+            add_directives(rng, &mut made, name, grammar, &value);
         }
         made.insert(name.into(), value);
     }
     let has_directives = made.iter().any(|(name, value)| {
         name.starts_with('$') || value.to_string().contains("\"$") || value.to_string().contains("null")
     });
-    if used == Use::Strategic && !made.is_empty() && !has_directives && chance.one_in(40) {
+    if used == Use::Strategic && !made.is_empty() && !has_directives && rng.one_in(40) {
         made.insert("$patch".into(), "replace".into());
     }
     Value::Object(made)
@@ -92,15 +89,15 @@ fn is_null(key: &str, used: Use) -> bool {
 }
 
 /// Returns some of the items, at least one, in random order.
-fn make_items(chance: &mut Chance, list: &Map<String, Value>, used: Use) -> Value {
+fn make_items(rng: &mut Rng, list: &Map<String, Value>, used: Use) -> Value {
     let mut left: Vec<&Value> = list["$items"].as_array().into_iter().flatten().collect();
     let mut made = Vec::new();
-    while !left.is_empty() && (made.is_empty() || !chance.one_in(3)) {
-        let index = chance.below(left.len());
+    while !left.is_empty() && (made.is_empty() || !rng.one_in(3)) {
+        let index = rng.below(left.len());
         // Lists without merge keys are replaced as a whole, without directives in their items.
         let is_whole = used == Use::Strategic && !list.contains_key("$keys");
-        let mut item = make(chance, left.remove(index), if is_whole { Use::Merged } else { used });
-        if used == Use::Strategic && list.contains_key("$keys") && chance.one_in(6) {
+        let mut item = make(rng, left.remove(index), if is_whole { Use::Merged } else { used });
+        if used == Use::Strategic && list.contains_key("$keys") && rng.one_in(6) {
             item = keys_of(list, &item);
             item["$patch"] = "delete".into();
         }
@@ -116,7 +113,7 @@ fn keys_of(list: &Map<String, Value>, item: &Value) -> Value {
 }
 
 /// Adds directives for a list to a strategic merge patch: `$setElementOrder` and `$deleteFromPrimitiveList`.
-fn add_directives(chance: &mut Chance, made: &mut Map<String, Value>, name: &str, grammar: &Value, value: &Value) {
+fn add_directives(rng: &mut Rng, made: &mut Map<String, Value>, name: &str, grammar: &Value, value: &Value) {
     let (Some(list), Some(items)) = (grammar.as_object(), value.as_array()) else { return };
     let Some(all) = list.get("$items") else { return };
     let has_keys = list.contains_key("$keys");
@@ -124,13 +121,13 @@ fn add_directives(chance: &mut Chance, made: &mut Map<String, Value>, name: &str
     if !has_keys && !all[0].is_string() {
         return;
     }
-    if !items.is_empty() && chance.one_in(6) {
+    if !items.is_empty() && rng.one_in(6) {
         let order = items.iter().filter(|item| item.get("$patch").is_none());
         let order = order.map(|item| if has_keys { keys_of(list, item) } else { item.clone() }).rev();
         made.insert(format!("$setElementOrder/{name}"), order.collect());
     }
-    if !has_keys && chance.one_in(4) {
-        let index = chance.below(all.as_array().map_or(0, Vec::len));
+    if !has_keys && rng.one_in(4) {
+        let index = rng.below(all.as_array().map_or(0, Vec::len));
         // The result for an item that is both added and deleted depends on Go's map order.
         if !items.contains(&all[index]) {
             made.insert(format!("$deleteFromPrimitiveList/{name}"), json!([all[index]]));

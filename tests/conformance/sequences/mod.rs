@@ -15,7 +15,7 @@ use self::writes::{Kind, Write, path_of, writes_of};
 use crate::{
     TRIES_MAX,
     case::{Step, Topic},
-    chance, recorded,
+    recorded, rng,
     run::{self, Variables},
     server::Server,
     tiers,
@@ -53,7 +53,7 @@ impl Grammar {
 fn random_writes_match_real_server() {
     let grammar = &Grammar::read();
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { chance::seeds(0..SEEDS) }.collect();
+    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { rng::seeds(0..SEEDS) }.collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let ours = runtime.block_on(async { answers(&Server::embedded(), grammar, &seeds, "embedded0").await });
     let failures = if kubeconfig.is_empty() {

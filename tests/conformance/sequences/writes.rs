@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::grammar::{Use, make};
-use crate::{case::Step, chance::Chance};
+use crate::{case::Step, rng::Rng};
 
 /// Number of writes after the create.
 const WRITES: usize = 10;
@@ -49,7 +49,7 @@ impl Write {
 
 /// Returns the writes of a seed to one object.
 pub(crate) fn writes_of(kind: &Kind, seed: u64) -> Vec<Write> {
-    let mut writer = Writer { kind, chance: Chance::new(seed) };
+    let mut writer = Writer { kind, rng: Rng::new(seed) };
     let mut writes = vec![writer.create()];
     writes.extend((0..WRITES).map(|_| writer.write()));
     writes
@@ -62,13 +62,13 @@ pub(crate) fn path_of(kind: &Kind) -> String {
 
 struct Writer<'a> {
     kind: &'a Kind,
-    chance: Chance,
+    rng: Rng,
 }
 
 impl Writer<'_> {
     fn create(&mut self) -> Write {
         let (body, query) = (self.whole(), self.managed().replace("&dryRun=All", ""));
-        if self.chance.one_in(3) {
+        if self.rng.one_in(3) {
             return self.request("APPLY", "", &body, query);
         }
         step("POST", &format!("{}?{query}", self.kind.path), &body)
@@ -77,7 +77,7 @@ impl Writer<'_> {
     fn write(&mut self) -> Write {
         let changes = self.kind.changes.as_ref().unwrap_or(&self.kind.parts);
         let query = self.managed();
-        match self.chance.below(20) {
+        match self.rng.below(20) {
             0..4 => self.request_with("MERGE", "", changes, Use::Merged, query),
             4..7 if !self.kind.path.starts_with("custom/") => {
                 self.request_with("STRATEGIC", "", changes, Use::Strategic, query)
@@ -88,14 +88,14 @@ impl Writer<'_> {
             }
             9..11 => {
                 let mut body = self.whole();
-                if self.chance.one_in(8) {
-                    body["metadata"]["managedFields"] = self.chance.pick(&[&json!([]), &json!([{}])]).clone();
+                if self.rng.one_in(8) {
+                    body["metadata"]["managedFields"] = self.rng.pick(&[&json!([]), &json!([{}])]).clone();
                 }
                 self.request("PUT", "", &body, query)
             }
             11..16 => self.apply(query),
             16 => {
-                let changed = make(&mut self.chance, changes, Use::Merged);
+                let changed = make(&mut self.rng, changes, Use::Merged);
                 Write::Edit(of(&format!("PUT {}/a?{query}", self.kind.path), &changed))
             }
             17 if self.kind.scales => self.scale(query),
@@ -106,8 +106,8 @@ impl Writer<'_> {
     /// Returns the query with a field manager. Sometimes the user agent names the manager instead, or the write is a dry run.
     fn managed(&mut self) -> String {
         let mut query =
-            if self.chance.one_in(8) { String::new() } else { format!("fieldManager={}", self.chance.pick(MANAGERS)) };
-        if self.chance.one_in(16) {
+            if self.rng.one_in(8) { String::new() } else { format!("fieldManager={}", self.rng.pick(MANAGERS)) };
+        if self.rng.one_in(16) {
             query += "&dryRun=All";
         }
         query
@@ -117,14 +117,14 @@ impl Writer<'_> {
         if !query.contains("fieldManager") {
             query += "&fieldManager=one";
         }
-        if self.chance.one_in(2) {
+        if self.rng.one_in(2) {
             query += "&force=true";
         }
-        let mut body = if self.chance.one_in(3) {
+        let mut body = if self.rng.one_in(3) {
             self.whole()
         } else {
             let grammar = self.kind.changes.as_ref().unwrap_or(&self.kind.parts);
-            make(&mut self.chance, grammar, Use::Applied)
+            make(&mut self.rng, grammar, Use::Applied)
         };
         self.name(&mut body);
         self.request("APPLY", "", &body, query)
@@ -132,14 +132,14 @@ impl Writer<'_> {
 
     fn status(&mut self, query: String) -> Write {
         let Some(grammar) = &self.kind.status else { return self.apply(query) };
-        let (verb, used) = match self.chance.below(4) {
+        let (verb, used) = match self.rng.below(4) {
             0 => ("MERGE", Use::Merged),
             1 => ("APPLY", Use::Applied),
             2 if self.kind.path.starts_with("custom/") => ("MERGE", Use::Merged),
             2 => ("STRATEGIC", Use::Strategic),
             _ => ("PUT", Use::Whole),
         };
-        let mut body = json!({ "status": make(&mut self.chance, grammar, used) });
+        let mut body = json!({ "status": make(&mut self.rng, grammar, used) });
         match verb {
             "APPLY" => self.name(&mut body),
             "PUT" => {
@@ -155,10 +155,10 @@ impl Writer<'_> {
     }
 
     fn scale(&mut self, query: String) -> Write {
-        let replicas = self.chance.below(4);
+        let replicas = self.rng.below(4);
         let scale = json!({ "apiVersion": "autoscaling/v1", "kind": "Scale",
             "metadata": { "name": "a", "namespace": "$NS" }, "spec": { "replicas": replicas } });
-        match self.chance.below(3) {
+        match self.rng.below(3) {
             0 => self.request("MERGE", "/scale", &json!({ "spec": { "replicas": replicas } }), query),
             // The real server fails to apply the scale of a custom resource.
             1 if !self.kind.path.starts_with("custom/") => self.request(
@@ -174,27 +174,27 @@ impl Writer<'_> {
     /// Returns a JSON patch with operations at paths that the grammar has.
     fn json_patch(&mut self, grammar: &Value) -> Value {
         let mut operations = Vec::new();
-        for _ in 0..=self.chance.below(3) {
-            let mut value = make(&mut self.chance, grammar, Use::Whole);
+        for _ in 0..=self.rng.below(3) {
+            let mut value = make(&mut self.rng, grammar, Use::Whole);
             let mut path = String::new();
             // The servers word the error for duplicate owner references differently.
-            while !path_ends(&value, &path, &mut self.chance) && !path.contains("/ownerReferences") {
+            while !path_ends(&value, &path, &mut self.rng) && !path.contains("/ownerReferences") {
                 value = match value {
                     Value::Object(fields) => {
-                        let index = self.chance.below(fields.len());
+                        let index = self.rng.below(fields.len());
                         let (name, value) = fields.into_iter().nth(index).expect("it has a field");
                         path += &format!("/{}", name.replace('~', "~0").replace('/', "~1"));
                         value
                     }
                     Value::Array(items) => {
-                        let index = self.chance.below(items.len());
-                        path += if self.chance.one_in(2) { "/-" } else { "/0" };
+                        let index = self.rng.below(items.len());
+                        path += if self.rng.one_in(2) { "/-" } else { "/0" };
                         items.into_iter().nth(index).expect("it has an item")
                     }
                     scalar => scalar,
                 };
             }
-            operations.push(match self.chance.below(5) {
+            operations.push(match self.rng.below(5) {
                 0 => json!({ "op": "remove", "path": path.replace("/-", "/0") }),
                 1 | 2 => json!({ "op": "replace", "path": path.replace("/-", "/0"), "value": value }),
                 _ => json!({ "op": "add", "path": path, "value": value }),
@@ -206,7 +206,7 @@ impl Writer<'_> {
     /// Returns an object for a create or a PUT.
     fn whole(&mut self) -> Value {
         let mut whole = self.kind.base.clone();
-        let made = make(&mut self.chance, &self.kind.parts, Use::Whole);
+        let made = make(&mut self.rng, &self.kind.parts, Use::Whole);
         merge(&mut whole, &made);
         self.name(&mut whole);
         whole
@@ -219,7 +219,7 @@ impl Writer<'_> {
     }
 
     fn request_with(&mut self, verb: &str, part: &str, grammar: &Value, used: Use, query: String) -> Write {
-        let body = make(&mut self.chance, grammar, used);
+        let body = make(&mut self.rng, grammar, used);
         self.request(verb, part, &body, query)
     }
 
@@ -232,13 +232,13 @@ impl Writer<'_> {
 }
 
 /// Returns `true` if an operation is made at this path: always at a leaf, sometimes above.
-fn path_ends(value: &Value, path: &str, chance: &mut Chance) -> bool {
+fn path_ends(value: &Value, path: &str, rng: &mut Rng) -> bool {
     let is_leaf = match value {
         Value::Object(fields) => fields.is_empty(),
         Value::Array(items) => items.is_empty(),
         _ => true,
     };
-    !path.is_empty() && (is_leaf || (path.matches('/').count() > 1 && chance.one_in(3)))
+    !path.is_empty() && (is_leaf || (path.matches('/').count() > 1 && rng.one_in(3)))
 }
 
 /// Merges another value into an object. Nulls and empty lists of the other value replace nothing.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
-use crate::clock::Chance;
+use crate::clock::Rng;
 
 fn fields() -> Value {
     json!({
@@ -80,14 +80,14 @@ fn numbers_that_are_equal_are_one_step() {
 }
 
 /// Some of the paths of two steps out of few.
-fn some(chance: &mut Chance) -> FieldSet {
+fn some(rng: &mut Rng) -> FieldSet {
     let mut set = FieldSet::default();
     for first in ["a", "b", "c"].map(PathElement::field) {
-        if chance.next().is_multiple_of(2) {
+        if rng.next().is_multiple_of(2) {
             set.insert(std::slice::from_ref(&first));
         }
         for second in [PathElement::field("x"), PathElement::index(1), PathElement::value(&json!("v"))] {
-            if chance.next().is_multiple_of(3) {
+            if rng.next().is_multiple_of(3) {
                 set.insert(&[first.clone(), second]);
             }
         }
@@ -97,9 +97,9 @@ fn some(chance: &mut Chance) -> FieldSet {
 
 #[test]
 fn sets_are_combined_as_sets_of_their_paths() {
-    let mut chance = Chance::new(3);
+    let mut rng = Rng::new(3);
     for _ in 0..5_000 {
-        let (left, right) = (some(&mut chance), some(&mut chance));
+        let (left, right) = (some(&mut rng), some(&mut rng));
         let paths = |set: &FieldSet| set.paths().into_iter().collect::<BTreeSet<_>>();
         let (of_left, of_right) = (paths(&left), paths(&right));
         assert_eq!(paths(&left.union(&right)), &of_left | &of_right);

@@ -104,7 +104,7 @@ pub(super) async fn convert(
     let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
     let (call, transport, uid) = {
         let mut state = state.lock();
-        (conversion::call_for(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+        (conversion::call_for(&state, resource, &objects)?, state.transport.clone(), state.rng.uid())
     };
     let reply = transport.send(&call, uid).await;
     let converted = conversion::converted(resource, &objects, &reply)?;

@@ -131,7 +131,7 @@ fn mount(state: &mut State, spec: &mut Value) {
     }
     let known = list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
     let known = known.map(str::to_owned);
-    let name = known.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.chance.suffix()));
+    let name = known.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.rng.suffix()));
     for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| lacks(container)) {

@@ -6,7 +6,7 @@
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
-use kctl_apiserver::faults::{EventFault, Moment, Past, RequestFault, Told};
+use kctl_apiserver::faults::{EventFault, EventSummary, Moment, Past, RequestFault};
 
 use super::lapse::{Lapse, Renewals, longest_write};
 
@@ -197,7 +197,7 @@ pub(super) struct Points {
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(super) reads: Vec<&'static str>,
     /// The events of the app's watches.
-    pub(super) events: Vec<Told>,
+    pub(super) events: Vec<EventSummary>,
     /// The revisions of each cluster, the app's own first.
     pub(super) histories: Vec<History>,
     /// Time at which the final state was reached.

@@ -26,6 +26,8 @@ const CLOCKS_HELP: &str = "`.without_clock_faults()` is for an app that relies o
 const ONE_TRACE: &str = "one seed, one trace";
 /// Name of the checker that compares a final state with that of the run without faults.
 pub(super) const SAME_STATE: &str = "the same final state";
+/// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
+const GENERATOR_SEED: u64 = 0;
 /// Maximum number of threads.
 const THREADS_MAX: usize = 8;
 
@@ -33,7 +35,6 @@ const THREADS_MAX: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     name: String,
-    seed: u64,
     plan: Vec<Fault>,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Search<'a> {
     /// Executes the run without faults twice. Returns `false` if it fails, which ends the
     /// simulation.
     pub(super) fn begin(&mut self) -> bool {
-        let case = Case { name: "none".into(), seed: 0, plan: Vec::new() };
+        let case = Case { name: "none".into(), plan: Vec::new() };
         let first = self.run(&case, false);
         self.count(&first);
         if let Some(found) = first.found.clone() {
@@ -94,13 +95,12 @@ impl<'a> Search<'a> {
     /// Returns at most `max` single faults, named by their index among all of them.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let singles = evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
-        singles.map(|(n, fault)| Case { name: format!("single-{n}"), seed: 0, plan: vec![fault] }).collect()
+        singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
 
-    /// Returns the combination of a seed. All runs share one seed for generated names, so that
-    /// places are where they were seen.
+    /// Returns the combination of faults that a seed selects.
     pub(super) fn seeded(&self, seed: u64) -> Case {
-        Case { name: seed.to_string(), seed: 0, plan: self.points.seeded(seed) }
+        Case { name: seed.to_string(), plan: self.points.seeded(seed) }
     }
 
     /// Executes cases until one fails. Of several that fail on different threads, the first one in
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
     /// Executes a case once, and compares its final state with the expected one if `compared` is set.
     fn run(&self, case: &Case, compared: bool) -> Outcome {
         let expected = compared.then_some(&self.expected);
-        run(self.scenario, self.servers, case.seed, &case.plan, expected)
+        run(self.scenario, self.servers, GENERATOR_SEED, &case.plan, expected)
     }
 
     /// Adds the numbers of a run to the report.
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
     fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
         let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
         let plan = (0..self.points.instances).map(crash).collect();
-        let restarted = self.run(&Case { name: String::new(), seed: 0, plan }, true);
+        let restarted = self.run(&Case { name: String::new(), plan }, true);
         self.count(&restarted);
         let is_mended = normal::difference(&found.state, &restarted.reference.state).is_none();
         is_mended.then_some(

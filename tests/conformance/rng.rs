@@ -1,11 +1,11 @@
-//! Random choices that a seed repeats, and the seeds that `SEEDS` asks for.
+//! A seeded generator of random choices, and the seeds that `SEEDS` asks for.
 
 use std::env;
 
 /// splitmix64: the same seed gives the same sequence.
-pub(crate) struct Chance(u64);
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b))
     }
