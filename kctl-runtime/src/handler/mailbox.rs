@@ -147,6 +147,7 @@ impl Waiting {
             self.n_put += 1;
             return;
         }
+        debug_assert!(self.letters.len() <= CHANGES_WAITING_MAX, "changes are merged at the bound");
         let (before, after) = match change {
             Change::Added(new) => (None, Some(new)),
             Change::Updated { old, new } => (Some(old), Some(new)),

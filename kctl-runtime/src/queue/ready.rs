@@ -77,6 +77,8 @@ impl<K> Ready<K> {
             self.lanes.remove(&position.priority);
         }
         self.ages.remove(position.age.sequence);
+        debug_assert!(self.lanes.values().all(|lane| lane.len() > 0), "`depths` counts no empty lane");
+        debug_assert_eq!(self.lanes.values().map(Line::len).sum::<usize>(), self.ages.len(), "both hold the same keys");
         Some(key)
     }
 
@@ -86,6 +88,7 @@ impl<K> Ready<K> {
         let oldest = self.ages.first()?;
         let position = if self.passed_over >= PASSED_OVER_MAX { *oldest } else { *first };
         self.passed_over = if position == *oldest { 0 } else { self.passed_over + 1 };
+        debug_assert!(self.passed_over <= PASSED_OVER_MAX, "the oldest key is taken at the bound");
         self.remove(&position).map(|key| (position, key))
     }
 

@@ -370,6 +370,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             self.delayed.remove(&(present.due, present.order));
             delayed = Delayed { due, order, ..*present };
         }
+        debug_assert!(matches!(self.phase, Phase::Open), "nothing waits for a time after a shutdown");
         entry.delayed = Some(delayed);
         self.delayed.insert((due, order), id);
         let is_first = self.delayed.first_key_value().is_some_and(|(first, _)| *first == (due, order));

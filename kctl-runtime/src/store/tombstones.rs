@@ -63,6 +63,7 @@ impl Ended {
             self.uids.remove(&oldest);
         }
         debug_assert_eq!(self.uids.len(), self.order.len(), "both hold the same uids");
+        debug_assert!(self.order.len() <= ENDED_MAX, "the oldest uid is dropped at the bound");
     }
 }
 
@@ -105,6 +106,7 @@ impl Tombstones {
         }
         self.by_key.insert(key.clone(), uid.clone());
         self.by_uid.insert(uid, Tombstone { key, revision });
+        debug_assert!(self.by_key.len() <= self.by_uid.len(), "each name leads to a uid with a tombstone");
     }
 
     /// Forgets an own delete, because the watch has reported or passed it.

@@ -49,6 +49,8 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.uses += 1;
         self.order.insert(self.uses, key.clone());
         self.entries.insert(key, (self.uses, value));
+        debug_assert!(self.entries.len() <= self.max, "an entry was removed at the bound");
+        debug_assert_eq!(self.entries.len(), self.order.len(), "each entry has one last use");
         oldest
     }
 
