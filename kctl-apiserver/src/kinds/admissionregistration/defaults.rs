@@ -1,10 +1,24 @@
 //! Defaults of webhook configurations, admission policies and their bindings
 //! (`pkg/apis/admissionregistration/v1/defaults.go`).
+//!
+//! A default is set where an object is decoded, so a webhook, a policy and a stored object all see
+//! it. Validation runs after it. It therefore never sees an absent `failurePolicy` or
+//! `matchPolicy`.
 
 use serde_json::{Value, json};
 
 use crate::defaulting::{add, items, part};
 
+/// Fills in the defaults of each webhook (`SetDefaults_ValidatingWebhook`).
+///
+/// | field | default |
+/// |---|---|
+/// | `failurePolicy` | `Fail`: a request fails if its webhook cannot be reached |
+/// | `matchPolicy` | `Equivalent`: a rule also matches other versions of the same resource |
+/// | `timeoutSeconds` | 10 |
+/// | `namespaceSelector`, `objectSelector` | `{}`, which selects everything |
+/// | `rules[].scope` | `*`: namespaced and cluster-scoped resources |
+/// | `clientConfig.service.port` | 443, if a Service is named |
 pub(crate) fn validating_webhooks(object: &mut Value) {
     for webhook in items(object, "webhooks") {
         add(webhook, "failurePolicy", "Fail");
@@ -19,22 +33,37 @@ pub(crate) fn validating_webhooks(object: &mut Value) {
     }
 }
 
+/// Fills in the defaults of `validating_webhooks`, and `reinvocationPolicy: Never`
+/// (`SetDefaults_MutatingWebhook`).
+///
+/// With `Never`, a webhook is not called a second time if a later webhook changes the object again.
 pub(crate) fn mutating_webhooks(object: &mut Value) {
     validating_webhooks(object);
     items(object, "webhooks").for_each(|webhook| add(webhook, "reinvocationPolicy", "Never"));
 }
 
-/// A policy of either kind, validating or mutating.
+/// Fills in the defaults of an admission policy of either kind, validating or mutating.
+///
+/// `spec.failurePolicy` is `Fail`: a request is rejected if an expression cannot be evaluated. An
+/// absent `spec.matchConstraints` stays absent, because validation requires it.
 pub(crate) fn admission_policy(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "failurePolicy", "Fail");
     constraints(spec, "matchConstraints");
 }
 
+/// Fills in the defaults of `spec.matchResources` of a binding of either kind.
+///
+/// An absent `matchResources` stays absent: the binding then applies to everything that its policy
+/// matches.
 pub(crate) fn admission_policy_binding(object: &mut Value) {
     constraints(part(object, "spec"), "matchResources");
 }
 
+/// Fills in the defaults of a `MatchResources`, if the field holds one.
+///
+/// They are those of a webhook: `matchPolicy: Equivalent`, selectors that select everything, and
+/// `scope: *` for each rule of `resourceRules` and `excludeResourceRules`.
 fn constraints(spec: &mut Value, field: &str) {
     let Some(constraints) = spec.get_mut(field).filter(|constraints| constraints.is_object()) else { return };
     add(constraints, "matchPolicy", "Equivalent");

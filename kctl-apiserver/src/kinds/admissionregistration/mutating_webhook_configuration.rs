@@ -1,4 +1,11 @@
 //! `MutatingWebhookConfiguration` of `admissionregistration.k8s.io`.
+//!
+//! Its webhooks may change an object before validation. They are called one after the other.
+//!
+//! - The fields are at the top level: the kind has neither a spec nor a status.
+//! - Defaults are those of validating webhooks, and `reinvocationPolicy: Never`.
+//! - Unlike admission policies, configurations are seen by admission policies.
+//! - `kubectl get` prints name, number of webhooks and age.
 
 use crate::registry::kind::{Generation, Kind};
 

@@ -1,4 +1,11 @@
 //! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation`).
+//!
+//! Expressions are compiled and type-checked on each write, so `kubectl apply` fails on a mistake
+//! rather than the first request that the policy matches. The types of `object`, `oldObject` and
+//! `params` are dynamic, because the kinds that a policy matches may not exist yet.
+//!
+//! Validating and mutating policies share `common`, `constraints` and `binding`. The rest of this
+//! file is either for one of the two kinds or for the status.
 
 use kctl_cel::{Environment, Type};
 use serde_json::{Value, json};
@@ -17,11 +24,28 @@ use crate::{
 const COMPOSED: &str = "kubernetes.variables";
 /// Variables with types that are deeper than this are `dyn`: each may name the one before, and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
-/// Longest expression of an annotation of the audit log, and most annotations of a policy.
+/// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space.
+///
+/// A longer one is reported as `FieldValueRequired`, as in kube-apiserver.
 const VALUE_LEN_MAX: usize = 5_120;
+/// Maximum number of `auditAnnotations` of a policy.
 const ANNOTATIONS_LEN_MAX: usize = 20;
+/// Reasons that a failed validation may give to the response. They decide its status code: 403, 422
+/// or 413.
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
+/// Validates a `ValidatingAdmissionPolicy` (`ValidateValidatingAdmissionPolicy`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `spec.matchConstraints` | required, with at least one of `resourceRules` |
+/// | `spec.validations`, `spec.auditAnnotations` | at least one item in one of the two lists |
+/// | `spec.validations[].expression` | compiles to a `bool` |
+/// | `spec.validations[].messageExpression` | compiles to a `string`, without the variable `authorizer` |
+/// | `spec.auditAnnotations[].key` | unique; together with the policy's name a qualified name |
+///
+/// A policy without validations and audit annotations gets one error for each of the two lists, and
+/// no further errors.
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let environment = common(spec, |_, _, _| {}, errors);
@@ -39,8 +63,15 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     audit_annotations(spec, text(&object["metadata"]["name"]), &environment, errors);
 }
 
-/// Validates what both kinds of policies have. Returns the declarations that their expressions may use.
-/// `more` is what else the kind asks of what its policies are about.
+/// Validates the fields that both kinds of policies have. Returns the declarations that their
+/// expressions may use.
+///
+/// The order of the errors is that of kube-apiserver: `paramKind`, `matchConstraints`,
+/// `matchConditions`, `variables`. `params` is declared only if the policy has a `paramKind`;
+/// without one, an expression that names it does not compile. Match conditions may not use
+/// `variables`: they are evaluated first.
+///
+/// `more` validates rules about `matchConstraints` that only one of the kinds has.
 fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors) -> Environment {
     let mut environment = of_request();
     if !spec["paramKind"].is_null() {
@@ -60,7 +91,12 @@ fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors
     composed(spec, environment.with_object("variables", COMPOSED), errors)
 }
 
-/// Variables, each of which may name those before it; hands on what may be named after them.
+/// Validates `spec.variables`, each of which may use those before it. Returns the environment with
+/// all of them.
+///
+/// A name is a CEL identifier, which is not a reserved word. The type of a variable is that of its
+/// expression. It is `dyn` if the expression does not compile, so that one mistake is reported
+/// once, and beyond `TYPE_DEPTH_MAX`.
 fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> Environment {
     for (index, variable) in entries(&spec["variables"]) {
         let at = format!("spec.variables[{index}]");
@@ -85,6 +121,11 @@ fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> 
     environment
 }
 
+/// Validates `spec.paramKind`: an `apiVersion` of the form `version` or `group/version`, and a
+/// kind.
+///
+/// The kind need not exist. It may have upper-case letters and is otherwise a DNS label that begins
+/// with a letter.
 fn param_kind(kind: &Value, errors: &mut Errors) {
     let version = text(&kind["apiVersion"]);
     let at = "spec.paramKind.apiVersion";
@@ -113,7 +154,11 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the resources that a policy or binding matches.
+/// Validates the resources that a policy or binding matches (`validateMatchResources`).
+///
+/// `at` is the path of the `MatchResources`: `spec.matchConstraints` or `spec.matchResources`.
+/// Names in `resourceNames` are unique within a rule (`FieldValueDuplicate`) and fit into a path.
+/// `*` is not a wildcard there.
 fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
     selectors(constraints, at, errors);
     for field in ["resourceRules", "excludeResourceRules"] {
@@ -134,6 +179,13 @@ fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates one of `spec.validations`.
+///
+/// - `expression` is required and returns a `bool`.
+/// - `messageExpression` may be absent, and returns a `string`. White space alone is rejected.
+/// - `message` has one line. It is the message of the response if there is no `messageExpression`,
+///   or if that fails.
+/// - `reason` is one of `REASONS`.
 fn validation(validation: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let given = |field: &str| (text(&validation[field]), format!("{at}.{field}"));
     let (expression, expression_at) = given("expression");
@@ -159,6 +211,11 @@ fn validation(validation: &Value, at: &str, environment: &Environment, errors: &
     errors.one_of(&format!("{at}.reason"), &validation["reason"], &REASONS);
 }
 
+/// Validates `spec.auditAnnotations`, which add values to the audit log.
+///
+/// The key in the log is `<policy>/<key>`, so the two together must be a qualified name, and a
+/// policy without a name cannot have annotations. `valueExpression` returns a string, or null to
+/// leave the annotation out of one event.
 fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, errors: &mut Errors) {
     let shown = |(_, one): (usize, &Value)| json!({ "Key": one["key"], "ValueExpression": one["valueExpression"] });
     let all: Vec<Value> = entries(&spec["auditAnnotations"]).map(shown).collect();
@@ -197,6 +254,11 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
     }
 }
 
+/// Validates a `ValidatingAdmissionPolicyBinding`: the fields of every binding, and
+/// `spec.validationActions`.
+///
+/// An action may be listed once (`FieldValueDuplicate`). Unknown actions and an empty list are
+/// reported by the rules that the schema declares (`data/validation.json`).
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     binding(spec, errors);
@@ -215,6 +277,10 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the fields that bindings of both kinds have: name of the policy, parameters and
+/// matched resources.
+///
+/// An empty `policyName` is not reported here: each kind reports it in its own way.
 fn binding(spec: &Value, errors: &mut Errors) {
     if !text(&spec["policyName"]).is_empty() {
         errors.name("spec.policyName", &spec["policyName"], NameRule::Subdomain);
@@ -228,6 +294,12 @@ fn binding(spec: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates `spec.paramRef`, which chooses the parameters by name or by label selector, not by
+/// both.
+///
+/// With both, each of the two fields gets a `FieldValueForbidden`. `parameterNotFoundAction` is
+/// required, because neither default would be safe: `Allow` skips the policy without parameters,
+/// `Deny` rejects the request.
 fn param_reference(reference: &Value, errors: &mut Errors) {
     let at = "spec.paramRef";
     let (name, name_at, selector_at) = (text(&reference["name"]), format!("{at}.name"), format!("{at}.selector"));
@@ -259,6 +331,15 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates a `MutatingAdmissionPolicy`.
+///
+/// | `patchType` | field with the expression | result of the expression |
+/// |---|---|---|
+/// | `ApplyConfiguration` | `applyConfiguration` | `Object` |
+/// | `JSONPatch` | `jsonPatch` | `list(JSONPatch)` |
+///
+/// The field of the other patch type must be absent. A mutation with an unknown `patchType` is
+/// skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let environment = common(spec, without_deletes, errors).making_objects();
@@ -289,7 +370,11 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the results of type checking.
+/// Validates the status of a `ValidatingAdmissionPolicy`: the results of type checking and the
+/// conditions.
+///
+/// Each of `typeChecking.expressionWarnings` needs a warning and the path of the expression that it
+/// is about.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = &object["status"];
     for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
@@ -304,6 +389,8 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     crate::validation::status::conditions(&status["conditions"], "status.conditions", errors);
 }
 
+/// Validates a `MutatingAdmissionPolicyBinding`, whose `policyName` is required
+/// (`FieldValueRequired`).
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     if text(&object["spec"]["policyName"]).is_empty() {
         errors.required("spec.policyName", "");
@@ -312,7 +399,11 @@ pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
 }
 
-/// Reports rules for `DELETE`: mutating policies do not run for deletions.
+/// Reports rules for `DELETE` as `FieldValueNotSupported`: mutating policies do not run for
+/// deletions.
+///
+/// The path has no index of the rule, as in kube-apiserver. `excludeResourceRules` may name
+/// `DELETE`.
 fn without_deletes(constraints: &Value, at: &str, errors: &mut Errors) {
     for (_, rule) in entries(&constraints["resourceRules"]) {
         for (_, operation) in entries(&rule["operations"]) {

@@ -1,4 +1,7 @@
 //! The rows of webhook configurations, admission policies and their bindings.
+//!
+//! Upstream: `printMutatingWebhook`, `printValidatingAdmissionPolicy` and their neighbours in
+//! `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,18 +12,25 @@ use crate::table::{
     labels::{UNSET, go_notation},
 };
 
+/// Returns name, number of webhooks and age of a webhook configuration.
 pub(crate) fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/webhooks").len()), json!(age(object, now))]
 }
 
+/// Returns the row of a `ValidatingAdmissionPolicy`, which counts `spec.validations`.
 pub(crate) fn validating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
     admission_policy(object, now, list(object, "/spec/validations").len())
 }
 
+/// Returns the row of a `MutatingAdmissionPolicy`, which counts `spec.mutations`.
 pub(crate) fn mutating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
     admission_policy(object, now, list(object, "/spec/mutations").len())
 }
 
+/// Returns name, number of rules, kind of the parameters and age.
+///
+/// The kind is printed as `apiVersion/kind`, such as `v1/ConfigMap`, and `<unset>` for a policy
+/// without parameters.
 fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value> {
     let kind = at(object, "/spec/paramKind");
     let kind = if kind.is_object() {
@@ -31,6 +41,13 @@ fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value
     vec![json!(name(object)), json!(n_rules), json!(kind), json!(age(object, now))]
 }
 
+/// Returns name, name of the policy, parameters and age of a binding.
+///
+/// | `spec.paramRef` | cell |
+/// |---|---|
+/// | absent | `<unset>` |
+/// | by name | `namespace/name`; `*/name` if the namespace is that of each request |
+/// | by selector | the selector as Go prints it |
 pub(crate) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let parameter = at(object, "/spec/paramRef");
     let shown = if !parameter.is_object() {

@@ -1,4 +1,10 @@
 //! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation`).
+//!
+//! Admission policies share the rules about selectors, rules with operations, match conditions and
+//! CEL expressions: their functions are visible in the crate.
+//!
+//! The paths of errors begin with `webhooks[i]`, because the fields of these kinds are at the top
+//! level.
 
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
@@ -13,10 +19,15 @@ use crate::{
 
 /// Versions of reviews that the server speaks.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+/// Longest `timeoutSeconds` of a webhook; the shortest is 1. The default is 10.
 const TIMEOUT_SECONDS_MAX: i64 = 30;
+/// Maximum number of match conditions of a webhook or a policy (`FieldValueTooMany`).
 const CONDITIONS_LEN_MAX: usize = 64;
 
 /// Validates a configuration of validating or mutating webhooks.
+///
+/// A name of a webhook may be in the configuration once (`FieldValueDuplicate`). Other
+/// configurations may have the same name.
 pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, value) in entries(&object["webhooks"]) {
@@ -31,6 +42,11 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the
+/// server speaks.
+///
+/// Unknown versions are valid beside a known one, so that a configuration works on older and newer
+/// servers.
 fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(versions).map(|(_, version)| text(version)).collect();
     let supported = REVIEW_VERSIONS.join(", ");
@@ -51,6 +67,17 @@ fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates one webhook, apart from its review versions.
+///
+/// | field | rule |
+/// |---|---|
+/// | `name` | domain of at least three segments |
+/// | `rules[]` | see `rule_with_operations` |
+/// | `sideEffects` | required; `None` or `NoneOnDryRun`, so that a dry run is safe |
+/// | `timeoutSeconds` | 1 to 30 |
+/// | `namespaceSelector`, `objectSelector` | valid label selectors |
+/// | `clientConfig` | either a URL or a Service |
+/// | `matchConditions[]` | CEL expressions that return a `bool` |
 fn webhook(webhook: &Value, at: &str, errors: &mut Errors) {
     segmented_name(webhook, at, errors);
     for (index, rule) in entries(&webhook["rules"]) {
@@ -69,13 +96,22 @@ fn webhook(webhook: &Value, at: &str, errors: &mut Errors) {
     match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &of_request(), errors);
 }
 
-/// Both selectors; their labels are reported at the whole map.
+/// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's
+/// `MatchResources`.
+///
+/// An invalid label is reported at the whole map `matchLabels`, not at its key, as in
+/// kube-apiserver.
 pub(crate) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         selector::selector(&value[field], &format!("{at}.{field}"), errors);
     }
 }
 
+/// Validates the name of a webhook: a subdomain with at least three segments, such as
+/// `pods.policy.example.com`.
+///
+/// The name identifies the webhook in errors and metrics; the domain keeps names of different
+/// vendors apart.
 fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
     let (name, at) = (text(&webhook["name"]), format!("{at}.name"));
     if name.is_empty() {
@@ -91,7 +127,11 @@ fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A rule of a webhook or a policy.
+/// Validates a rule of a webhook or a policy (`validateRuleWithOperations`).
+///
+/// `operations`, `apiGroups`, `apiVersions` and `resources` need at least one item each. In the
+/// first three, `*` must be alone. An empty string in `apiGroups` is the core group; in
+/// `apiVersions` it is `FieldValueRequired`.
 pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) {
     let operations = format!("{at}.operations");
     let all: Vec<&str> = entries(&rule["operations"]).map(|(_, operation)| text(operation)).collect();
@@ -118,7 +158,18 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     resources(&rule["resources"], &format!("{at}.resources"), errors);
 }
 
-/// Which resources beside each other say the same (`validateResources`).
+/// Reports resources that another item of the list already includes (`validateResources`).
+///
+/// | item | includes |
+/// |---|---|
+/// | `pods` | Pods without subresources |
+/// | `pods/*` | all subresources of Pods |
+/// | `*/scale` | the subresource `scale` of all resources |
+/// | `*` | all resources without subresources |
+/// | `*/*` | everything |
+///
+/// An item that includes others is compared with those behind it only, as upstream does in one
+/// pass.
 fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
@@ -160,7 +211,10 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates match conditions: CEL expressions with unique names.
+/// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`.
+///
+/// A condition without an expression is still checked for its name. A name is a qualified name, so
+/// that conditions of different owners in one list do not collide.
 pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.len() > CONDITIONS_LEN_MAX {
@@ -186,6 +240,10 @@ pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Envir
 }
 
 /// Returns the declarations that expressions about a request may use.
+///
+/// `object` and `oldObject` are dynamic: their types depend on the request. The other variables
+/// have known types, so a misspelt field of `request` or `namespaceObject` is an error when the
+/// object is written.
 pub(crate) fn of_request() -> Environment {
     let object = |name: &str| Type::Object(name.into());
     Environment::default()
@@ -197,7 +255,9 @@ pub(crate) fn of_request() -> Environment {
         .with("authorizer.requestResource", object("kubernetes.authorization.ResourceCheck"))
 }
 
-/// An expression that has to be there and to compile.
+/// Validates an expression that is required (`FieldValueRequired`) and must compile.
+///
+/// `at` is its path. `wanted` lists the types that the expression may return.
 pub(crate) fn expression_rule(
     expression: &str,
     at: &str,
@@ -212,7 +272,11 @@ pub(crate) fn expression_rule(
     compiles(expression, at, environment, wanted, errors);
 }
 
-/// An expression that compiles, whether it is there or not.
+/// Reports an expression that does not compile or does not return one of the `wanted` types.
+///
+/// Such an expression is `FieldValueInvalid`, with the expression as value. One that compiles but
+/// of which no program can be made, such as `int('a') == 1`, is an `InternalError` as in
+/// kube-apiserver.
 pub(crate) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => errors.invalid(at, &expression.into(), &why),

@@ -1,4 +1,14 @@
 //! `CustomResourceDefinition` of `apiextensions.k8s.io`: declares a kind of custom resources.
+//!
+//! This file connects the kind to the rules in `crd/`: defaults, validation and the names and
+//! conditions of the status.
+//!
+//! - A delete only marks the object. The finalizer `customresourcecleanup.apiextensions.k8s.io`
+//!   keeps it until its custom resources are gone.
+//! - `status.storedVersions` grows by the storage version of the spec. A version leaves it only by
+//!   a write of the status, after all objects have been migrated.
+//! - The response has a warning for each unknown `format` in a schema that the stored object does
+//!   not have.
 
 use serde_json::{Value, json};
 
@@ -24,12 +34,19 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Fills in the defaults of the new spec, and records its storage version in the status.
+///
+/// Defaults come after decoding: versions that an update adds need names and conversion settings as
+/// well.
 fn prepare_update(_: &str, _: &Value, new: &mut Value) {
     crd::default_definition_spec(new);
     keep_stored_version(new);
 }
 
-/// Adds the version in which objects will be stored to those in which some are.
+/// Adds the storage version of the spec to `status.storedVersions`.
+///
+/// Invariant: the list names every version in which objects may still be stored. Nothing is ever
+/// removed here. A definition without a status stays without one.
 fn keep_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array();
     let name = versions
@@ -48,7 +65,11 @@ fn keep_stored_version(definition: &mut Value) {
     }
 }
 
-/// Warns about formats that the schemas have not had before and the server does not know.
+/// Warns about values of `format` in schemas that the server does not know and that the stored
+/// object does not have.
+///
+/// An unknown format is valid and has no effect. Known ones from earlier writes are not repeated
+/// with each update.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let before = old.map(format::unrecognized).unwrap_or_default();
     let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));

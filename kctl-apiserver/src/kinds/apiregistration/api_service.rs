@@ -1,4 +1,11 @@
 //! `APIService` of `apiregistration.k8s.io`: a group and version that another API server may serve.
+//!
+//! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is
+//!   `v1.`.
+//! - Without `spec.service` the version is served locally. The embedded server forwards no
+//!   requests, so other objects exist for controllers that write or watch them.
+//! - A write of `status` leaves spec and metadata as they are.
+//! - `kubectl get` prints name, Service (or `Local`), availability and age.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,6 +37,11 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, Service, availability and age (`printAPIService`).
+///
+/// The Service is `namespace/name`, or `Local`. The third cell is the status of the condition
+/// `Available`; any status but `True` is followed by the reason, as in `False (MissingEndpoints)`.
+/// Without the condition it is `Unknown`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let service = at(object, "/spec/service");
     let service = if service.is_object() {
@@ -47,10 +59,21 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(service), json!(available), json!(age(object, now))]
 }
 
+/// Maximum of `spec.groupPriorityMinimum`. Groups with a higher number come first in discovery.
 const GROUP_PRIORITY_MAX: i64 = 20_000;
+/// Maximum of `spec.versionPriority`, which orders the versions of one group in discovery.
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 
-/// A version of a group, served by this server or by a service.
+/// Validates an `APIService` (`ValidateAPIService` of kube-aggregator).
+///
+/// | field | rule |
+/// |---|---|
+/// | `metadata.name` | `spec.version`, a dot and `spec.group` |
+/// | `spec.group` | empty for `v1` only; otherwise a DNS subdomain |
+/// | `spec.version` | DNS label that begins with a letter |
+/// | `spec.groupPriorityMinimum` | 1 to 20,000 |
+/// | `spec.versionPriority` | 1 to 1,000 |
+/// | `spec.service` | see `service` |
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (group, version) = (text(&spec["group"]), text(&spec["version"]));
@@ -76,7 +99,12 @@ fn validate(object: &Value, errors: &mut Errors) {
     service(spec, errors);
 }
 
-/// Validates the service that serves the version. Without one, kube-apiserver serves it itself.
+/// Validates the Service that serves the version. Without one, kube-apiserver serves the version
+/// itself.
+///
+/// A local version may not have TLS settings. Another needs name and namespace of the Service and a
+/// port, and either a `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification
+/// would ignore the bundle.
 fn service(spec: &Value, errors: &mut Errors) {
     let (service, trusted) = (&spec["service"], text(&spec["caBundle"]));
     let skips = (&spec["insecureSkipTLSVerify"], "spec.insecureSkipTLSVerify");
@@ -105,7 +133,8 @@ fn service(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the conditions.
+/// Validates that each condition has the status `True`, `False` or `Unknown`. An absent status is
+/// reported, too.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let at = format!("status.conditions[{index}].status");
@@ -113,6 +142,7 @@ fn validate_status(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Fills in port 443 of `spec.service`, if a Service is named.
 fn default(object: &mut Value) {
     let service = part(object, "spec").get_mut("service").filter(|service| service.is_object());
     if let Some(service) = service {

@@ -1,6 +1,10 @@
 //! `ControllerRevision` of `apps`: an immutable snapshot of a workload's state.
 //!
 //! The server requires `data` on create and rejects changes of it.
+//!
+//! `StatefulSet` and `DaemonSet` controllers store the history of their templates in it;
+//! `kubectl rollout undo` reads it. `revision` orders the snapshots and may change, for example when
+//! a rollback makes an old snapshot the newest one.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -28,6 +32,10 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, controller, revision and age (`printControllerRevision`).
+///
+/// The controller is the owner reference with `controller: true`, as in `statefulset.apps/db`;
+/// `<none>` without one.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let owners = list(object, "/metadata/ownerReferences");
     let controller = owners.iter().find(|owner| at(owner, "/controller").as_bool() == Some(true));

@@ -2,6 +2,9 @@
 //!
 //! The server adds defaults, counts changes of the spec in `metadata.generation` and changes of the template in an
 //! annotation, and keeps the selector immutable.
+//!
+//! A write of `status` may not set negative numbers. `kubectl get -o wide` adds containers, images
+//! and selector.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -45,6 +48,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts of the status that may not be negative (`validateDaemonSetStatus`). No two of them are
+/// compared.
 const STATUS: Numbers = Numbers {
     counts: &[
         "currentNumberScheduled",
@@ -62,8 +67,11 @@ const STATUS: Numbers = Numbers {
 
 /// The annotation that counts the templates. Upstream has a deprecated field for it, which is written so.
 const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
+/// JSON pointer to the annotation `TEMPLATE_COUNT`. The key has no `/`, so it needs no escape.
 const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
 
+/// Sets the count of templates to 1, unless the client sent a positive one
+/// (`daemonSetStrategy.PrepareForCreate`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
     if said.and_then(|count| count.parse::<i64>().ok()).is_none_or(|count| count < 1) {
@@ -71,7 +79,10 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// Counts a change of the template.
+/// Increments the count if the template has changed; an update cannot set it
+/// (`daemonSetStrategy.PrepareForUpdate`).
+///
+/// A stored object without a valid count starts again from 0.
 fn count_template(old: &Value, new: &mut Value) {
     let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
     let is_another = old["spec"]["template"] != new["spec"]["template"];
@@ -87,11 +98,22 @@ fn say_no_template_count(sent: &Value, object: &mut Value) {
 }
 
 /// Returns the error of a count that is not a number.
+///
+/// The request then fails with 400, because upstream parses the annotation where it decodes the
+/// object.
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))
 }
 
+/// Returns the columns of `printDaemonSet`.
+///
+/// | column | field |
+/// |---|---|
+/// | Desired, Current | `status.desiredNumberScheduled`, `status.currentNumberScheduled` |
+/// | Ready, Up-to-date, Available | `status.numberReady`, `updatedNumberScheduled`, `numberAvailable` |
+/// | Node Selector | `nodeSelector` of the template, `<none>` if it is empty |
+/// | Containers, Images, Selector | only with `-o wide` |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
@@ -158,6 +180,11 @@ fn update_strategy(strategy: &Value, errors: &mut Errors) {
     }
 }
 
+/// Fills in the defaults of a `DaemonSet` (`SetDefaults_DaemonSet` in
+/// `pkg/apis/apps/v1/defaults.go`).
+///
+/// `maxUnavailable` is 1 and `maxSurge` 0: a rolling update first deletes the old Pod of a node,
+/// one node at a time. `revisionHistoryLimit` is 10. The template gets the defaults of a Pod.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "revisionHistoryLimit", 10);

@@ -2,6 +2,9 @@
 //!
 //! The server adds defaults, counts changes of the spec and of the annotations in `metadata.generation`, and keeps the
 //! selector immutable. A status write may change neither the spec nor the labels.
+//!
+//! `kubectl get` shows ready and desired replicas as `2/3`; `-o wide` adds containers, images and
+//! selector.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -62,6 +65,16 @@ const STATUS: Numbers = Numbers {
     ],
 };
 
+/// Returns the columns of `printDeployment`.
+///
+/// | column | field |
+/// |---|---|
+/// | Ready | `status.readyReplicas` and `spec.replicas`, as `2/3` |
+/// | Up-to-date | `status.updatedReplicas`: Pods of the newest template |
+/// | Available | `status.availableReplicas`: Pods that have been ready for `minReadySeconds` |
+/// | Containers, Images, Selector | only with `-o wide` |
+///
+/// Unlike for other workloads, an empty selector is an empty cell rather than `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
@@ -124,6 +137,14 @@ pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
 }
 
 /// Fills in the defaults of a Deployment (`SetDefaults_Deployment` in `pkg/apis/apps/v1/defaults.go`).
+///
+/// | field | default |
+/// |---|---|
+/// | `replicas` | 1 |
+/// | `revisionHistoryLimit` | 10 old `ReplicaSet` objects |
+/// | `progressDeadlineSeconds` | 600 |
+/// | `strategy.type` | `RollingUpdate` |
+/// | `strategy.rollingUpdate.maxUnavailable`, `maxSurge` | `25%` |
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);

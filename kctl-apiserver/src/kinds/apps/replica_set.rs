@@ -1,6 +1,9 @@
 //! `ReplicaSet` of `apps`: keeps a number of Pods of one template running.
 //!
 //! The server adds defaults, counts changes of the spec in `metadata.generation`, and keeps the selector immutable.
+//!
+//! A write of `status` may not set negative numbers, nor more ready, available or fully labeled
+//! replicas than replicas.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -34,6 +37,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns desired, current and ready replicas (`printReplicaSet`); with `-o wide` also containers,
+/// images and selector.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &selector(at(object, "/spec/selector")))
 }
@@ -47,6 +52,9 @@ fn validate(object: &Value, errors: &mut Errors) {
     template_of_set(spec, errors);
 }
 
+/// Fills in `replicas: 1` and the defaults of the template (`SetDefaults_ReplicaSet`).
+///
+/// `status.replicas` has no `omitempty` in Go, so a new object has it with the value 0.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);

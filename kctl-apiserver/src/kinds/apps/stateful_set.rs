@@ -2,6 +2,9 @@
 //!
 //! The server adds defaults to the set, its Pod template and its claim templates, counts changes of the spec in
 //! `metadata.generation`, and validates names as DNS labels.
+//!
+//! Only replicas, ordinals, template, strategy, history limit, retention policy and
+//! `minReadySeconds` may change.
 
 mod validation;
 
@@ -47,6 +50,9 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts of the status that may not be negative, and pairs of which the first may not exceed the
+/// second (`ValidateStatefulSetStatus`). The third string is the field that the error names as the
+/// bound.
 const STATUS: Numbers = Numbers {
     counts: &[
         "replicas",
@@ -66,11 +72,26 @@ const STATUS: Numbers = Numbers {
     ],
 };
 
+/// Returns name, ready of desired replicas and age (`printStatefulSet`); with `-o wide` also
+/// containers and images.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
 }
 
+/// Fills in the defaults of a `StatefulSet` (`SetDefaults_StatefulSet` in
+/// `pkg/apis/apps/v1/defaults.go`).
+///
+/// | field | default |
+/// |---|---|
+/// | `replicas` | 1 |
+/// | `revisionHistoryLimit` | 10 |
+/// | `podManagementPolicy` | `OrderedReady`: one Pod after the other |
+/// | `updateStrategy.type` | `RollingUpdate`, with `partition: 0` |
+/// | `persistentVolumeClaimRetentionPolicy` | `Retain`, when the set is deleted and when it is scaled down |
+///
+/// Claim templates get kind, version and the defaults of a claim. `maxUnavailable` is dropped,
+/// because its feature gate `MaxUnavailableStatefulSet` is off.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
@@ -104,6 +125,8 @@ fn default(object: &mut Value) {
     zero_counts(object, &["replicas", "availableReplicas"]);
 }
 
+/// Warns about the Pod template, the claim templates and a negative `revisionHistoryLimit`, which
+/// keeps all revisions.
 fn warn(spec: &Value, texts: &mut Vec<String>) {
     template(&spec["template"], "spec.template.", texts);
     for (index, asked) in entries(&spec["volumeClaimTemplates"]) {

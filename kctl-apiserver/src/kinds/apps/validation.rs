@@ -8,6 +8,8 @@ use crate::{
 };
 
 /// Reports an unknown strategy as `FieldValueNotSupported`. The error shows the whole strategy, as Go prints it.
+///
+/// `at` is the path of the strategy, and `known` are the types that the error lists.
 pub(crate) fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {
     let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
     errors.unsupported(at, &shown, known);
@@ -23,6 +25,8 @@ pub(crate) fn rolling(rolling: &Value) -> String {
 }
 
 /// Returns `true` if an amount is absent, 0 or `0%`.
+///
+/// A percentage is not rounded here: `1%` of one replica is not 0 in this sense.
 pub(crate) fn is_none(amount: &Value) -> bool {
     let digits = |text: &str| text.strip_suffix('%').unwrap_or_default().parse::<i64>().unwrap_or(0);
     amount.is_null() || amount == 0 || amount.as_str().is_some_and(|text| digits(text) == 0)
@@ -44,6 +48,9 @@ pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
 
 /// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
 /// `activeDeadlineSeconds` (`FieldValueForbidden`).
+///
+/// The controllers of these kinds replace ended Pods, so a Pod that ends by design would be created
+/// again forever. `kind` is the name in the second message.
 pub(crate) fn always_restarts(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];
     if !text(policy).is_empty() && policy != "Always" {

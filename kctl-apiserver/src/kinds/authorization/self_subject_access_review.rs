@@ -1,4 +1,9 @@
 //! `SelfSubjectAccessReview` of `authorization.k8s.io`: returns whether the caller may do something.
+//!
+//! `kubectl auth can-i` creates one. The user is that of the request, so the spec has neither user
+//! nor groups.
+//!
+//! It is answered and never stored. `validation.rs` has its rules.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -1,4 +1,9 @@
 //! `SubjectAccessReview` of `authorization.k8s.io`: returns whether a user may do something.
+//!
+//! Webhooks and aggregated servers create one to delegate authorization. The user or one of the
+//! groups is required.
+//!
+//! It is answered and never stored. `validation.rs` has its rules.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

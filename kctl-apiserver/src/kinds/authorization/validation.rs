@@ -1,4 +1,7 @@
 //! Validation of reviews (`pkg/apis/authorization/validation`).
+//!
+//! Reviews are validated before they are answered. A failed validation is a response 422, not a
+//! denied permission.
 
 use serde_json::Value;
 
@@ -9,6 +12,16 @@ use crate::{
 };
 
 /// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
+///
+/// `kind` decides which rules apply.
+///
+/// | rule | kinds |
+/// |---|---|
+/// | exactly one of `resourceAttributes` and `nonResourceAttributes` | all |
+/// | a user or a group | all but `SelfSubjectAccessReview` |
+/// | `metadata` empty, apart from managed fields | all |
+/// | namespace of the metadata equal to that of `resourceAttributes` | `LocalSubjectAccessReview` |
+/// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
 pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let (spec, meta) = (&review["spec"], &review["metadata"]);
@@ -45,6 +58,10 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     errors.into_causes()
 }
 
+/// Validates the selectors of a request about a list (`validateResourceAttributes`).
+///
+/// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
+/// operators are valid, because an older server must be able to answer newer clients.
 fn selectors(resource: &Value, errors: &mut Errors) {
     for kind in ["fieldSelector", "labelSelector"] {
         let (selector, at) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));

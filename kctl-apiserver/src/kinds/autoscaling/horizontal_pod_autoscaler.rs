@@ -1,4 +1,10 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`: scales a workload by metrics.
+//!
+//! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1
+//! is requested; the folder `autoscaling` has the conversion.
+//!
+//! Unlike the workloads, it has no `metadata.generation`. `kubectl get` shows current and target
+//! values of two metrics.
 
 mod defaults;
 mod table;
@@ -20,9 +26,11 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts of the status that may not be negative (`validateHorizontalPodAutoscalerStatus`).
 const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"], orders: &[] };
 
-/// Sets the defaults of the object's version.
+/// Sets the defaults of the object's version. They differ: only version 2 has `metrics` and
+/// `behavior`.
 fn default(object: &mut Value) {
     if object["apiVersion"] == autoscaling::FIRST {
         defaults::v1(object);

@@ -1,6 +1,11 @@
 //! `CronJob` of `batch`: creates Jobs on a schedule.
 //!
 //! The server adds defaults, counts changes of the spec in `metadata.generation`, and validates schedule and time zone.
+//!
+//! - Names have at most 52 bytes: the controller appends 11 characters for the names of the Jobs.
+//! - A schedule may not name a time zone. `spec.timeZone` does.
+//! - `kubectl get` shows schedule, time zone, `suspend`, active Jobs and the time since the last
+//!   schedule.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -37,11 +42,21 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Warns about the Pod template of the Jobs, as for a Pod.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let template = &object["spec"]["jobTemplate"]["spec"]["template"];
     warnings::template(template, "spec.jobTemplate.spec.template.", warnings);
 }
 
+/// Returns the columns of `printCronJob`.
+///
+/// | column | content |
+/// |---|---|
+/// | Timezone | `spec.timeZone`, or `<none>`: the zone of the controller manager |
+/// | Suspend | `True`, `False`, or `<unset>` |
+/// | Active | number of `status.active` |
+/// | Last Schedule | time since `status.lastScheduleTime`, or `<none>` |
+/// | Containers, Images, Selector | those of the Job template, only with `-o wide` |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/jobTemplate/spec/template"));
     let last = match fields::text(object, "/status/lastScheduleTime") {
@@ -71,6 +86,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 ///
 /// The template may not have a selector (`FieldValueInvalid`) or `manualSelector` (`FieldValueNotSupported`): each Job gets
 /// a generated one.
+///
+/// An absent `schedule` is reported by the schema's own rules. A schedule with a time zone is parsed
+/// as well, so it may get two errors.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let schedule = text(&spec["schedule"]);
@@ -98,6 +116,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates `spec.timeZone`: a known IANA name, not empty and not `Local` (`FieldValueInvalid`).
+///
+/// `Local` is rejected in any case: it would mean another zone on each control plane node.
 fn time_zone(zone: &Value, errors: &mut Errors) {
     let (at, name) = ("spec.timeZone", text(zone));
     if zone.is_null() {
@@ -116,6 +136,15 @@ fn time_zone(zone: &Value, errors: &mut Errors) {
 }
 
 /// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.
+///
+/// | field | default |
+/// |---|---|
+/// | `concurrencyPolicy` | `Allow`: Jobs may overlap |
+/// | `suspend` | `false` |
+/// | `successfulJobsHistoryLimit` | 3 |
+/// | `failedJobsHistoryLimit` | 1 |
+///
+/// `parallelism` and the like stay absent in the template; each Job gets them when it is created.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");

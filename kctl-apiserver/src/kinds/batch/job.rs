@@ -2,6 +2,12 @@
 //!
 //! The server generates the selector and the labels of the Pods, unless `manualSelector` is set, and adds defaults. It
 //! validates the transitions of the status, and warns if a deletion would leave the Pods behind.
+//!
+//! - Most of the spec is immutable. `parallelism`, `suspend` and a few others may change; see
+//!   `validation.rs`.
+//! - Without a propagation policy, a delete orphans the Pods, and the response has a warning.
+//! - `status.successful` is selectable, as in
+//!   `kubectl get jobs --field-selector status.successful=1`.
 
 pub(crate) mod status;
 mod table;
@@ -71,6 +77,9 @@ fn set_generated_name(sent: &Value, object: &mut Value) {
 }
 
 /// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`).
+///
+/// With `manualSelector: true`, the client has to provide a selector and labels that no other
+/// workload uses.
 fn select_own_pods(job: &mut Value) {
     let is_own = job["spec"]["manualSelector"] != true;
     if is_own {
@@ -80,6 +89,8 @@ fn select_own_pods(job: &mut Value) {
 }
 
 /// Gives a Job without labels those of its Pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
+///
+/// It is a default, so it also applies to an update that removes all labels.
 fn label_as_pods(job: &mut Value) {
     let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
     let own = &mut job["metadata"]["labels"];
@@ -89,6 +100,9 @@ fn label_as_pods(job: &mut Value) {
 }
 
 /// Sets the four labels of the Pods and the selector by the UID of the Job.
+///
+/// Both spellings of each label are set: the ones without prefix are those of older clients. Only
+/// the prefixed `controller-uid` selects Pods. The UID is unique, so two Jobs never share Pods.
 fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
     let labels = [
@@ -105,6 +119,13 @@ fn label_own_pods(job: &mut Value) {
 
 /// Fills in the defaults of a Job (`SetDefaults_Job`). `completions` is 1 only if `parallelism` is absent, too;
 /// `backoffLimit` is unlimited with `backoffLimitPerIndex`, 6 otherwise.
+///
+/// | field | default |
+/// |---|---|
+/// | `parallelism` | 1 |
+/// | `completionMode` | `NonIndexed` |
+/// | `suspend`, `manualSelector` | `false` |
+/// | `podReplacementPolicy` | `TerminatingOrFailed`; `Failed` with a `podFailurePolicy` |
 pub(crate) fn default(object: &mut Value) {
     let spec = part(object, "spec");
     if spec.get("parallelism").is_none() {

@@ -1,4 +1,7 @@
 //! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in `pkg/apis/apps/validation`).
+//!
+//! Some errors differ from those of a Deployment: an unknown strategy or management policy is
+//! `FieldValueInvalid`, not `FieldValueNotSupported`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +13,12 @@ use crate::{
 };
 
 /// Validates that an update changes only the fields in `FREE` (`FieldValueForbidden` at `spec`).
+///
+/// All other fields are compared as a whole, so that one error at `spec` lists the fields that may
+/// change. This is the error that `kubectl apply` shows for a changed `serviceName`, `selector` or
+/// claim template.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    /// Fields of the spec that an update may change, in the order in which the error lists them.
     const FREE: &[&str] = &[
         "replicas",
         "ordinals",
@@ -35,7 +43,18 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the spec. The claim templates and `serviceName`, which never change, are validated on create only.
+/// Validates the spec. Fields that never change, `serviceName` and the claim templates, are
+/// validated on create only.
+///
+/// | field | rule |
+/// |---|---|
+/// | `podManagementPolicy` | `OrderedReady` or `Parallel` |
+/// | `updateStrategy` | see `update_strategy` |
+/// | `persistentVolumeClaimRetentionPolicy` | `Retain` or `Delete` |
+/// | `replicas`, `minReadySeconds`, `ordinals.start` | not negative |
+/// | `serviceName` | DNS label, or empty |
+/// | `selector` | required, and matches the template |
+/// | `template` | a Pod that always restarts |
 pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
@@ -68,8 +87,12 @@ pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     always_restarts(&spec["template"], "spec.template", "StatefulSet", errors);
 }
 
-/// The template as it is judged: with the volumes that the claims of the set become, and without the names that the set gives
-/// its pods.
+/// Returns the template as it is validated: with a volume for each claim template, without
+/// `hostname` and `subdomain`.
+///
+/// A mount may name a claim template. Volumes of the same name in the template are replaced, as the
+/// controller does. The controller sets host name and subdomain itself, so values of the template
+/// are not validated.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     for name in ["hostname", "subdomain"] {
@@ -92,6 +115,11 @@ fn with_claims(spec: &Value) -> Value {
     template
 }
 
+/// Validates `spec.updateStrategy`: `OnDelete` without parameters, or `RollingUpdate` with a
+/// `partition` of at least 0.
+///
+/// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
+/// is updated.
 fn update_strategy(strategy: &Value, errors: &mut Errors) {
     let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {

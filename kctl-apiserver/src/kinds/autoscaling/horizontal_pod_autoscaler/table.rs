@@ -1,4 +1,7 @@
 //! The table row of a `HorizontalPodAutoscaler`.
+//!
+//! Upstream: `printHorizontalPodAutoscaler` and `formatHPAMetrics` in
+//! `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,9 +15,19 @@ use crate::{
     },
 };
 
-/// Upstream: `formatHPAMetrics`.
+/// Maximum number of metrics that the column Targets shows; the rest is counted,
+/// as in `cpu: 5%/80% + 1 more...`.
 const METRICS_SHOWN_MAX: usize = 2;
 
+/// Returns the row of an autoscaler of either version.
+///
+/// | column | content |
+/// |---|---|
+/// | Reference | `Kind/name` of the scale target |
+/// | Targets | current and target value of each metric, as `cpu: 5%/80%` |
+/// | `MinPods` | `spec.minReplicas`, or `<unset>` |
+/// | `MaxPods` | `spec.maxReplicas` |
+/// | Replicas | `status.currentReplicas` |
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let object = &autoscaling::converted(autoscaling::SECOND, object);
     let target = at(object, "/spec/scaleTargetRef");
@@ -30,6 +43,9 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Returns the column Targets; `<none>` without metrics.
+///
+/// Metrics of the spec and of the status are paired by their index, as the controller writes them.
 fn targets(object: &Value) -> String {
     let current = list(object, "/status/currentMetrics");
     let metrics = list(object, "/spec/metrics").iter().enumerate();
@@ -37,6 +53,7 @@ fn targets(object: &Value) -> String {
     if shown.is_empty() { NONE.to_owned() } else { joined_with_more(&shown, ", ", METRICS_SHOWN_MAX) }
 }
 
+/// Returns one metric. The current value is `<unknown>` until the controller has read the metric.
 fn target(metric: &Value, current: Option<&Value>) -> String {
     match text(metric, "/type") {
         "External" => amount(metric, current, "external"),
@@ -50,7 +67,8 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
     }
 }
 
-/// A value, or an average that says so.
+/// Returns a metric of type Object or External: its value, or the average per Pod, which is marked
+/// by `(avg)`.
 fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if at(metric, &format!("/{source}/target/averageValue")).is_null() {
         compared(metric, current, source, "value")
@@ -59,16 +77,20 @@ fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
     }
 }
 
+/// Returns current and target average per Pod, as `10/20`.
 fn average(metric: &Value, current: Option<&Value>, source: &str) -> String {
     compared(metric, current, source, "averageValue")
 }
 
+/// Returns `current/target` of a field below `source`; an absent target is `0`.
 fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) -> String {
     let current = current.and_then(|current| scalar(at(current, &format!("/{source}/current/{field}"))));
     let target = scalar(at(metric, &format!("/{source}/target/{field}")));
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("0"))
 }
 
+/// Returns a resource metric: an average amount if the target is one, otherwise a percentage of the
+/// requests.
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if !at(metric, &format!("/{source}/target/averageValue")).is_null() {
         return average(metric, current, source);

@@ -1,4 +1,7 @@
 //! Validation of `HorizontalPodAutoscaler` objects.
+//!
+//! Upstream: `pkg/apis/autoscaling/validation/validation.go`. Objects of version 1 are converted
+//! before they get here.
 
 use serde_json::Value;
 
@@ -8,8 +11,9 @@ use crate::{
     validation::{entries, resources},
 };
 
-/// Seconds for which a recommendation counts, and of a policy.
+/// Longest `stabilizationWindowSeconds`: one hour.
 const WINDOW_SECONDS_MAX: i64 = 3600;
+/// Longest `periodSeconds` of a scaling policy: half an hour.
 const PERIOD_SECONDS_MAX: i64 = 1800;
 /// The sources of metrics with the types that name them, in the order in which they are looked for.
 const SOURCES: &[(&str, &str)] = &[
@@ -20,8 +24,20 @@ const SOURCES: &[(&str, &str)] = &[
     ("containerResource", "ContainerResource"),
 ];
 
+/// Types of metrics, sorted as errors list them.
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
+/// Validates an autoscaler (`ValidateHorizontalPodAutoscaler`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `maxReplicas` | at least `minReplicas` |
+/// | `scaleTargetRef` | kind, name, and an API group |
+/// | `metrics` | see `one_metric` |
+/// | `minReplicas: 0` | only with a metric of type Object or External: Pods that do not run report no metrics |
+/// | `behavior.scaleUp`, `behavior.scaleDown` | see `scaling` |
+///
+/// A lower bound for the two counts is declared by the schema and is not repeated here.
 pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
@@ -44,6 +60,9 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates a reference to another object, of any version. The scale target needs a group (`needs_group`).
+///
+/// Of the core group, only a `ReplicationController` has a scale subresource; other targets need a
+/// group.
 fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
     for name in ["kind", "name"] {
         errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);
@@ -59,6 +78,11 @@ fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
     }
 }
 
+/// Validates that a metric has the one source that its type names, and validates that source.
+///
+/// An unknown type is reported twice, as in kube-apiserver: by the rule about types, and by the
+/// missing source. Superfluous sources are `FieldValueForbidden`; only the first of several is
+/// validated.
 fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
     let (kind, kind_at) = (text(&metric["type"]), format!("{at}.type"));
     if kind.is_empty() {
@@ -85,6 +109,7 @@ fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the source of a metric: its name, the object or container it is about, and its target.
 fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
     let target = &source["target"];
     let target_at = format!("{at}.target");
@@ -117,6 +142,9 @@ fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
     one_amount(kind, target, &target_at, errors);
 }
 
+/// Validates the type of a target and that its amounts are positive.
+///
+/// The type need not fit the amounts that are set. `one_amount` decides which amounts are required.
 fn amounts(target: &Value, at: &str, errors: &mut Errors) {
     let kind = text(&target["type"]);
     if kind.is_empty() {
@@ -136,7 +164,14 @@ fn amounts(target: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Which amounts a metric is to have.
+/// Validates that a target has the amounts that its source needs.
+///
+/// | source | amounts |
+/// |---|---|
+/// | Object | `value` or `averageValue`, or both |
+/// | External | exactly one of `value` and `averageValue` |
+/// | Pods | `averageValue` |
+/// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
 fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
     let has = |name: &str| !target[name].is_null();
     let average_at = format!("{at}.averageValue");
@@ -166,6 +201,10 @@ fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the rules of one direction (`validateScalingRules`); absent rules are valid.
+///
+/// At least one policy is required. Each has a positive `value` and a period of 1 to 1,800 seconds.
+/// The window has 0 to 3,600 seconds, and `tolerance` is not negative.
 fn scaling(rules: &Value, at: &str, errors: &mut Errors) {
     if rules.is_null() {
         return;

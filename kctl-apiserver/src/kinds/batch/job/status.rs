@@ -2,6 +2,9 @@
 //!
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
 //! `pkg/registry/batch/job/strategy.go`. Most rules are asked only when what they are about has changed.
+//!
+//! `State` is one status, and `Changed` compares two. A rule that is limited to changes lets a
+//! controller write a status that was stored by an older version and that would not be valid today.
 
 use serde_json::Value;
 
@@ -10,35 +13,44 @@ use crate::{
     validation::entries,
 };
 
+/// Path of errors about conditions. They are about the list, without the index of a condition.
 const CONDITIONS: &str = "status.conditions";
 
-/// A status with what its rules ask of it.
+/// The status of a Job and the spec that it is validated against.
 struct State<'a> {
+    /// The spec of the same object. A write of the status does not change it.
     spec: &'a Value,
     status: &'a Value,
 }
 
 impl<'a> State<'a> {
+    /// Borrows spec and status of a Job.
     fn of(job: &'a Value) -> Self {
         Self { spec: &job["spec"], status: &job["status"] }
     }
 
+    /// Returns `true` if a condition of this type has the wanted status.
     fn has(&self, kind: &str, wanted: &str) -> bool {
         entries(&self.status["conditions"]).any(|(_, one)| one["type"] == kind && one["status"] == wanted)
     }
 
+    /// Returns `true` if the condition of this type is `True`.
     fn is(&self, kind: &str) -> bool {
         self.has(kind, "True")
     }
 
+    /// Returns `true` if the Job has completed or failed. `SuccessCriteriaMet` and `FailureTarget`
+    /// only announce it.
     fn is_finished(&self) -> bool {
         self.is("Complete") || self.is("Failed")
     }
 
+    /// Returns a count of the status; an absent one is 0.
     fn number(&self, field: &str) -> i64 {
         self.status[field].as_i64().unwrap_or(0)
     }
 
+    /// Returns `true` if each completion has an index (`completionMode: Indexed`).
     fn is_indexed(&self) -> bool {
         self.spec["completionMode"] == "Indexed"
     }
@@ -46,23 +58,29 @@ impl<'a> State<'a> {
 
 /// The Job before and after the write of its status.
 struct Changed<'a> {
+    /// The stored Job.
     was: &'a State<'a>,
+    /// The Job as it is being written.
     now: &'a State<'a>,
 }
 
 impl Changed<'_> {
+    /// Returns `true` if a field was changed; absent and present differ even if the value is 0.
     fn field(&self, field: &str) -> bool {
         self.was.status[field] != self.now.status[field]
     }
 
+    /// Returns `true` if a count was changed; an absent one equals 0.
     fn number(&self, field: &str) -> bool {
         self.was.number(field) != self.now.number(field)
     }
 
+    /// Returns `true` if a condition has become `True` or is no longer `True`.
     fn condition(&self, kind: &str) -> bool {
         self.was.is(kind) != self.now.is(kind)
     }
 
+    /// Returns `true` if the Job has finished with this write, or is no longer finished.
     fn finished(&self) -> bool {
         self.was.is_finished() != self.now.is_finished()
     }
@@ -86,6 +104,9 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates the UIDs of ended Pods that are not yet counted: not empty, and unique across both lists.
+///
+/// The controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed
+/// its finalizer.
 fn uncounted(now: &State<'_>, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for list in ["succeeded", "failed"] {
@@ -106,6 +127,9 @@ fn uncounted(now: &State<'_>, errors: &mut Errors) {
 ///
 /// `Complete` excludes `Failed` and `FailureTarget`. It needs `SuccessCriteriaMet` and a completion time; `Failed` needs
 /// `FailureTarget`.
+///
+/// A completion time needs `Complete=True`, and is not before the start time, in whole seconds.
+/// Each rule runs only if the write changes one of the fields that it is about.
 fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let (complete, failed) = (changed.condition("Complete"), changed.condition("Failed"));
     let mut refuse = |is_asked: bool, is_wrong: bool, detail: &str| {
@@ -148,6 +172,8 @@ fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
 }
 
 /// Validates that a finished Job has a start time, and neither active nor uncounted Pods.
+///
+/// `startTime` may be absent if the Job never ran: it is suspended and has `completions: 0`.
 fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     if !now.is_finished() {
         return;
@@ -168,6 +194,10 @@ fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
 }
 
 /// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap.
+///
+/// - `completedIndexes` needs completion mode `Indexed`.
+/// - `failedIndexes` needs `backoffLimitPerIndex`, even if the list is empty.
+/// - Indexes are below `completions` and increase.
 fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let (completed, failed) = (&now.status["completedIndexes"], &now.status["failedIndexes"]);
     let (completed_changed, failed_changed) = (changed.field("completedIndexes"), changed.field("failedIndexes"));
@@ -200,6 +230,9 @@ fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
 }
 
 /// Parses an index list into pairs of first and last index, which must increase.
+///
+/// `completions` is the exclusive upper bound. The error is the message after
+/// `error parsing completedIndexes`.
 fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
     let mut found: Vec<(i64, i64)> = Vec::new();
     for part in indexes.split(',').filter(|_| !indexes.is_empty()) {
@@ -213,6 +246,8 @@ fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String>
 }
 
 /// Parses one index or range. Each index is below `completions`.
+///
+/// `3` is the pair of 3 and 3. In a range, the first index is less than the last one.
 fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
     let bounds: Vec<&str> = part.split('-').collect();
     let number = |text: &str| match text.parse::<i64>() {
@@ -262,6 +297,8 @@ fn counts(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
 }
 
 /// Validates `SuccessCriteriaMet`, which excludes the conditions of a failure.
+///
+/// With a `successPolicy`, a Job completes only by meeting it.
 fn successes(now: &State<'_>, errors: &mut Errors) {
     let is_met = now.is("SuccessCriteriaMet");
     for (kind, detail) in [
@@ -279,6 +316,10 @@ fn successes(now: &State<'_>, errors: &mut Errors) {
 }
 
 /// Validates that terminal conditions, counters and times are not taken back.
+///
+/// A count may decrease in one case: `succeeded` of an indexed Job whose `parallelism` equals its
+/// `completions`, because such a Job can be scaled down. The start time may change while the Job is
+/// suspended or when it resumes.
 fn transitions(was: &State<'_>, now: &State<'_>, errors: &mut Errors) {
     for kind in ["Failed", "Complete", "FailureTarget"] {
         if was.is(kind) && !now.is(kind) {

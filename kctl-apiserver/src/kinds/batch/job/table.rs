@@ -1,4 +1,6 @@
 //! The row of a Job.
+//!
+//! Upstream: `printJob` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,6 +12,8 @@ use crate::table::{
     workload::containers,
 };
 
+/// Returns name, status, completions, duration and age; with `-o wide` also containers, images and
+/// selector.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
@@ -24,6 +28,11 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Returns the column Status: the end of the Job, `Terminating`, the most recent intent, or
+/// `Running`.
+///
+/// `Complete` and `Failed` come before `Terminating`, so a finished Job that is being deleted keeps
+/// its result.
 fn status(object: &Value) -> &'static str {
     let first_true = |kinds: &[&'static str]| kinds.iter().copied().find(|kind| is_true(object, kind));
     if let Some(end) = first_true(&["Complete", "Failed"]) {
@@ -35,6 +44,10 @@ fn status(object: &Value) -> &'static str {
     first_true(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]).unwrap_or("Running")
 }
 
+/// Returns succeeded of wanted completions, as `2/5`.
+///
+/// Without `completions`, one success ends the Job: the cell is `0/1`, or `0/1 of 3` if three Pods
+/// run in parallel.
 fn completions(object: &Value) -> String {
     let succeeded = int(object, "/status/succeeded");
     match (at(object, "/spec/completions").as_i64(), int(object, "/spec/parallelism")) {
@@ -44,6 +57,8 @@ fn completions(object: &Value) -> String {
     }
 }
 
+/// Returns the time from start to completion, or to now. A Job that has not started has an empty
+/// cell.
 fn duration(object: &Value, now: Timestamp) -> String {
     let Some(start) = time_of(text(object, "/status/startTime")) else {
         return String::new();

@@ -12,6 +12,14 @@ use crate::{
 ///
 /// `completions` of an indexed Job may change together with `parallelism`. The template of a suspended Job may change in
 /// part, see below.
+///
+/// | field | may it change? |
+/// |---|---|
+/// | `completions` | indexed Jobs only, to the value of `parallelism` |
+/// | `selector`, `completionMode` | no |
+/// | `podFailurePolicy`, `backoffLimitPerIndex`, `managedBy`, `successPolicy` | no |
+/// | `template` | in part, while the Job is suspended and has not started |
+/// | `parallelism`, `suspend`, `activeDeadlineSeconds`, `backoffLimit`, `ttlSecondsAfterFinished` | yes |
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let at = "spec.completions";
@@ -67,14 +75,21 @@ const FAILED_INDEXES_MAX: i64 = 100_000;
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
 /// Maximum of `parallelism` and `maxFailedIndexes` above `COMPLETIONS_SOFT_MAX` completions.
 const FEW_MAX: i64 = 10_000;
-/// Rules of one policy, and codes or conditions of one rule.
+/// Maximum number of rules of a `podFailurePolicy` (`FieldValueTooMany`).
 const FAILURE_RULES_MAX: usize = 20;
+/// Maximum number of rules of a `successPolicy` (`FieldValueTooMany`).
 const SUCCESS_RULES_MAX: usize = 20;
+/// Maximum number of exit codes of a rule: all codes but 0.
 const CODES_MAX: usize = 255;
+/// Maximum number of Pod conditions of a rule.
 const CONDITIONS_MAX: usize = 20;
 /// Maximum length of `managedBy`, in bytes.
 const MANAGER_LEN_MAX: usize = 63;
 
+/// Validates a Job (`ValidateJob`): a generated selector with its labels, then the spec.
+///
+/// Without `manualSelector`, the selector must be the one that the server generates: the UID of the
+/// Job, and nothing else.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
     // A Job without a selector gets the error about the missing selector only.
@@ -93,7 +108,10 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     whole_spec(spec, errors);
 }
 
-/// The labels by which a job knows its pods, in both spellings (`ValidateGeneratedSelector`).
+/// Validates the four labels by which a Job finds its Pods (`ValidateGeneratedSelector`).
+///
+/// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
+/// whole map.
 fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
     let labels = &spec["template"]["metadata"]["labels"];
     let given = |name: &str| labels.get(name).map(text);
@@ -129,6 +147,9 @@ fn whole_spec(spec: &Value, errors: &mut Errors) {
 }
 
 /// Validates that the Pods of a new indexed Job can have host names.
+///
+/// A Pod of an indexed Job has the host name `<job>-<index>`, a DNS label of at most 63 bytes. The
+/// highest index decides.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
@@ -147,6 +168,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
 /// `FieldValueRequired` if it is `Always`, because Pods of a Job must end.
 pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
+    /// Fields that may not be negative.
     const NUMBERS: &[&str] = &[
         "parallelism",
         "completions",
@@ -190,6 +212,10 @@ pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
 /// Validates the limits of the completion mode.
 ///
 /// `backoffLimitPerIndex` and `maxFailedIndexes` need mode `Indexed`, which needs `completions` and bounds the numbers.
+///
+/// Beyond 100,000 completions with `backoffLimitPerIndex`, `maxFailedIndexes` is required and both
+/// it and `parallelism` are at most 10,000. This bounds the size of the status, which lists the
+/// failed indexes.
 fn completion(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let number = |name: &str| spec[name].as_i64();
@@ -242,6 +268,9 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a rule, which has exactly one of `onExitCodes` and `onPodConditions` (`FieldValueInvalid`). `FailIndex`
 /// needs `backoffLimitPerIndex`.
+///
+/// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
+/// schema's own rules.
 fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (action, action_at) = (&rule["action"], format!("{at}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
@@ -323,6 +352,8 @@ fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
+///
+/// Indexes are validated like those of the status: increasing, and below `completions`.
 fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
     let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
     let (count_at, completions) = (format!("{at}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
