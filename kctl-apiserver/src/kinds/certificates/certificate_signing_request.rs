@@ -1,4 +1,11 @@
 //! `CertificateSigningRequest` of `certificates.k8s.io`: asks a signer to sign a client's certificate request.
+//!
+//! - The spec is immutable: an update through any path keeps the stored one without an error.
+//! - `approval` writes the conditions; `status` writes the certificate, and conditions other than
+//!   approvals.
+//! - The creator does not own the fields of the spec: upstream resets them in each write
+//!   (`GetResetFields`).
+//! - `spec.signerName` is selectable, so that a signer can watch the requests for itself alone.
 
 pub(crate) mod validation;
 
@@ -39,6 +46,9 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Keeps the specification, and for an approval the certificate that was issued.
+///
+/// Upstream: the `PrepareForUpdate` functions in
+/// `pkg/registry/certificates/certificates/strategy.go`.
 fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     set(new, "spec", old.get("spec").cloned());
     if subresource == "approval" {
@@ -46,6 +56,16 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     }
 }
 
+/// Returns the columns of `printCertificateSigningRequest`.
+///
+/// | column | content |
+/// |---|---|
+/// | `SignerName` | `spec.signerName`, or `<none>` |
+/// | Requestor | `spec.username`: the user that created the object |
+/// | `RequestedDuration` | `spec.expirationSeconds`, such as `24h`, or `<none>` |
+/// | Condition | `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply |
+///
+/// `Denied` comes before `Approved`, though validation prevents both.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let has = |kind: &str| condition(object, kind).is_some();
     let mut status = String::from(if has("Denied") {

@@ -1,4 +1,9 @@
 //! `Lease` of `coordination.k8s.io`: a renewable lock, for leader election and node heartbeats.
+//!
+//! - A `PUT` creates a missing Lease. An update needs a `resourceVersion`, so that two holders
+//!   cannot both win.
+//! - `strategy` and `preferredHolder` are accepted and dropped, because their feature gate is off.
+//! - `kubectl get` shows the holder: the identity of the leading replica, or the name of a node.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,10 +41,15 @@ fn drop_disabled(lease: &mut Value) {
     }
 }
 
+/// Returns name, holder and age (`printLease`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(text(object, "/spec/holderIdentity")), json!(age(object, now))]
 }
 
+/// Validates a Lease (`ValidateLeaseSpec`): a duration of at least one second, and no negative
+/// number of transitions.
+///
+/// Times are not compared: an update may set an earlier `renewTime` than the stored one.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {

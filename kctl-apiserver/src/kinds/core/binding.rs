@@ -1,4 +1,7 @@
 //! `Binding` of the core group.
+//!
+//! A scheduler creates one to assign a Pod to a node. It is not stored: the server sets
+//! `spec.nodeName` of the Pod. The same object may be sent to `pods/<name>/binding`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

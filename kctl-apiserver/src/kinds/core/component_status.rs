@@ -1,4 +1,7 @@
 //! `ComponentStatus` of the core group.
+//!
+//! It reports the health of scheduler, controller manager and etcd. The kind is deprecated: each
+//! response has a warning.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,6 +20,9 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, health, message and error (`printComponentStatus`).
+///
+/// The health is that of the condition `Healthy`, and `Unknown` without it.
 fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
     let healthy = list(object, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy");
     let status = match healthy.map(|condition| text(condition, "/status")) {

@@ -1,6 +1,9 @@
 //! `ConfigMap` of the core group: configuration as strings and binary values.
 //!
 //! The server validates keys and the total size, and rejects changes of an immutable one.
+//!
+//! Quotas count objects as `configmaps` and `count/configmaps`. An object that was made immutable
+//! can only be deleted.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,6 +28,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, number of keys and age (`printConfigMap`). Keys of `data` and `binaryData` are
+/// added up.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let n_keys = entries(object, "/data") + entries(object, "/binaryData");
     vec![json!(name(object)), json!(n_keys), json!(age(object, now))]
@@ -32,6 +37,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Validates that an immutable object keeps `immutable`, `data` and `binaryData` (`FieldValueForbidden`). Secrets use it,
 /// too.
+///
+/// `immutable` itself cannot be unset. Labels and annotations may still change.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["immutable"] != true {
         return;
@@ -50,6 +57,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates keys and size (`ValidateConfigMap`).
 ///
 /// A key may not be in both maps (`FieldValueInvalid`). The values together have at most 1 MiB (`FieldValueTooLong`).
+///
+/// Sizes are those of the values, without the keys. A value of `binaryData` counts with three bytes
+/// for four characters.
 fn validate(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {

@@ -1,4 +1,7 @@
 //! `Endpoints` of the core group.
+//!
+//! The kind is deprecated in favour of `EndpointSlice`: each response has a warning. A `PUT`
+//! creates a missing object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -27,9 +30,12 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Upstream: `formatEndpoints`.
+/// Maximum number of addresses that the column Endpoints shows (`formatEndpoints`). The rest is
+/// counted, as in `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`.
 const ENDPOINTS_SHOWN_MAX: usize = 3;
 
+/// Returns name, endpoints and age (`printEndpoints`). An object without subsets has the cell
+/// `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let subsets = list(object, "/subsets");
     let shown = if subsets.is_empty() {
@@ -42,6 +48,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Returns each port with each ready address, or the addresses alone if the subset has no ports.
+///
+/// IPv6 addresses are in brackets if a port follows.
 fn places(subset: &Value) -> Vec<String> {
     let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");
@@ -54,6 +62,11 @@ fn places(subset: &Value) -> Vec<String> {
     ports.iter().flat_map(|port| addresses.iter().map(move |address| place(int(port, "/port"), address))).collect()
 }
 
+/// Validates `Endpoints` (`ValidateEndpoints`).
+///
+/// Each subset has at least one address, ready or not. The name of a port is required if its subset
+/// has several ports. An address may not be unspecified, loopback or link-local: traffic to it would
+/// reach the node that sends it, or its metadata service.
 fn validate(object: &Value, errors: &mut Errors) {
     for (index, subset) in entries(&object["subsets"]) {
         let at = format!("subsets[{index}]");
@@ -81,6 +94,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates host name and node of an address, if they are set.
 fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
     if !text(&endpoint["hostname"]).is_empty() {
         errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
@@ -90,6 +104,10 @@ fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a port of `Endpoints` or of an `EndpointSlice`: name, number and application protocol.
+///
+/// `number` is the port of `Endpoints`, which is required. It is `None` for a slice, whose port may
+/// be absent.
 pub(crate) fn validate_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
     if !text(&port["name"]).is_empty() {
         errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
@@ -102,6 +120,7 @@ pub(crate) fn validate_port(port: &Value, at: &str, number: Option<i64>, errors:
     }
 }
 
+/// Fills in the protocol `TCP` of each port.
 fn default(object: &mut Value) {
     for subset in items(object, "subsets") {
         items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));

@@ -1,4 +1,11 @@
 //! `Event` of the core group.
+//!
+//! The same objects are served by `events.k8s.io`, whose file has the printer and the validation of
+//! both.
+//!
+//! - A name need only be a path segment: clients append a hash to the name of the object.
+//! - Quotas ignore events, and so does the garbage collector.
+//! - `involvedObject.*`, `reason`, `source` and `type` are selectable, as `kubectl describe` does.
 
 use serde_json::Value;
 
@@ -35,6 +42,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Fills in the fields that Go serializes even if they are zero: times as `null`, and strings as
+/// empty.
 fn default(object: &mut Value) {
     part(object, "source");
     for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {

@@ -1,4 +1,9 @@
 //! `LimitRange` of the core group.
+//!
+//! It bounds and defaults the resources of Pods, containers and claims of a namespace. The
+//! admission plugin `LimitRanger` applies it to new objects; this file is about the object itself.
+//!
+//! Defaults are per resource, and may come from different fields: see `default`.
 
 use serde_json::Value;
 
@@ -19,6 +24,8 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Names a `LimitRange` that has no name and no `generateName`.
+///
+/// Upstream: `limitrangeStrategy.PrepareForCreate`, which uses a UUID as name.
 fn set_name(environment: &mut dyn Environment, object: &mut Value) {
     let meta = &mut object["metadata"];
     if ["name", "generateName"].iter().all(|field| meta[field].as_str().unwrap_or_default().is_empty()) {
@@ -26,7 +33,14 @@ fn set_name(environment: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// The bounds of containers: a default is the maximum, a request is the default or the minimum.
+/// Fills in the defaults of a container's bounds (`SetDefaults_LimitRangeItem`).
+///
+/// | absent amount of | is |
+/// |---|---|
+/// | `default` | that of `max` |
+/// | `defaultRequest` | that of `default`, after its own default, or else that of `min` |
+///
+/// Amounts are completed one by one: `cpu` may come from `max`, and `memory` from the client.
 fn default(object: &mut Value) {
     for limit in items(part(object, "spec"), "limits").filter(|limit| is_text(limit, "type", "Container")) {
         for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {

@@ -2,6 +2,9 @@
 //!
 //! The server adds the finalizer `kubernetes`, which keeps a deleted namespace until its content is gone, the label
 //! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`.
+//!
+//! A delete sets `deletionTimestamp` and the phase `Terminating`, and returns the object instead of
+//! a `Status`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -42,9 +45,14 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// The label that repeats the name, for selectors.
+///
+/// A client cannot remove or change it: each write sets it again.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Adds the finalizer of the namespace controller, which deletes the content first.
+///
+/// Upstream: `namespaceStrategy.PrepareForCreate` in `pkg/registry/core/namespace/strategy.go`. A
+/// status that was sent is replaced by the phase `Active`. Other finalizers of the spec stay.
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
     let own = Value::from("kubernetes");
@@ -69,12 +77,16 @@ fn set_generated_name(_: &Value, object: &mut Value) {
 }
 
 /// Keeps `spec.finalizers`, which only the subresource `finalize` writes.
+///
+/// An update of the object keeps the stored finalizers without an error, so that `kubectl apply` of
+/// an older manifest cannot free a namespace before its content is gone.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
     }
 }
 
+/// Returns name, phase and age (`printNamespace`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(fields::text(object, "/status/phase")), json!(age(object, now))]
 }
@@ -109,6 +121,9 @@ fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Fills in the name label, the phase `Active`, and the finalizer of a namespace that is not being deleted.
+///
+/// The label is overwritten, not only added. A namespace that is being deleted may have no
+/// finalizers: that is how the last write of the namespace controller ends the deletion.
 fn default(object: &mut Value) {
     let meta = part(object, "metadata");
     let is_deleted = meta.get("deletionTimestamp").is_some();

@@ -2,6 +2,9 @@
 //!
 //! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with `podCIDRs`,
 //! and defaults `status.allocatable` to the capacity.
+//!
+//! `kubectl get nodes` shows the condition `Ready`, `SchedulingDisabled` for a cordoned node, and
+//! the roles by labels.
 
 mod validation;
 
@@ -44,11 +47,17 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Drops `spec.configSource`: kubelets are no longer configured by objects.
+///
+/// Upstream: `nodeStrategy.PrepareForCreate` and `dropDisabledFields` in
+/// `pkg/registry/core/node/strategy.go`.
 fn drop_configuration(_: &mut dyn Environment, object: &mut Value) {
     set(&mut object["spec"], "configSource", None);
 }
 
 /// Taints a new node until its kubelet has reported (`TaintNodesByCondition`).
+///
+/// The node controller removes the taint when the condition `Ready` is `True`. A taint that was
+/// sent is not added twice.
 fn taint(object: &mut Value) {
     let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
     match &mut object["spec"]["taints"] {
@@ -74,11 +83,16 @@ fn prepare_status(old: &Value, new: &mut Value) {
 }
 
 /// Aligns `podCIDR` and `podCIDRs`, which hold the same ranges.
+///
+/// The aligned fields belong to the client that sent one of them.
 fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
 }
 
 /// Validates a changed node as kube-apiserver does: as a new one, and then once more.
+///
+/// Swap and Pod ranges come first, as in `ValidateNodeUpdate`. A kubelet's write of the status has
+/// no immutable fields.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
     validation::ranges(&new["spec"]["podCIDRs"], errors);
@@ -86,6 +100,8 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::immutable_fields(old, new, errors);
 }
 
+/// Warns about `spec.externalID`, which is deprecated and has no effect. Cloud providers set
+/// `spec.providerID` instead.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["spec"]["externalID"].as_str().is_some_and(|id| !id.is_empty()) {
         warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
@@ -93,8 +109,22 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 }
 
 /// Prefix of the labels that give a node a role.
+///
+/// The role is the rest of the key, as in `node-role.kubernetes.io/control-plane`. The value is not
+/// used.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
+/// Returns the columns of `printNode`.
+///
+/// | column | content |
+/// |---|---|
+/// | Status | `Ready`, `NotReady` or `Unknown`, and `,SchedulingDisabled` if `spec.unschedulable` is set |
+/// | Roles | see `roles` |
+/// | Version | `status.nodeInfo.kubeletVersion` |
+/// | Internal-IP, External-IP | first address of the type, or `<none>`; only with `-o wide` |
+/// | OS-Image, Kernel-Version, Container-Runtime | `status.nodeInfo`, or `<unknown>`; only with `-o wide` |
+///
+/// The kernel is followed by the architecture, as in `6.1.0 (arm64)`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let mut status = vec![match condition(object, "Ready").map(|ready| text(ready, "/status")) {
         None => "Unknown",
@@ -154,7 +184,12 @@ fn node_ranges(spec: &mut Value) {
     }
 }
 
+/// Fills in the defaults of a Node (`SetDefaults_NodeStatus` in `pkg/apis/core/v1/defaults.go`).
+///
+/// `allocatable` is the capacity, if the kubelet reserves nothing. Go serializes the fields of
+/// `nodeInfo` and the port of the kubelet even if they are zero, so each node has them.
 fn default(object: &mut Value) {
+    /// Fields of `status.nodeInfo` without `omitempty`.
     const INFO: [&str; 10] = [
         "architecture",
         "bootID",

@@ -1,6 +1,10 @@
 //! `PersistentVolume` of the core group: storage of the cluster that a claim can bind.
 //!
 //! The server adds the protection finalizer, starts it as `Pending`, and records when the phase last changed.
+//!
+//! - The source of the storage, `volumeMode` and node affinity are immutable.
+//! - A delete returns the object; the finalizer `kubernetes.io/pv-protection` keeps a bound volume.
+//! - `kubectl get` shows capacity, access modes as `RWO`, reclaim policy, phase and claim.
 
 pub(crate) mod table;
 pub(crate) mod validation;
@@ -34,12 +38,16 @@ pub(crate) static KIND: Kind = Kind {
 /// Field of the status with the time of the last change of the phase.
 const PHASE_TIME: &str = "lastPhaseTransitionTime";
 
+/// Resets the status to the phase `Pending`. The volume controller makes it `Available` or `Bound`.
 fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending", PHASE_TIME: environment.now() });
 }
 
 /// Sets the time at which the phase was entered, unless the status has it
 /// (`persistentvolumeStatusStrategy.PrepareForUpdate`).
+///
+/// A client that sends another time together with another phase sets it; one that repeats the old
+/// time does not.
 fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value) {
     let (was, is) = (&old["status"], &mut new["status"]);
     if was["phase"] == is["phase"] {
@@ -51,6 +59,8 @@ fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value)
     }
 }
 
+/// Fills in the defaults of a volume (`SetDefaults_PersistentVolume`): it is retained when its
+/// claim is deleted, and holds a file system. The source gets the defaults of a Pod's volume.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "persistentVolumeReclaimPolicy", "Retain");
@@ -60,11 +70,15 @@ fn default(object: &mut Value) {
 }
 
 /// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`).
+///
+/// A warning names a source as Go does, for example `storageOS` for the field `storageos`.
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
+    /// Annotations that fields have replaced, with the end of the warning.
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
         (CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ];
+    /// Sources of storage that a release has deprecated or removed, with the end of the warning.
     const OLD_SOURCES: [(&str, &str); 6] = [
         ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
         ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),

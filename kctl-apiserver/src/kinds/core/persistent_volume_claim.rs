@@ -2,6 +2,12 @@
 //!
 //! The server adds the protection finalizer, keeps `dataSource` and `dataSourceRef` equal, and counts claims and requested
 //! storage in quotas, in total and by storage class.
+//!
+//! - The spec is immutable, apart from requests and `volumeAttributesClassName` of a bound claim.
+//! - A delete returns the object; the finalizer `kubernetes.io/pvc-protection` keeps a claim that a
+//!   Pod uses.
+//! - `kubectl get` shows phase, volume, and from the moment of binding also capacity and access
+//!   modes.
 
 mod quota;
 pub(crate) mod validation;
@@ -45,6 +51,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// A change of the status may change the usage: a volume that was made larger counts with its
+/// allocated size.
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |claim, _| quota::usage(claim),
@@ -54,17 +62,24 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
+/// Resets the status to the phase `Pending` and settles the data source
+/// (`persistentvolumeclaimStrategy`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
     settle_sources(None, &mut object["spec"]);
 }
 
+/// Settles the data source in an update of the claim. A write of the status does not touch the
+/// spec.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
     }
 }
 
+/// Validates an update: the rules of `validation::validate_update`, and that `volumeMode` stays.
+///
+/// The second error has the path `volumeMode` without `spec`, as in kube-apiserver.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::validate_update(old, new, errors);
     immutable_field("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
@@ -72,6 +87,9 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Settles the two fields for the source of a claim, which say the same: `dataSource` takes few kinds, unless it had another
 /// before (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
+///
+/// An unknown kind in `dataSource` is dropped without an error; `dataSourceRef` takes any kind.
+/// References to other namespaces are dropped, because their feature gate is off.
 fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
@@ -93,6 +111,8 @@ fn settle_sources(before: Option<&Value>, spec: &mut Value) {
 }
 
 /// Copies one of the two fields to the other if that is absent.
+///
+/// The namespace is not copied: `dataSource` has no such field.
 fn share_sources(spec: &mut Value) {
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
@@ -105,7 +125,8 @@ fn share_sources(spec: &mut Value) {
     }
 }
 
-/// The capacity and the modes of a claim show once it names a volume.
+/// Returns the columns of `printPersistentVolumeClaim`. Capacity and modes are empty until the
+/// claim names a volume.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let volume = text(object, "/spec/volumeName");
     let (capacity, modes) = if volume.is_empty() {
@@ -126,6 +147,11 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Fills in the defaults of a claim (`SetDefaults_PersistentVolumeClaim`): a file system, and the
+/// phase `Pending`.
+///
+/// The claim templates of a `StatefulSet` and of ephemeral volumes get them as well. `apiGroup` of
+/// a data source is serialized as `null` where it is absent, which means the core group.
 pub(crate) fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "volumeMode", "Filesystem");
@@ -149,6 +175,9 @@ fn warn(object: &Value, texts: &mut Vec<String>) {
 pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Returns the class that a claim names (`GetPersistentVolumeClaimClass`).
+///
+/// An empty string is a class as well: it disables dynamic provisioning. Both it and an absent
+/// class give `""` here.
 pub(crate) fn class_of_claim(claim: &Value) -> &str {
     let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()

@@ -2,6 +2,16 @@
 //!
 //! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`. It
 //! validates creates, updates, statuses, resizes and ephemeral containers separately, and counts Pods in quotas.
+//!
+//! - Containers, apart from their images, and most of the spec are immutable. `resize` changes CPU
+//!   and memory, and `ephemeralcontainers` adds containers for debugging; both write a part of the
+//!   spec.
+//! - A delete waits for `terminationGracePeriodSeconds`, so that the kubelet can stop the
+//!   containers.
+//! - `exec`, `attach`, `log`, `portforward` and `proxy` lead to processes, which do not exist in
+//!   this server.
+//! - `spec.nodeName`, `status.phase` and a few other fields are selectable, as
+//!   `kubectl get pods --field-selector spec.nodeName=a` does.
 
 mod parts;
 pub(crate) mod quota;
@@ -65,7 +75,12 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Fields that admission plugins set, rather than the client or the defaulting functions.
+///
+/// A client that does not send them does not own them, though the stored object has them.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
+/// An ended Pod uses nothing. Only a resize, or an update that adds or removes
+/// `activeDeadlineSeconds`, may change the usage of a running one: other resources of a Pod are
+/// immutable.
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },
@@ -80,6 +95,8 @@ const QUOTA: Quota = Quota {
 
 /// Resets the status to `Pending`. A Pod with scheduling gates also gets `PodScheduled=False` with the reason
 /// `SchedulingGated`. Values of `matchLabelKeys` become selector requirements.
+///
+/// Upstream: `podStrategy.PrepareForCreate` in `pkg/registry/core/pod/strategy.go`.
 fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
     select_by_own_labels(object);
@@ -96,6 +113,8 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
 
 /// Keeps the QoS class and the observed generations that a status leaves out, and drops the field of a disabled feature
 /// gate.
+///
+/// Upstream: `podStatusStrategy.PrepareForUpdate` in `pkg/registry/core/pod/strategy.go`.
 fn prepare_status(old: &Value, new: &mut Value) {
     keep_observed(&old["status"], &mut new["status"]);
     // The kubelet has promised it since the Pod was created.
@@ -113,6 +132,9 @@ fn validate_create(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates a write to `pods/resize` or `pods/ephemeralcontainers`: the whole new Pod, then the change itself.
+///
+/// `subresource` is one of `KIND.parts`. Changes outside of that part have been replaced by the
+/// stored values before.
 fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     // If a Pod can't be resized at all, nothing else is reported.
     if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
@@ -123,6 +145,9 @@ fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Error
 }
 
 /// Warns about new Pods only.
+///
+/// People rarely change Pods, and controllers do it often: warnings about updates would cost more
+/// than they help.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if old.is_none() {
         warnings::template(object, "", warnings);
@@ -131,6 +156,10 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 
 /// Adds the Pod's own values of `matchLabelKeys` and `mismatchLabelKeys` to the selectors
 /// (`applyMatchLabelKeysAndMismatchLabelKeys`).
+///
+/// Topology spread constraints, and required and preferred terms of affinity and anti-affinity have
+/// these keys. The scheduler then reads selectors only. Keys stay in the object, so that
+/// `kubectl get -o yaml` shows both.
 fn select_by_own_labels(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let spec = &mut pod["spec"];
@@ -150,6 +179,8 @@ fn select_by_own_labels(pod: &mut Value) {
 
 /// Adds one requirement per key whose label the Pod has. Terms without a `labelSelector` stay as they are, because an
 /// absent selector matches no Pod.
+///
+/// `matchLabelKeys` becomes `key In (value)`, and `mismatchLabelKeys` becomes `key NotIn (value)`.
 fn add_requirements(term: &mut Value, labels: &Value) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         for key in term.get(field).and_then(Value::as_array).cloned().into_iter().flatten() {
@@ -167,6 +198,9 @@ fn add_requirements(term: &mut Value, labels: &Value) {
 }
 
 /// Keeps the observed generations that a status leaves out (`preserveOldObservedGeneration`).
+///
+/// An old kubelet does not know the field and sends 0 or nothing; the generation that a newer
+/// writer has observed is kept. Conditions are paired by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";
     let is_unsaid = |of: &Value| of[FIELD].as_i64().unwrap_or(0) == 0;

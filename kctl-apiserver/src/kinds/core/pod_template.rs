@@ -1,6 +1,9 @@
 //! `PodTemplate` of the core group: a Pod template as an object.
 //!
 //! The server adds the defaults of the template and validates it as that of a workload.
+//!
+//! The kind has a generation, and a delete returns the object. The template is at `template`, not
+//! below a spec.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,6 +33,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, containers, images and labels of the template (`printPodTemplate`). The kind has
+/// no column Age.
 fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/template"));
     vec![json!(name(object)), names, images, json!(labels(at(object, "/template/metadata/labels")))]

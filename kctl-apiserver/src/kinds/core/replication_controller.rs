@@ -1,4 +1,11 @@
 //! `ReplicationController` of the core group.
+//!
+//! It keeps a number of Pods running, and is older than `ReplicaSet`. Its selector is a map of
+//! labels.
+//!
+//! - Without a propagation policy, a delete orphans the Pods.
+//! - `status.replicas` is selectable.
+//! - Quotas count objects as `replicationcontrollers`, too.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,10 +42,16 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns desired, current and ready replicas (`printReplicationController`), like those of a
+/// `ReplicaSet`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     replicas(object, now, &labels(at(object, "/spec/selector")))
 }
 
+/// Validates the spec (`ValidateReplicationControllerSpec`).
+///
+/// Selector and template are required. The selector must match the labels of the template, whose
+/// Pods always restart. A lower bound for numbers is declared by the schema.
 fn validate(object: &Value, errors: &mut Errors) {
     let (spec, at) = (&object["spec"], "spec.template");
     if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
@@ -54,6 +67,10 @@ fn validate(object: &Value, errors: &mut Errors) {
     always_restarts(&spec["template"], at, "ReplicationController", errors);
 }
 
+/// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).
+///
+/// An absent selector, and absent labels of the object, are the labels of the template. `replicas`
+/// is 1.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();

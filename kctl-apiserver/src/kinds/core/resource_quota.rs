@@ -1,4 +1,8 @@
 //! `ResourceQuota` of the core group.
+//!
+//! It limits the sums of a namespace. The admission plugin `ResourceQuota` rejects objects beyond
+//! it; a controller writes `status.used`. Scopes are immutable, because they decide which objects
+//! have been counted.
 
 pub(crate) mod validation;
 
@@ -29,11 +33,17 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Quotas count themselves, as `resourcequotas`. A quota whose `spec.hard` is not yet in its status
+/// is counted again.
 const QUOTA: Quota = Quota {
     frees_usage: Some(|_, new, _| new["spec"]["hard"] != new["status"]["hard"]),
     ..super::counted_by_name!("resourcequotas")
 };
 
+/// Returns name, requests, limits and age (`printResourceQuota`).
+///
+/// Each amount is `name: used/hard`. Names that begin with `limits.` are in the column Limit, all
+/// others in Request.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let mut hard: Vec<_> = at(object, "/status/hard").as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(resource, _)| *resource);

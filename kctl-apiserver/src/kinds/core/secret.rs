@@ -1,6 +1,10 @@
 //! `Secret` of the core group: small sensitive data, in base64.
 //!
 //! The server moves `stringData` to `data`, defaults the type to `Opaque`, and validates the keys that a type requires.
+//!
+//! - The type is immutable. So is the data of an immutable Secret, by the rule of `ConfigMap`.
+//! - `type` is selectable, as in `kubectl get secrets --field-selector type=kubernetes.io/tls`.
+//! - Values are stored as they are: they are encoded, not encrypted.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
@@ -35,17 +39,22 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Validates that the type stays, and the data of an immutable Secret.
+///
+/// A changed type is `FieldValueInvalid`, changed data of an immutable Secret
+/// `FieldValueForbidden`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("type", &old["type"], &new["type"], errors);
     super::config_map::validate_update(old, new, errors);
 }
 
+/// Warns about a TLS Secret without PEM data. It is valid nevertheless.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["type"] == "kubernetes.io/tls" {
         warnings.extend(pair_of_keys(&object["data"]));
     }
 }
 
+/// Returns name, type, number of keys and age (`printSecret`). Values are never shown.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
@@ -58,6 +67,17 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Validates keys, size and the data that the type requires (`ValidateSecret`).
 ///
 /// A missing key or annotation of a known type is `FieldValueRequired`; values beyond 1 MiB are `FieldValueTooLong`.
+///
+/// | type | required |
+/// |---|---|
+/// | `kubernetes.io/service-account-token` | annotation with the name of the account |
+/// | `kubernetes.io/tls` | `tls.crt` and `tls.key`, which may be empty |
+/// | `kubernetes.io/basic-auth` | `username` or `password` |
+/// | `kubernetes.io/ssh-auth` | `ssh-privatekey`, not empty |
+/// | `kubernetes.io/dockerconfigjson` | `.dockerconfigjson`, a JSON object |
+/// | `kubernetes.io/dockercfg` | `.dockercfg`, a JSON object |
+///
+/// Other types, such as `Opaque`, have no required keys.
 fn validate(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {
@@ -108,6 +128,8 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
 }
 
 /// Defaults the type to `Opaque` and moves `stringData` to `data`, where it replaces values of the same keys.
+///
+/// `stringData` is write-only: no response ever has it.
 pub(crate) fn default(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));

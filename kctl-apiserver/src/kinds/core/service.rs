@@ -2,6 +2,12 @@
 //!
 //! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
 //! out. Fields that do not fit the type are dropped when the type changes.
+//!
+//! - Cluster IPs, IP families and load balancer class stay while the type that uses them stays; see
+//!   `validation.rs`.
+//! - A `PUT` creates a missing Service. A delete returns the object.
+//! - `spec.clusterIP` and `spec.type` are selectable.
+//! - Quotas count `services`, `services.nodeports` and `services.loadbalancers`.
 
 mod defaults;
 pub(crate) mod table;
@@ -47,6 +53,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Only an update of the spec changes the usage. Quotas are counted again when the type changes.
 const QUOTA: Quota = Quota {
     counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
     usage: |service, _| usage(&service["spec"]),
@@ -55,6 +62,7 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
+/// Upstream: `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     keep_addresses(old, new);
     forget_other_type(old, new);
@@ -63,6 +71,9 @@ fn prepare_update(_: &str, old: &Value, new: &mut Value) {
 }
 
 /// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`).
+///
+/// It runs before the defaults: they would set the policy of a new Service. Nothing is kept to or
+/// from `ExternalName`, which has no families.
 fn keep_families(old: &Value, new: &mut Value) {
     const SINGLE: &str = "SingleStack";
     let (was, is) = (&old["spec"], &mut new["spec"]);
@@ -93,6 +104,9 @@ fn forget_traffic(service: &mut Value) {
 }
 
 /// Allocates a cluster IP for a Service whose type has one and that was sent without.
+///
+/// The address is from the cluster's range and in no other Service. `None`, for a headless Service,
+/// is kept.
 fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
     let spec = &mut object["spec"];
     if spec["type"] == "ExternalName" || spec["clusterIP"].as_str().is_some_and(|given| !given.is_empty()) {
@@ -104,6 +118,9 @@ fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
 }
 
 /// Keeps the addresses that an update leaves out. If only the first has changed, it is the only one.
+///
+/// Only a change to `ExternalName` drops them: such a Service has no addresses, and the client need
+/// not remove them.
 fn keep_addresses(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
@@ -124,6 +141,9 @@ fn keep_addresses(old: &Value, new: &mut Value) {
 }
 
 /// Keeps the port of the nodes' health checks as long as it is used.
+///
+/// The port is used by a `LoadBalancer` with `externalTrafficPolicy: Local`. Otherwise an unchanged
+/// port is dropped.
 fn keep_health_port(old: &Value, new: &mut Value) {
     const PORT: &str = "healthCheckNodePort";
     let (was, is) = (&old["spec"], &mut new["spec"]);
@@ -139,6 +159,13 @@ fn keep_health_port(old: &Value, new: &mut Value) {
 }
 
 /// Drops fields that the old type had and the new one has not, unless they were changed, too (`dropTypeDependentFields`).
+///
+/// | change | dropped |
+/// |---|---|
+/// | from node ports to none | `nodePort` of all ports, unless one is new |
+/// | from `LoadBalancer` | `status.loadBalancer`, `loadBalancerClass`, `healthCheckNodePort` |
+/// | from `LoadBalancer` | `allocateLoadBalancerNodePorts` |
+/// | from reachable to not reachable from outside | `externalTrafficPolicy` |
 fn forget_other_type(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();
@@ -176,6 +203,9 @@ fn forget_other_type(old: &Value, new: &mut Value) {
 }
 
 /// Returns what a Service uses of a quota.
+///
+/// A `LoadBalancer` uses a node port for each of its ports, unless `allocateLoadBalancerNodePorts`
+/// is `false`; then only the ports with a number count.
 fn usage(spec: &Value) -> Amounts {
     let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
     let n_given = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();

@@ -1,6 +1,11 @@
 //! `ServiceAccount` of the core group: the identity of the processes in Pods.
 //!
 //! The server keeps only the names of its secrets, and warns about a deprecated annotation.
+//!
+//! - The subresource `token` returns a `TokenRequest`, not an account. `kubectl create token` uses
+//!   it.
+//! - A delete returns the object. `kubectl get` shows name and age; the number of secrets is no
+//!   longer a column.
 
 use serde_json::Value;
 
@@ -20,6 +25,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Warns when the annotation `enforce-mountable-secrets` is added. An account that already has it
+/// gets no warning.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let annotation = "kubernetes.io/enforce-mountable-secrets";
     let has = |account: &Value| account["metadata"]["annotations"].get(annotation).is_some();
@@ -29,7 +36,8 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Secrets are named, and nothing else is kept of them.
+/// Keeps only the name of each of `secrets`, which refer to Secrets of the same namespace
+/// (`cleanSecretReferences` in `pkg/registry/core/serviceaccount/strategy.go`).
 fn default(object: &mut Value) {
     for secret in items(object, "secrets").filter_map(Value::as_object_mut) {
         secret.retain(|field, _| field == "name");

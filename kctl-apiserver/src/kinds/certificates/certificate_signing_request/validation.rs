@@ -1,4 +1,7 @@
 //! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
+//!
+//! Certificates and requests are recognized by their PEM blocks. Signatures and most contents are
+//! not verified: no signer runs in this server.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -9,10 +12,23 @@ use crate::{
     validation::entries,
 };
 
+/// Shortest `expirationSeconds` of a request: ten minutes.
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that stay once they are there, and are always true.
 const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 
+/// Validates a request (`validateCertificateSigningRequest`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `spec.request` | base64 of a PEM block `CERTIFICATE REQUEST` |
+/// | `spec.usages` | at least one, each once |
+/// | `spec.signerName` | see `signer` |
+/// | `spec.expirationSeconds` | at least 600, if set |
+/// | `status.conditions` | see `conditions` |
+/// | `status.certificate` | PEM certificates and nothing else, if set |
+///
+/// The error about a certificate does not show it: the value is `<certificate data>`.
 pub(crate) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if !holds(&spec["request"], "CERTIFICATE REQUEST") {
@@ -42,6 +58,8 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates that the bytes are PEM certificates and nothing else (`ValidateCertificate`). Only the outer ASN.1 sequence of each is read.
+///
+/// Text between the blocks is allowed; headers within a block are not.
 fn certificates(bytes: &[u8]) -> Result<(), String> {
     const BEGIN: &str = "-----BEGIN ";
     let text = String::from_utf8_lossy(bytes);
@@ -65,6 +83,9 @@ fn certificates(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Returns `true` if the bytes begin with a complete sequence of ASN.1.
+///
+/// Every certificate in DER begins with one. The length has at most four bytes, which is more than
+/// any real certificate.
 fn is_sequence(der: &[u8]) -> bool {
     const SEQUENCE: u8 = 0x30;
     const LONG: u8 = 0x80;
@@ -86,6 +107,10 @@ fn holds(bytes: &Value, kind: &str) -> bool {
     String::from_utf8_lossy(&decoded).contains(&format!("-----BEGIN {kind}-----"))
 }
 
+/// Validates the name of a signer: a domain of at least two segments, a slash and a path, as in
+/// `example.com/signer`.
+///
+/// `kubernetes.io/legacy-unknown` belongs to the beta version of the kind and is rejected.
 fn signer(name: &str, errors: &mut Errors) {
     let at = "spec.signerName";
     if name.is_empty() {
@@ -117,6 +142,10 @@ fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates conditions: types are unique, and `Approved` and `Denied` exclude each other.
+///
+/// `Approved`, `Denied` and `Failed` have the status `True`: a request is not un-approved, it is
+/// denied before approval.
 fn conditions(conditions: &Value, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
@@ -145,6 +174,11 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
 }
 
 /// Validates what a write of a subresource may not change.
+///
+/// - The conditions `Approved`, `Denied` and `Failed` are never removed.
+/// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing
+///   and approving apart.
+/// - A certificate, once issued, stays as it is.
 pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
     let at = "status.conditions";

@@ -1,4 +1,7 @@
 //! Validation of Nodes and of their statuses (`ValidateNode`).
+//!
+//! Upstream: `pkg/apis/core/validation/validation.go`. Names of fields in errors are those of
+//! upstream, even where the object has no such field.
 
 use serde_json::Value;
 
@@ -16,6 +19,9 @@ const FEATURE_LEN_MAX: usize = 253;
 /// Validates taints, amounts of resources and declared features of a node; of a new one also swap and Pod ranges.
 ///
 /// An update validates these two once, in the caller.
+///
+/// `is_new` is `true` on create. Errors about taints are at `metadata.taints`, though the field is
+/// `spec.taints`.
 pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
@@ -41,6 +47,8 @@ pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
 }
 
 /// Validates a Node when it is changed, and when its kubelet writes the status.
+///
+/// An address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     validate(object, false, errors);
     let mut known: Vec<(&str, &str)> = Vec::new();
@@ -55,6 +63,9 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates `status.declaredFeatures`: sorted paths of words (`nodeDeclaredFeatureRegexp`).
+///
+/// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
+/// error about the order is at the second of the two names.
 fn features(list: &Value, errors: &mut Errors) {
     const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
                         MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
@@ -96,6 +107,9 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
 }
 
 /// Validates that `podCIDRs` and `providerID` do not change once set, and `externalID` never (`FieldValueForbidden`).
+///
+/// Both may be set later, because a cloud controller sets them after the kubelet has registered the
+/// node.
 pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {

@@ -1,4 +1,7 @@
 //! Validation of `PersistentVolume`s, and of those inside of `VolumeAttachment`s.
+//!
+//! Upstream: `ValidatePersistentVolume` and `ValidatePersistentVolumeUpdate` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -15,7 +18,9 @@ use crate::{
     },
 };
 
-/// Labels of nodes that have other names since they are no longer of a beta.
+/// Beta names of node labels with the stable names that have replaced them.
+///
+/// An update may replace one by the other in the node affinity, which is immutable otherwise.
 const RENAMED: &[(&str, &str)] = &[
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
@@ -24,6 +29,17 @@ const RENAMED: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
 ];
 
+/// Validates an update of a volume.
+///
+/// | field | may it change? |
+/// |---|---|
+/// | source, such as `csi` or `nfs` | no (`FieldValueForbidden`) |
+/// | `volumeMode` | no |
+/// | `nodeAffinity` | it may be added; then only beta names of labels may be replaced |
+/// | `volumeAttributesClassName` | yes, but it cannot be unset |
+/// | capacity, access modes, reclaim policy, claim | yes |
+///
+/// Two errors have the paths `volumeMode` and `nodeAffinity` without `spec`, as in kube-apiserver.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if SOURCES.iter().any(|source| was[*source] != is[*source]) {
@@ -42,6 +58,8 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Returns `true` if an update only replaces beta names of node labels by the stable ones.
+///
+/// Terms and expressions are compared by their position.
 fn is_renamed(was: &Value, is: &Value) -> bool {
     let (mut was, mut is) = (was.clone(), is.clone());
     let terms = |affinity: &Value| entries(&affinity["required"]["nodeSelectorTerms"]).count();
@@ -61,6 +79,10 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
     was == is
 }
 
+/// Validates a volume: access modes, capacity, source, affinity and class.
+///
+/// Access modes, a capacity and one source are required. Most sources have the rules of the same
+/// source in a Pod.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if entries(&spec["accessModes"]).next().is_none() {
@@ -77,7 +99,11 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     attributes(spec, errors);
 }
 
-/// A volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of one that is inline).
+/// Validates a volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of
+/// an inline volume).
+///
+/// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Only a CSI source
+/// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.
 pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let unsaid = "may not be specified in the context of inline volumes";
@@ -112,7 +138,8 @@ pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Nobody empties the whole of a node.
+/// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files
+/// of the node.
 fn recycling(spec: &Value, at: &str, errors: &mut Errors) {
     if spec["hostPath"]["path"] == "/" && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
         let at = format!("{at}.persistentVolumeReclaimPolicy");
@@ -136,6 +163,7 @@ fn attributes(spec: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates `spec.capacity`: exactly the resource `storage`, with an amount above 0.
 fn capacity(capacity: &Value, errors: &mut Errors) {
     let at = "spec.capacity";
     if pairs(capacity).next().is_none() {
@@ -153,6 +181,8 @@ fn capacity(capacity: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the nodes from which a volume is reachable. Only required terms exist; preferred ones
+/// would have no effect.
 fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
     if affinity.is_null() {
         return;
@@ -163,7 +193,11 @@ fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
     affinity::node_selector(&affinity["required"], "spec.nodeAffinity.required", errors);
 }
 
-/// The sources of volumes in the order in which the real server looks for them, which is not that of pods.
+/// Fields of the spec that hold a source of storage, in the order in which kube-apiserver validates
+/// them.
+///
+/// The order decides which of several sources is valid: all but the first are
+/// `FieldValueForbidden`.
 const SOURCES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",
@@ -189,9 +223,13 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-/// The source that the real server takes beside another one.
+/// The one source that kube-apiserver does not reject beside another one.
 const FLEX: &str = "flexVolume";
 
+/// Validates that the volume has exactly one source, and validates it.
+///
+/// Errors of tags below a superfluous source are dropped, because kube-apiserver does not look into
+/// it. `name` is the name of the volume, which some sources use in their errors.
 fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
     if given.peek().is_none() {
@@ -210,6 +248,8 @@ fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
+/// one node only.
 fn local(spec: &Value, at: &str, errors: &mut Errors) {
     let (path, path_at) = (&spec["local"]["path"], format!("{at}.local.path"));
     if text(path).is_empty() {

@@ -1,4 +1,12 @@
 //! Usage of quotas by `PersistentVolumeClaim` objects.
+//!
+//! Upstream: `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
+//!
+//! ```text
+//! persistentvolumeclaims: 10
+//! requests.storage: 100Gi
+//! fast.storageclass.storage.k8s.io/requests.storage: 20Gi
+//! ```
 
 use serde_json::Value;
 
@@ -7,12 +15,15 @@ use crate::{
     kinds::core::{is_selected, persistent_volume_claim::class_of_claim},
 };
 
-/// Between the name of a storage class and the name of what is counted of its claims.
+/// Separates the name of a storage class from the counted name, as in
+/// `fast.storageclass.storage.k8s.io/requests.storage`.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 /// Names in quotas that claims use, with or without a storage class before them.
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
 /// Returns `true` if a name in a quota is about claims.
+///
+/// The name of the class is not checked: a quota may be about a class that does not exist yet.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.split_once(OF_CLASS).map_or(name, |(_, plain)| plain);
     COUNTED.contains(&plain)
@@ -37,11 +48,16 @@ pub(super) fn usage(claim: &Value) -> Amounts {
 }
 
 /// Returns `true` if a claim is in the scope.
+///
+/// The only scope of claims is `VolumeAttributesClass`.
 pub(super) fn is_in_scope(claim: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     scope == "VolumeAttributesClass" && is_selected(&classes(claim), operator, values)
 }
 
 /// Returns the names of the classes that a claim has, had or gets.
+///
+/// While a volume is modified, both the current and the wanted class count, so that a quota is not
+/// exceeded meanwhile.
 fn classes(claim: &Value) -> Vec<&str> {
     let places = [
         "/spec/volumeAttributesClassName",

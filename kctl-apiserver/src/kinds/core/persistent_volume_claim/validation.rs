@@ -12,6 +12,8 @@ use crate::{
 ///
 /// Exceptions: resources and `volumeAttributesClassName` of a bound claim, and setting `volumeName` or an absent storage
 /// class once.
+///
+/// The amounts of a bound claim's requests are not compared with the old ones here.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let without_requests = |claim: &Value| {
         let mut spec = claim["spec"].clone();
@@ -41,16 +43,23 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Returns `true` if a claim without `storageClassName` may get this class: its annotation names the same or none
 /// (`validateStorageClassUpgradeFromNil`).
+///
+/// This is how a default class reaches claims that were created before it.
 fn may_get_class(old: &Value, class: &Value) -> bool {
     let named = old["metadata"]["annotations"].get(super::CLASS_OF_CLAIM);
     class.is_string() && named.is_none_or(|named| named == class)
 }
 
+/// Validates a claim: its spec, by the rules that claim templates share
+/// (`validation::volume_claim`).
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     claim_spec(&object["spec"], "spec", errors);
 }
 
 /// Validates the status of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
+///
+/// `allocatedResourceStatuses` has one of the states of a resize for each resource. The error about
+/// an unknown state names the resource, not the state, as in kube-apiserver.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
     let status = &object["status"];
@@ -73,6 +82,9 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the name of a resource in the status; returns `true` if it is valid.
+///
+/// Without a domain, only `storage` is valid; drivers may report other resources under their
+/// domain.
 fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(at, name);
@@ -83,6 +95,9 @@ fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
 }
 
 /// Validates that an amount is not negative (`FieldValueInvalid`).
+///
+/// The error shows the amount in whole units, rounded as Go does. A string that is not a quantity
+/// counts as 0 here.
 pub(crate) fn validate_amount(amount: &Value, at: &str, errors: &mut Errors) {
     let units = Quantity::parse(text(amount)).map_or(0, Quantity::units);
     if units < 0 {

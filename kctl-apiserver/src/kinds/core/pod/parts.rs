@@ -1,10 +1,19 @@
 //! Writes through `resize` and `ephemeralcontainers`: the old Pod with one part of the new one.
+//!
+//! A client sends the whole Pod. Fields outside of the part are ignored, not rejected.
 
 use serde_json::{Value, json};
 
 use crate::json_path::set;
 
 /// Returns the old Pod with the part of the new one that the subresource is for.
+///
+/// | subresource | part |
+/// |---|---|
+/// | `ephemeralcontainers` | `spec.ephemeralContainers` |
+/// | `resize` | `resources` and `resizePolicy` of containers and init containers; `spec.resources` |
+///
+/// Managed fields are those of the new object in both cases.
 pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     let mut pod = old.clone();
     set(&mut pod["metadata"], "managedFields", new["metadata"].get("managedFields").cloned());
@@ -30,6 +39,9 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
 }
 
 /// Returns the old containers with the resources that were sent. Unknown ones stay as sent, so that validation names them.
+///
+/// Containers are paired by name. The order is that of the client, so that validation sees a
+/// changed order, too.
 fn resized(old: &Value, sent: &Value) -> Value {
     let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
     let one = |sent: &Value| {

@@ -1,4 +1,7 @@
 //! Validation of writes to `pods/resize` and `pods/ephemeralcontainers`.
+//!
+//! Both compare the stored Pod with the one that would be stored, which `parts.rs` has put
+//! together.
 
 use serde_json::Value;
 
@@ -10,6 +13,7 @@ use crate::{
 
 /// Resources that can change while a Pod runs.
 const SIZES: [&str; 2] = ["cpu", "memory"];
+/// Lists of containers whose resources may change. Ephemeral containers have no resources.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// Validates a write to `pods/resize` (`ValidatePodResize`).
@@ -48,6 +52,8 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates that a resize keeps the number, names and order of the containers.
+///
+/// Once the numbers differ, names are not compared: each would be another one.
 fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let at = format!("spec.{list}");
     if entries(old).count() != entries(new).count() {
@@ -63,6 +69,8 @@ fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`).
+///
+/// An amount may be changed, and one may be added. `whose` begins the message.
 fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
     for part in ["requests", "limits"] {
         if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
@@ -96,6 +104,8 @@ fn without_claims(spec: &Value) -> Value {
 }
 
 /// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it.
+///
+/// An absent map and an empty one are the same in Go, so they must be equal here.
 fn forget_sizes(of: &mut Value) {
     for part in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = of.get_mut("resources").and_then(|resources| resources.get_mut(part)) {
@@ -115,6 +125,8 @@ fn forget_sizes(of: &mut Value) {
 /// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
 ///
 /// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
+///
+/// The message ends with a line break, as in kube-apiserver.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let at = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];

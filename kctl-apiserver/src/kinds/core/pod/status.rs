@@ -1,6 +1,9 @@
 //! Validation of Pod statuses: the values that a kubelet may report, and the transitions that it may not undo.
 //!
 //! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
+//!
+//! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are free; this file
+//! rejects contradictions.
 
 use serde_json::Value;
 
@@ -10,17 +13,21 @@ use crate::{
     validation::{address, entries},
 };
 
-/// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).
+/// Longest message about the health of a device, in bytes (`ResourceHealthMessageMaxLength`).
 const HEALTH_MESSAGE_LEN_MAX: usize = 1024;
-/// The largest number of a user and of a group.
+/// Largest ID of a Linux user or group, 31 bits; the smallest is 0.
 const ID_MAX: i64 = 2_147_483_647;
-/// The lists of containers' statuses, and of the containers.
+/// Lists of container statuses, each with the list of the containers that they are about.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
+/// Validates a new Pod status against the stored one. The rules run in the order in which
+/// kube-apiserver reports them.
+///
+/// The QoS class is immutable: it is computed from the spec when the Pod is created.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     conditions(&status["conditions"], errors);
@@ -44,12 +51,17 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Rejects a negative number. The message differs from that of `Errors::not_negative`.
 fn not_negative(at: &str, number: &Value, errors: &mut Errors) {
     if number.as_i64().is_some_and(|number| number < 0) {
         errors.invalid(at, number, "must be a non-negative integer");
     }
 }
 
+/// Validates conditions: no negative generation, and a qualified name as type, apart from the
+/// oldest types.
+///
+/// The path has `Type` in upper case, as in kube-apiserver.
 fn conditions(list: &Value, errors: &mut Errors) {
     for (index, condition) in entries(list) {
         let at = format!("status.conditions[{index}]");
@@ -62,6 +74,8 @@ fn conditions(list: &Value, errors: &mut Errors) {
 }
 
 /// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get.
+///
+/// An unchanged value is not validated, so a Pod may keep it after it has been bound.
 fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
     let (at, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
     if text(node).is_empty() || *node == old["status"]["nominatedNodeName"] {
@@ -74,6 +88,9 @@ fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
 }
 
 /// Validates that terminated containers that are not restarted stay terminated.
+///
+/// Ephemeral containers are never restarted. A container without a new status is not reported. One
+/// that is not in the spec counts as not restarted.
 fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: &str, errors: &mut Errors) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
@@ -101,6 +118,8 @@ fn may_all_start_again(spec: &Value) -> bool {
 }
 
 /// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`).
+///
+/// A container's own policy, with its rules about exit codes, comes before that of the Pod.
 fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,
@@ -119,6 +138,9 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 
 /// Validates `resourceClaimStatuses`: each names a claim of the spec (`FieldValueInvalid`), once
 /// (`FieldValueDuplicate`).
+///
+/// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` says that no claim was
+/// needed.
 fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, status) in entries(list) {
@@ -139,6 +161,10 @@ fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
 
 /// Validates `extendedResourceClaimStatus`: at least one mapping, and each names a container with a request for the
 /// resource.
+///
+/// A mapping connects a request of an extended resource, such as `example.com/gpu: 1`, with a
+/// request of the generated `ResourceClaim`. Errors about `requestName` have no index, as in
+/// kube-apiserver.
 fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
     const AT: &str = "status.extendedResourceClaimStatus";
     if status.is_null() {
@@ -187,6 +213,9 @@ fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
 }
 
 /// Validates addresses that are new in the list, and at most one of each IP family in it.
+///
+/// With an invalid address in the list, families are not compared. Two addresses must be one IPv4
+/// and one IPv6 address.
 fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
     let at = format!("status.{list}");
     let all: Vec<&str> = entries(&status[list]).map(|(_, one)| text(&one["ip"])).collect();
@@ -226,6 +255,8 @@ fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
 
 /// Validates the health of allocated devices: each resource is one that the container requests. Ephemeral containers
 /// have none (`FieldValueForbidden`).
+///
+/// A resource is either the name of an extended resource or `claim:<name>/<request>`.
 fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
     for (index, status) in entries(list) {
         let at = format!("{at}[{index}].allocatedResourcesStatus");
@@ -264,6 +295,8 @@ fn unasked(name: &str, container: &Value) -> Option<&'static str> {
 }
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.
+///
+/// A device has one of the healths `Healthy`, `Unhealthy` and `Unknown`.
 fn healths(list: &Value, at: &str, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, one) in entries(list) {

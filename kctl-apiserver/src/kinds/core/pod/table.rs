@@ -10,26 +10,34 @@ use crate::table::{
     labels::NONE,
 };
 
-/// Sums over the statuses of the containers: the columns `STATUS`, `READY` and `RESTARTS`.
+/// Sums over the statuses of the containers: the columns Status, Ready and Restarts.
 #[derive(Default)]
 struct Summary {
+    /// The column Status, unless the Pod is being deleted.
     reason: String,
+    /// Number of ready containers; started sidecars count.
     n_ready: usize,
+    /// The column Restarts.
     restarts: Restarts,
 }
 
+/// Restarts of several containers.
 #[derive(Default, Clone, Copy)]
 struct Restarts {
+    /// Sum of `restartCount`.
     count: i64,
+    /// End of the most recent run that was followed by a restart.
     last: Option<Timestamp>,
 }
 
 impl Restarts {
+    /// Adds the restarts of one container.
     fn add(&mut self, status: &Value) {
         self.count += int(status, "/restartCount");
         self.last = self.last.max(time_of(text(status, "/lastState/terminated/finishedAt")));
     }
 
+    /// Returns the count, and the time since the last restart, as in `3 (5m ago)`.
     fn display(self, now: Timestamp) -> String {
         match self.last {
             Some(last) if self.count != 0 => format!("{} ({} ago)", self.count, since(last, now)),
@@ -39,6 +47,14 @@ impl Restarts {
 }
 
 /// Returns the cells of a pod.
+///
+/// | column | content |
+/// |---|---|
+/// | Ready | ready of all containers, as `1/2`; sidecars count, other init containers do not |
+/// | Status | see `summary` and `reason_of_deletion` |
+/// | Restarts | see `Restarts::display` |
+/// | IP, Node, Nominated Node | or `<none>`; only with `-o wide` |
+/// | Readiness Gates | gates that are true, as `1/2`; only with `-o wide` |
 pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     let sidecars = sidecars(object);
     let n_containers = list(object, "/spec/containers").len() + sidecars.len();
@@ -60,6 +76,8 @@ pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Returns the conditions of the row of a pod that has ended.
+///
+/// `kubectl get` used them to hide ended Pods; clients may still do so.
 pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     let message = match text(object, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -70,6 +88,15 @@ pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
+/// The reason is, from the least to the most specific:
+///
+/// 1. the phase, or the reason of the status,
+/// 2. `SchedulingGated`,
+/// 3. the first init container that has not succeeded, as `Init:1/3` or `Init:Error`,
+/// 4. the container that comes first in the status and waits or has ended, as `CrashLoopBackOff`.
+///
+/// The restarts of init containers count only until all of them have ended; those of sidecars
+/// always count.
 fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     let mut summary = Summary {
         reason: text_or(object, "/status/reason", text(object, "/status/phase")).to_owned(),
@@ -104,7 +131,11 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     summary
 }
 
-/// The first container has the last word.
+/// Adds the containers to the summary. They are read backwards, so the first one with a reason
+/// wins.
+///
+/// A Pod with a running container is not `Completed`: it is `Running`, or `NotReady` without the
+/// condition `Ready`.
 fn add_containers(object: &Value, summary: &mut Summary) {
     let mut is_running = false;
     for status in list(object, "/status/containerStatuses").iter().rev() {
@@ -125,10 +156,12 @@ fn add_containers(object: &Value, summary: &mut Summary) {
     }
 }
 
+/// Returns `true` if the container has ended with exit code 0.
 fn has_succeeded(status: &Value) -> bool {
     at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
 }
 
+/// Returns the reason of a Pod whose init container `idx` is waiting, running or failed.
 fn init_reason(object: &Value, idx: usize, status: &Value) -> String {
     let terminated = at(status, "/state/terminated");
     if terminated.is_object() {
@@ -140,6 +173,7 @@ fn init_reason(object: &Value, idx: usize, status: &Value) -> String {
     }
 }
 
+/// Returns why a container has ended: its reason, or else signal or exit code, as in `ExitCode:1`.
 fn end(terminated: &Value) -> String {
     match (text(terminated, "/reason"), int(terminated, "/signal")) {
         ("", 0) => format!("ExitCode:{}", int(terminated, "/exitCode")),
@@ -148,6 +182,10 @@ fn end(terminated: &Value) -> String {
     }
 }
 
+/// Returns the Status of a Pod that is being deleted: `Terminating`, or `Unknown` if its node is
+/// lost.
+///
+/// An ended Pod keeps its reason: it only waits for the removal of finalizers.
 fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     if !is_deleting(object) {
         return None;
@@ -159,11 +197,14 @@ fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     }
 }
 
+/// Returns the names of init containers that keep running beside the containers
+/// (`restartPolicy: Always`).
 fn sidecars(object: &Value) -> Vec<&str> {
     let restarted = |container: &&Value| text(container, "/restartPolicy") == "Always";
     list(object, "/spec/initContainers").iter().filter(restarted).map(|container| text(container, "/name")).collect()
 }
 
+/// Returns the readiness gates whose conditions are true, as `1/2`; `<none>` without gates.
 fn readiness_gates(object: &Value) -> String {
     let gates = list(object, "/spec/readinessGates");
     if gates.is_empty() {

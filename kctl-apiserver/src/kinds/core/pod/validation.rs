@@ -1,4 +1,16 @@
 //! Validation of changed Pods (`ValidatePodUpdate`).
+//!
+//! Upstream: `pkg/apis/core/validation/validation.go`. A Pod is immutable with few exceptions:
+//! another template makes another Pod.
+//!
+//! | field | may it change? |
+//! |---|---|
+//! | `image` of containers and init containers | yes |
+//! | `activeDeadlineSeconds` | it may be added, and become smaller |
+//! | `tolerations` | additions, and `tolerationSeconds` |
+//! | `terminationGracePeriodSeconds` | from a negative number to 1 |
+//! | `schedulingGates` | removals |
+//! | `nodeSelector`, required node affinity | additions, while the Pod has scheduling gates |
 
 use serde_json::Value;
 
@@ -7,6 +19,10 @@ use crate::{
     validation::{affinity, entries},
 };
 
+/// Validates an update of a Pod. Other numbers of containers, or a wrong deadline, end the
+/// validation.
+///
+/// The last error, at `spec`, is about all other fields. It lists the fields that may change.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     for list in ["containers", "initContainers"] {
@@ -57,6 +73,8 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates that all old tolerations stay, apart from their seconds (`FieldValueForbidden`), and
+/// validates the new list.
 fn tolerations_stay(was: &Value, is: &Value, errors: &mut Errors) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -72,6 +90,7 @@ fn tolerations_stay(was: &Value, is: &Value, errors: &mut Errors) {
     affinity::tolerations(&is["tolerations"], "spec.tolerations", errors);
 }
 
+/// Validates that an update adds no scheduling gate: the scheduler may have placed the Pod already.
 fn gates_are_removed(was: &Value, is: &Value, errors: &mut Errors) {
     for (index, gate) in entries(&is["schedulingGates"]) {
         if !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == gate["name"]) {
@@ -82,7 +101,9 @@ fn gates_are_removed(was: &Value, is: &Value, errors: &mut Errors) {
     }
 }
 
-/// One of two specs of a pod without what may change from the old to the new one.
+/// Returns one of two compared specs without the fields that may change from `old` to `new`.
+///
+/// Both specs are stripped by the same rules, so that they are equal if nothing else has changed.
 fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
     let mut spec = spec.clone();
     for list in ["containers", "initContainers"] {
@@ -106,6 +127,10 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
 }
 
 /// Validates that an update of a Pod with scheduling gates only narrows the nodes that it fits.
+///
+/// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives:
+/// their number stays, and each may get further requirements at its end. Without terms before, any
+/// may be added.
 fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     if entries(&was["schedulingGates"]).next().is_none() {
         return;
@@ -136,6 +161,7 @@ fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     }
 }
 
+/// Requirements of a node selector term.
 const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
 /// Returns `true` if a term only adds requirements. An empty term selects no node and must stay empty.
@@ -147,7 +173,8 @@ fn only_adds(old: &Value, new: &Value) -> bool {
     LISTS.iter().all(|name| list(new, name).starts_with(&list(old, name)))
 }
 
-/// Takes what is judged here out of one of two specs that are compared.
+/// Removes node selector and node affinity, which `narrows` validates, from one of two compared
+/// specs.
 fn forget_placement(spec: &mut Value, was: &Value, is: &Value) {
     let Some(fields) = spec.as_object_mut() else { return };
     fields.remove("nodeSelector");

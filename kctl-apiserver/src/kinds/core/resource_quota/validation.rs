@@ -1,4 +1,7 @@
 //! Rules of quotas and of ranges of limits.
+//!
+//! Upstream: `ValidateResourceQuota` and `ValidateLimitRange` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +13,8 @@ use crate::{
     validation::{entries, resources},
 };
 
+/// All scopes of a quota. A scope limits the quota to some objects, such as Pods of a priority
+/// class.
 const SCOPES: &[&str] = &[
     "BestEffort",
     "CrossNamespacePodAffinity",
@@ -45,6 +50,10 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the name and the amount of a counted resource.
+///
+/// A name without a domain must be a standard resource. `storage` is not: a quota has
+/// `requests.storage`.
 fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     resources::known_name(name, at, errors);
     // Claims alone say how much storage they need.
@@ -54,6 +63,9 @@ fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     resources::value(name, amount, at, errors);
 }
 
+/// Validates a quota: its amounts, `spec.scopes` and `spec.scopeSelector`.
+///
+/// One error is reported per scope and resource to which the scope does not apply.
 pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     for (name, amount) in pairs(&spec["hard"]) {
@@ -73,7 +85,13 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     scope_selector(spec, errors);
 }
 
-/// The resources of a quota that a scope says nothing about.
+/// Iterates over the standard resources of a quota to which a scope does not apply.
+///
+/// | scope | applies to |
+/// |---|---|
+/// | `BestEffort` | `pods`: such Pods request nothing else |
+/// | `VolumeAttributesClass` | claims and their storage |
+/// | others | `OF_PODS` |
 fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",
@@ -86,13 +104,20 @@ fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str
     pairs(&spec["hard"]).map(|(name, _)| name).filter(move |name| resources::is_standard(name) && !is_about(name))
 }
 
+/// Reports scopes that exclude each other at `spec.scopes`, even if they are from the scope
+/// selector.
 fn conflicts(all: &[&str], shown: &Value, errors: &mut Errors) {
     if CONFLICTS.iter().any(|pair| pair.iter().all(|scope| all.contains(scope))) {
         errors.invalid("spec.scopes", shown, "conflicting scopes");
     }
 }
 
+/// Validates `spec.scopeSelector`.
+///
+/// Scopes that an object simply has or has not take the operator `Exists` only. `PriorityClass` and
+/// `VolumeAttributesClass` also take `In` and `NotIn` with values, and `DoesNotExist`.
 fn scope_selector(spec: &Value, errors: &mut Errors) {
+    /// Scopes without values.
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
     let (at, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
@@ -129,7 +154,11 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
     conflicts(&all, &spec["scopes"], errors);
 }
 
+/// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
+///
+/// A type may be there once. It is a standard one or has a domain, for objects of other APIs.
 pub(crate) fn limits(object: &Value, errors: &mut Errors) {
+    /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
     let mut known = Vec::new();
     for (index, limit) in entries(&object["spec"]["limits"]) {
@@ -156,6 +185,10 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the names of the resources, in the order of kube-apiserver.
+///
+/// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
+/// minimum or a maximum of `storage`.
 fn names_of_limits(limit: &Value, kind: &str, at: &str, errors: &mut Errors) {
     let named = |part: &str, errors: &mut Errors| {
         for (name, _) in pairs(&limit[part]) {
@@ -213,6 +246,8 @@ const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
     ("default", "max", "default", "default value {} is greater than max value {}", "max"),
 ];
 
+/// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
+/// overcommitment is not possible, as for extended resources.
 fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Errors) {
     let is_given = |part: &str| kind != "Pod" || !part.starts_with("default");
     let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));
@@ -236,7 +271,10 @@ fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Error
     }
 }
 
-/// How much more than it asks for a container may use.
+/// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request: at least 1, and at
+/// most `max / min`.
+///
+/// `size` returns an amount of the limit in thousandths.
 fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
     let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{at}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };
@@ -252,12 +290,13 @@ fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128
     }
 }
 
+/// Converts an amount as Go does for the message. Beyond 53 bits, digits are lost.
 #[expect(clippy::cast_precision_loss, reason = "ratios are told to six places")]
 fn as_float(amount: i128) -> f64 {
     amount as f64
 }
 
-/// Which scopes a quota has, in whatever order, and however often.
+/// Validates that the set of scopes stays. Order and repetitions do not count.
 pub(crate) fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
     let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
     if all(old) != all(new) {

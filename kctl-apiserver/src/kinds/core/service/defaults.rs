@@ -1,9 +1,25 @@
 //! Defaults of Services (`SetDefaults_Service` of `pkg/apis/core/v1/defaults.go`).
+//!
+//! They also run after an update, because a new type has other defaults (`defaults_after_update`).
 
 use serde_json::{Value, json};
 
 use crate::defaulting::{add, fill, is_text, items, part};
 
+/// Fills in the defaults of a Service.
+///
+/// | field | default |
+/// |---|---|
+/// | `type` | `ClusterIP` |
+/// | `sessionAffinity` | `None`; with `ClientIP`, a timeout of 10,800 seconds |
+/// | `ports[].protocol` | `TCP` |
+/// | `ports[].targetPort` | `port` |
+/// | `externalTrafficPolicy` | `Cluster`, for Services that are reachable from outside |
+/// | `internalTrafficPolicy` | `Cluster`, but not for `ExternalName` |
+/// | `allocateLoadBalancerNodePorts` | `true`, for `LoadBalancer` |
+/// | `status.loadBalancer.ingress[].ipMode` | `VIP`, for an ingress with an IP |
+///
+/// Without `ClientIP`, the settings of session affinity are removed.
 pub(crate) fn service(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "type", "ClusterIP");
@@ -37,11 +53,16 @@ pub(crate) fn service(object: &mut Value) {
     }
 }
 
+/// Returns `true` if an ingress point of the load balancer has an IP, rather than a host name.
 fn has_address(ingress: &Value) -> bool {
     ingress["ip"].as_str().is_some_and(|address| !address.is_empty())
 }
 
-/// The families of a cluster with IPv4 alone: a service that has neither an address nor a selector is of both.
+/// Fills in IP families and policy, as in a cluster with IPv4 only.
+///
+/// The default is `SingleStack` with IPv4. A headless Service without a selector is
+/// `RequireDualStack` with both families: its endpoints are written by its user and may have any
+/// address.
 fn address_families(spec: &mut Value) {
     for list in ["clusterIPs", "ipFamilies"] {
         if let Some(fields) = spec.as_object_mut()

@@ -1,4 +1,7 @@
 //! The row of a Service.
+//!
+//! Upstream: `printService` and `getServiceExternalIP` in
+//! `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,6 +12,14 @@ use crate::table::{
     labels::{NONE, labels},
 };
 
+/// Returns the columns of a Service.
+///
+/// | column | content |
+/// |---|---|
+/// | Cluster-IP | first cluster IP, `None` for a headless Service, or `<none>` |
+/// | External-IP | see `external_addresses` |
+/// | Port(s) | `port/protocol` or `port:nodePort/protocol`, joined by commas |
+/// | Selector | only with `-o wide` |
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let ports: Vec<_> = list(object, "/spec/ports").iter().map(port).collect();
     let address = first_text(object, &["/spec/clusterIPs/0", "/spec/clusterIP"]);
@@ -23,6 +34,7 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Returns one port, as `80/TCP` or `80:30080/TCP`.
 fn port(port: &Value) -> String {
     let protocol = text_or(port, "/protocol", "TCP");
     match (int(port, "/port"), int(port, "/nodePort")) {
@@ -31,6 +43,11 @@ fn port(port: &Value) -> String {
     }
 }
 
+/// Returns the addresses from outside: `externalIPs`, the load balancer's ones before them, or the
+/// external name.
+///
+/// A load balancer without an address yet is `<pending>`; other types without addresses are
+/// `<none>`.
 fn external_addresses(object: &Value) -> String {
     let mut external: Vec<_> = texts(object, "/spec/externalIPs").into_iter().map(str::to_owned).collect();
     match text_or(object, "/spec/type", "ClusterIP") {
@@ -45,6 +62,8 @@ fn external_addresses(object: &Value) -> String {
     }
 }
 
+/// Returns the IPs or host names of a load balancer, sorted and without duplicates. Ingresses use
+/// it, too.
 pub(crate) fn balancer_addresses(object: &Value) -> Vec<String> {
     let points = list(object, "/status/loadBalancer/ingress").iter();
     let mut addresses: Vec<_> = points
@@ -56,6 +75,7 @@ pub(crate) fn balancer_addresses(object: &Value) -> Vec<String> {
     addresses
 }
 
+/// Returns the string, or `<none>` for an empty one.
 fn or_none(text: &str) -> &str {
     if text.is_empty() { NONE } else { text }
 }

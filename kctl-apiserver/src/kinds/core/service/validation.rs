@@ -1,4 +1,7 @@
 //! Validation of new and changed Services, and of their statuses.
+//!
+//! Validation sees the Service after defaults and allocation, so a `clusterIP` and IP families are
+//! there.
 
 use std::net::IpAddr;
 
@@ -14,6 +17,7 @@ use crate::{
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 /// Maximum number of cluster IPs: one of each IP family.
 const ADDRESSES_MAX: usize = 2;
+/// Detail of errors about fields that only a `LoadBalancer` may have.
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// Validates a Service (`ValidateService` in `pkg/apis/core/validation/validation.go`).
@@ -84,6 +88,17 @@ fn affinity(spec: &Value, errors: &mut Errors) {
 }
 
 /// Addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
+///
+/// | rule | error |
+/// |---|---|
+/// | `clusterIP` equals `clusterIPs[0]`, or neither is set | `FieldValueInvalid`; `FieldValueRequired` without a list |
+/// | `None` is alone in the list | `FieldValueInvalid` |
+/// | at most two addresses, of different families | `FieldValueInvalid` |
+/// | each address fits the family at its index | `FieldValueInvalid` |
+/// | no family is listed twice | `FieldValueDuplicate` |
+///
+/// An `ExternalName` has no addresses; `external` reports them. Families are compared only if all
+/// addresses are valid.
 pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     if spec["type"] == "ExternalName" {
         return;
@@ -128,6 +143,8 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
 }
 
 /// Validates that each cluster IP has the family at its index, and that two IPs have different families.
+///
+/// A surplus of addresses or families at the end of one list is not reported.
 fn families(spec: &Value, errors: &mut Errors) {
     let all: Vec<IpAddr> = entries(&spec["clusterIPs"]).filter_map(|(_, ip)| address::parse(text(ip))).collect();
     if all.len() > 1 && all.iter().all(|ip| ip.is_ipv4() == all[0].is_ipv4()) {
@@ -145,6 +162,8 @@ fn families(spec: &Value, errors: &mut Errors) {
 
 /// Validates one port. Its name is required if there are several ports (`FieldValueRequired`) and unique
 /// (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
+///
+/// `several` is `true` if the Service has more than one port. `names` collects the names so far.
 fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&port["name"]);
     if name.is_empty() {
@@ -169,6 +188,9 @@ fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a st
 
 /// Validates that no two ports share protocol and number, or protocol and node port (`FieldValueDuplicate`). A
 /// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
+///
+/// One number may be used once for each protocol, as DNS needs it for TCP and UDP. The error shows
+/// the protocol and the port in a struct of Go, in which all other fields are zero.
 fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
     if spec["type"] == "ClusterIP" {
@@ -215,6 +237,8 @@ fn balancer(spec: &Value, errors: &mut Errors) {
     class_of_balancer(spec, errors);
 }
 
+/// Validates `loadBalancerClass`: a qualified name, and only for `LoadBalancer`. It chooses the
+/// implementation.
 fn class_of_balancer(spec: &Value, errors: &mut Errors) {
     let (class, at) = (&spec["loadBalancerClass"], "spec.loadBalancerClass");
     match (class.is_null(), spec["type"] == "LoadBalancer") {
@@ -226,6 +250,8 @@ fn class_of_balancer(spec: &Value, errors: &mut Errors) {
 
 /// Validates external traffic policy, health check port and traffic distribution. The policy is required for a Service
 /// that is reachable from outside, and invalid for others.
+///
+/// `healthCheckNodePort` is a valid port or absent if it is used, and unset or 0 otherwise.
 fn traffic(spec: &Value, errors: &mut Errors) {
     let (outside, at) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
     if is_reached_from_outside(spec) {
@@ -247,17 +273,25 @@ fn traffic(spec: &Value, errors: &mut Errors) {
     errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &near);
 }
 
+/// Returns `true` for node ports, load balancers, and a `ClusterIP` Service with external IPs
+/// (`ExternallyAccessible`).
 fn is_reached_from_outside(spec: &Value) -> bool {
     let by_address = spec["type"] == "ClusterIP" && entries(&spec["externalIPs"]).next().is_some();
     ["LoadBalancer", "NodePort"].contains(&text(&spec["type"])) || by_address
 }
 
 /// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`).
+///
+/// With the policy `Local`, only nodes with an endpoint may get traffic, so the load balancer has
+/// to ask them.
 pub(crate) fn is_checked(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
-/// The status that a balancer writes (`ValidateLoadBalancerStatus`).
+/// Validates the status that a load balancer's controller writes (`ValidateLoadBalancerStatus`).
+///
+/// Ingress points are only for `LoadBalancer`. Each with an IP has an `ipMode`, and none without an
+/// IP has one.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     const AT: &str = "status.loadBalancer.ingress";
     let list = &object["status"]["loadBalancer"]["ingress"];
@@ -286,6 +320,8 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 
 /// Validates an update (`ValidateServiceUpdate`): cluster IPs, IP families, load balancer class and health check port
 /// stay while the type that uses them stays.
+///
+/// The class of a load balancer may change together with the type. It is validated in any case.
 pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| spec["type"] == "ExternalName";
@@ -345,6 +381,9 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
 }
 
 /// Returns the errors of the cluster IPs and IP families.
+///
+/// It runs on a Service as it was sent, before addresses are allocated, so that an invalid Service
+/// allocates none.
 pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::FieldError> {
     let mut errors = Errors::default();
     addresses(&object["spec"], &mut errors);
