@@ -2,6 +2,23 @@
 //!
 //! A kind is added by its file, the `mod` line of its group and its line in [`ALL`]. Fields that it does not name are as
 //! in [`Kind::DEFAULT`].
+//!
+//! The code that handles requests rarely names a kind. It reads the static of the requested
+//! resource instead:
+//!
+//! | part of a request | fields of `Kind` |
+//! |---|---|
+//! | decoding and defaults | `default`, `later_defaults`, `decode_error` |
+//! | creation and update | `prepare_create`, `prepare_update`, `generation`, `new_status` |
+//! | field ownership | `filled_in`, `unowned`, `owned_state`, `reset_fields` |
+//! | validation and warnings | `validate`, `validate_update`, `validate_status`, `warn` |
+//! | deletion | `deletes_gracefully`, `orphans_dependents`, `delete_answer` |
+//! | tables, selectors and quotas | `printer`, `selectable_fields`, `quota` |
+//!
+//! Rules of a field that several kinds have, such as a Pod template or a label selector, are in
+//! `validation` and `defaulting`. Rules that Kubernetes declares as tags are data, in
+//! `data/validation.json`: a file of a kind has only the rest. Expected behaviour is that of
+//! kube-apiserver 1.36.
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiextensions;
@@ -32,7 +49,10 @@ use crate::{
     status::GroupResource,
 };
 
-/// The built-in kinds.
+/// All built-in kinds, sorted by group and resource.
+///
+/// Each has a resource in `data/resources.json`, and no kind is listed twice; a test compares the
+/// two lists.
 pub(crate) static ALL: &[&Kind] = &[
     &admissionregistration::mutating_admission_policy::KIND,
     &admissionregistration::mutating_admission_policy_binding::KIND,
@@ -103,12 +123,18 @@ pub(crate) static ALL: &[&Kind] = &[
     &storage::volume_attributes_class::KIND,
 ];
 
+/// The registry of the built-in kinds, made on first use. Each server clones it and adds its custom
+/// resources.
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
 
+/// The built-in kinds by group and plural name.
 static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
     LazyLock::new(|| ALL.iter().map(|kind| ((kind.group, kind.resource), *kind)).collect());
 
 /// Returns the rules of a built-in kind. Where a `Resource` is at hand, it has them already.
+///
+/// `None` means that the resource is custom or unknown. A custom resource with the plural of a
+/// built-in kind, such as `services.example.com`, is not found, because its group differs.
 pub(crate) fn find(of: &GroupResource) -> Option<&'static Kind> {
     BY_NAME.get(&(of.group.as_str(), of.resource.as_str())).copied()
 }

@@ -1,4 +1,9 @@
 //! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
+//!
+//! - The generation counts changes of labels as well, because the label
+//!   `kubernetes.io/service-name` names the Service.
+//! - `addressType` is immutable, by a rule that the schema declares.
+//! - `kubectl get` shows address type, ports and addresses, at most three of each.
 
 mod validation;
 
@@ -39,12 +44,16 @@ fn drop_old_topology(slice: &mut Value) {
     }
 }
 
+/// Warns about a new slice of type `FQDN`; existing ones are not warned about again.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if old.is_none() && object["addressType"] == "FQDN" {
         warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
     }
 }
 
+/// Returns name, address type, ports, addresses and age (`printEndpointSlice`).
+///
+/// A port without a number is shown by its name.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let port = |port: &Value| {
         at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
@@ -64,11 +73,18 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Joins the first `SHOWN_MAX` items and counts the rest, as in `a,b,c + 2 more...`; `<unset>`
+/// without items.
 fn cut_or_unset(items: &[String]) -> String {
     let joined = joined_with_more(items, ",", SHOWN_MAX);
     if joined.is_empty() { UNSET.to_owned() } else { joined }
 }
 
+/// Fills in the defaults of a slice (`SetDefaults_EndpointPort` in
+/// `pkg/apis/discovery/v1/defaults.go`).
+///
+/// A port has an empty name and the protocol `TCP`. Absent lists are serialized as `null`, since Go
+/// does not omit them.
 fn default(object: &mut Value) {
     for port in items(object, "ports") {
         add(port, "name", "");

@@ -1,4 +1,11 @@
 //! `Event` of `events.k8s.io`.
+//!
+//! It is the same object as an `Event` of the core group, with other names of the fields:
+//! `regarding` is `involvedObject`, and `note` is `message`.
+//!
+//! - Errors name the core group, as in `events "a" not found`.
+//! - Only the series of an event may be changed.
+//! - Quotas and the garbage collector ignore events. A `PUT` creates a missing event.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -41,6 +48,15 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently.
+///
+/// | column | content |
+/// |---|---|
+/// | Last Seen | time since the last observation of the series, or since `lastTimestamp`, or as First Seen |
+/// | Type, Reason | `type`, `reason` |
+/// | Object | `kind/name` in lower case, as `pod/a` |
+/// | Message | `message` or `note`, without white space around it |
+/// | Subobject, Source | field path; component and host; only with `-o wide` |
+/// | First Seen, Count, Name | only with `-o wide`; the count is at least 1 |
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let first = first_text(object, &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]);
     let last = match first_text(object, &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"]) {
@@ -65,6 +81,7 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Returns the component, and the host after a comma if it is known.
 fn source(object: &Value) -> String {
     let component = first_text(
         object,
@@ -76,6 +93,8 @@ fn source(object: &Value) -> String {
     }
 }
 
+/// Fills in the fields that Go serializes even if they are zero: two times as `null`, and an empty
+/// source.
 fn default(object: &mut Value) {
     for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
         add(object, time, Value::Null);

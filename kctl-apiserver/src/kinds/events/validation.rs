@@ -1,5 +1,9 @@
 //! Validation of Events: lax for those of the core group, strict for those of `events.k8s.io`
 //! (`pkg/apis/core/validation/events.go`).
+//!
+//! An event of the core group without `eventTime` is an old one, of which only the namespace is
+//! validated. Errors use the names of the core fields in some places and values of the empty
+//! string, as in kube-apiserver.
 
 use serde_json::Value;
 
@@ -8,23 +12,32 @@ use crate::{
     names::check_qualified_name,
 };
 
-/// Longest `note` or `message`.
+/// Longest `note` or `message` of a new event, in bytes.
 const NOTE_LEN_MAX: usize = 1_024;
-/// Longest reason, action or reporting instance.
+/// Longest reason, action or reporting instance of a new event, in bytes.
 const WORD_LEN_MAX: usize = 128;
+/// Detail of each error about a changed field.
 const IMMUTABLE: &str = "field is immutable";
 
 /// The fields that both groups validate, with their names in each.
 struct Names {
+    /// The object that the event is about.
     about: &'static str,
+    /// The description for people.
     note: &'static str,
+    /// The name of the controller that reports the event, such as `example.com/controller`.
     controller: &'static str,
 }
 
+/// Names of the core group.
 const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
 
+/// Names of `events.k8s.io`.
 const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
 
+/// Validates an `Event` of the core group (`ValidateEventCreate` for the core version).
+///
+/// The rules about reporters apply only to events with an `eventTime`, which newer clients set.
 pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     namespace(object, &CORE, errors);
     if object["eventTime"].is_string() {
@@ -32,6 +45,10 @@ pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates an `Event` of `events.k8s.io` (`ValidateEventCreate`).
+///
+/// `eventTime` is required, and the type is `Normal` or `Warning`. Fields that begin with
+/// `deprecated` must be unset: they are there to read events of older clients.
 pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     namespace(object, &OWN, errors);
     if object["eventTime"].is_string() {
@@ -77,6 +94,8 @@ fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     }
 }
 
+/// Validates the fields that say which controller did what: reporter, instance, action and reason
+/// are required.
 fn reported(object: &Value, names: &Names, errors: &mut Errors) {
     let controller = text(&object[names.controller]);
     if controller.is_empty() {
@@ -98,6 +117,7 @@ fn reported(object: &Value, names: &Names, errors: &mut Errors) {
     }
 }
 
+/// Validates the series of a repeated event: at least 2 occurrences, and the time of the last one.
 fn series(series: &Value, errors: &mut Errors) {
     if !series.is_object() {
         return;
@@ -111,6 +131,9 @@ fn series(series: &Value, errors: &mut Errors) {
 }
 
 /// Validates that an update changes nothing but the series.
+///
+/// Upstream: `ValidateEventUpdate`, which checks `reason` twice, so a changed one is reported
+/// twice.
 pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
     if old["regarding"] != new["regarding"] {
         errors.invalid("involvedObject", &new["regarding"], IMMUTABLE);

@@ -1,4 +1,10 @@
 //! `FlowSchema` of `flowcontrol.apiserver.k8s.io`: assigns requests to a priority level.
+//!
+//! Requests are not queued in this server, so the objects have no effect; they exist for clients
+//! that write them.
+//!
+//! - A lower `matchingPrecedence` is matched first. A table has its rows in this order.
+//! - A write of `status` leaves spec and metadata as they are.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,10 +35,18 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Fills in `matchingPrecedence: 1000`. A 0 counts as absent, because the Go field is not a
+/// pointer.
 fn default(object: &mut Value) {
     defaulting::fill(defaulting::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
 }
 
+/// Returns the columns of `printFlowSchema`.
+///
+/// | column | content |
+/// |---|---|
+/// | `DistinguisherMethod` | how requests are divided into flows: `ByUser`, `ByNamespace` or `<none>` |
+/// | `MissingPL` | status of the condition `Dangling`: the priority level does not exist; `?` if it is not known |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),

@@ -1,4 +1,11 @@
 //! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`: limits the concurrency of a class of requests.
+//!
+//! A level is `Exempt` from limits, or `Limited` to a share of the server's concurrency; the rest
+//! is queued or rejected.
+//!
+//! - `nominalConcurrencyShares: 0` is valid, and different from an absent value, whose default is
+//!   30.
+//! - A write of `status` leaves spec and metadata as they are.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -27,6 +34,10 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns the columns of `printPriorityLevelConfiguration`.
+///
+/// Numbers are those of a limited level. An exempt one, and one that rejects instead of queuing,
+/// has `<none>` for them.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let limit = |field: &str| {
         let number = at(object, &format!("/spec/limited/{field}")).as_i64();
@@ -43,6 +54,16 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Fills in the defaults of a level (`pkg/apis/flowcontrol/v1/defaults.go`).
+///
+/// | field | default |
+/// |---|---|
+/// | `exempt.nominalConcurrencyShares`, `exempt.lendablePercent` | 0 |
+/// | `limited.nominalConcurrencyShares` | 30 |
+/// | `limited.lendablePercent` | 0 |
+/// | `queuing.queues`, `queuing.handSize`, `queuing.queueLengthLimit` | 64, 8, 50; also instead of 0 |
+///
+/// `exempt`, `limited` and `queuing` themselves are not created.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     if let Some(exempt) = spec.get_mut("exempt").filter(|exempt| exempt.is_object()) {

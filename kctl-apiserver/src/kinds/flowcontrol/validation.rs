@@ -1,4 +1,7 @@
 //! Validation of `FlowSchema` and `PriorityLevelConfiguration` objects.
+//!
+//! Upstream: `pkg/apis/flowcontrol/validation/validation.go`. Some errors show values as Go prints
+//! them.
 
 use serde_json::{Value, json};
 
@@ -8,13 +11,24 @@ use crate::{
     validation::entries,
 };
 
-/// The highest number that a schema may have; the lowest belongs to the one that is exempt.
+/// Highest `matchingPrecedence`. The lowest, 1, belongs to the schema `exempt`.
 const PRECEDENCE_MAX: i64 = 10_000;
+/// Name of the schema and of the level that are exempt from all limits. kube-apiserver creates
+/// both.
 const EXEMPT: &str = "exempt";
+/// Verbs of requests, sorted as the error lists them. `*` stands for all.
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-/// Queues of a level at most (`maxQueues`, 10 million).
+/// Maximum number of queues of a level (`maxQueues`): 10 million.
 const QUEUES_MAX: i64 = 10_000_000;
 
+/// Validates a `FlowSchema`.
+///
+/// | field | rule |
+/// |---|---|
+/// | `matchingPrecedence` | 1 to 10,000; 1 only for the schema `exempt` |
+/// | `distinguisherMethod.type` | `ByUser` or `ByNamespace`, if the method is set |
+/// | `priorityLevelConfiguration.name` | required; the level need not exist |
+/// | `rules[]` | subjects, and resources or paths |
 pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (precedence, at) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
@@ -44,6 +58,8 @@ pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates one rule. It matches a request that has one of the subjects and fits one of the
+/// resource or path rules.
 fn rules(rule: &Value, at: &str, errors: &mut Errors) {
     if entries(&rule["subjects"]).next().is_none() {
         errors.required(&format!("{at}.subjects"), "subjects must contain at least one value");
@@ -62,8 +78,10 @@ fn rules(rule: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A subject has the field of its kind, and no other.
+/// Validates a subject, which has the field of its kind (`FieldValueRequired`) and no other
+/// (`FieldValueForbidden`).
 fn of_subject(subject: &Value, at: &str, errors: &mut Errors) {
+    /// Kinds of subjects, each with its field.
     const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
     let kind = text(&subject["kind"]);
     let Some((_, own)) = KINDS.iter().find(|(known, _)| *known == kind) else {
@@ -80,6 +98,8 @@ fn of_subject(subject: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
+/// all of them.
 fn names_of(kind: &str, named: &Value, at: &str, errors: &mut Errors) {
     let name_at = format!("{at}.name");
     if text(&named["name"]).is_empty() {
@@ -97,10 +117,12 @@ fn names_of(kind: &str, named: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Returns `true` if a list contains `*`.
 fn has_all(list: &Value) -> bool {
     entries(list).any(|(_, item)| item == "*")
 }
 
+/// Validates verbs: at least one, known ones, or `*` alone.
 fn of_verbs(verbs: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.verbs");
     if entries(verbs).next().is_none() {
@@ -112,13 +134,18 @@ fn of_verbs(verbs: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A star stands for all others.
+/// Reports a list that has `*` and other items: `*` already stands for all others. `what` is the
+/// plural in the message.
 fn stands_alone(list: &Value, at: &str, what: &str, errors: &mut Errors) {
     if has_all(list) && entries(list).count() > 1 {
         errors.invalid(at, list, &format!("if '*' is present, must not specify other {what}"));
     }
 }
 
+/// Validates a rule about resources: verbs, API groups, resources and namespaces.
+///
+/// A rule with `clusterScope: true` needs no namespaces; it then matches cluster-scoped requests
+/// only.
 fn of_resources(rule: &Value, at: &str, errors: &mut Errors) {
     of_verbs(&rule["verbs"], at, errors);
     for (field, one, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
@@ -144,6 +171,7 @@ fn of_resources(rule: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a rule about paths outside of the API, such as `/healthz`.
 fn of_paths(rule: &Value, at: &str, errors: &mut Errors) {
     of_verbs(&rule["verbs"], at, errors);
     let (paths, at) = (&rule["nonResourceURLs"], format!("{at}.nonResourceURLs"));
@@ -158,6 +186,8 @@ fn of_paths(rule: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates one path: absolute, without spaces and empty segments, and with `*` only as the last
+/// segment.
 fn of_path(path: &Value, at: &str, errors: &mut Errors) {
     let is = text(path);
     let detail = if is.is_empty() {
@@ -178,6 +208,11 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
     errors.invalid(at, path, detail);
 }
 
+/// Validates a `PriorityLevelConfiguration`.
+///
+/// The type is `Exempt` if and only if the name is `exempt`. Errors of tags below `limited` are
+/// dropped for other types, because kube-apiserver does not validate the part that the type does
+/// not use.
 pub(crate) fn level(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (kind, name) = (text(&spec["type"]), text(&object["metadata"]["name"]));
@@ -203,7 +238,8 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates `nominalConcurrencyShares`.
+/// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other
+/// levels: not negative.
 fn shares(of: &Value, at: &str, errors: &mut Errors) {
     let seats = &of["nominalConcurrencyShares"];
     if seats.as_i64().is_some_and(|seats| seats < 0) {
@@ -211,11 +247,14 @@ fn shares(of: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// How much of what it has a level lends.
+/// Validates `lendablePercent`, the part of its seats that a level lends to others while it does
+/// not use them: 0 to 100.
 fn lent(of: &Value, at: &str, errors: &mut Errors) {
     errors.in_range(&format!("{at}.lendablePercent"), &of["lendablePercent"], 0, 100);
 }
 
+/// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is
+/// unlimited.
 fn of_limits(limited: &Value, errors: &mut Errors) {
     shares(limited, "spec.limited", errors);
     response(&limited["limitResponse"], errors);
@@ -238,6 +277,10 @@ fn response(response: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the parameters of queuing (`ValidatePriorityLevelQueuingConfiguration`).
+///
+/// A flow is dealt a hand of `handSize` queues and uses the shortest of them. `handSize` is at most
+/// `queues`, and the two together may need at most `ENTROPY_BITS_MAX` bits of the flow's hash.
 fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
     let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
     let (queues, hand) = (number("queues"), number("handSize"));
@@ -264,15 +307,18 @@ fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Bits that it takes to deal so many queues (`MaxHashBits` of `pkg/util/shufflesharding`).
+/// Maximum number of bits of the hash that dealing a hand may use (`MaxHashBits` of
+/// `pkg/util/shufflesharding`).
 const ENTROPY_BITS_MAX: i64 = 60;
 
+/// Returns the number of bits that dealing `hand` of `queues` uses, rounded up.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the real server counts in floats")]
 fn entropy_bits(queues: i64, hand: i64) -> i64 {
     ((queues as f64).log2() * hand as f64).ceil() as i64
 }
 
-/// The conditions of flow schemas and of priority levels.
+/// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`: types are required
+/// and unique.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (index, condition) in entries(&object["status"]["conditions"]) {

@@ -1,4 +1,9 @@
 //! `Ingress` of `networking.k8s.io`: routes HTTP requests from outside to Services.
+//!
+//! - An Ingress needs a default backend or rules. A new one may name its class by field and by
+//!   annotation only if both are equal.
+//! - `kubectl get` shows class, hosts, addresses of the load balancer, and ports 80 and, with TLS,
+//!   443.
 
 pub(crate) mod validation;
 
@@ -31,11 +36,14 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates a new Ingress: the rules of each Ingress, and that annotation and field name the same
+/// class.
 fn validate_create(object: &Value, errors: &mut Errors) {
     validation::ingress(object, errors);
     validation::new_ingress(object, errors);
 }
 
+/// Warns about the annotation for the class when an Ingress is created.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let annotation = "kubernetes.io/ingress.class";
     if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
@@ -43,6 +51,10 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
+/// Returns the columns of `printIngress`.
+///
+/// The ports are not read from the object: the cell is `80`, or `80, 443` if `spec.tls` has an
+/// entry.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
     vec![
@@ -56,6 +68,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Returns the first hosts. The rest is counted in rules, also those without a host.
+///
+/// The column is `*` if no rule has a host. The number behind `+` is that of all rules less the
+/// shown ones.
 fn hosts(object: &Value) -> String {
     let rules = list(object, "/spec/rules");
     let mut shown: Vec<&str> = Vec::new();
@@ -74,6 +89,7 @@ fn hosts(object: &Value) -> String {
     }
 }
 
+/// Creates spec and `status.loadBalancer`, which Go serializes in any case.
 pub(crate) fn default(object: &mut Value) {
     part(object, "spec");
     part(part(object, "status"), "loadBalancer");

@@ -1,4 +1,8 @@
 //! `IngressClass` of `networking.k8s.io`: names the controller that implements an Ingress.
+//!
+//! - `spec.controller` is immutable; `spec.parameters` may change.
+//! - The annotation `ingressclass.kubernetes.io/is-default-class: "true"` marks the default, as
+//!   `kubectl get` shows.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -28,11 +32,16 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that the controller stays: another one would take over the Ingresses of the class. An
+/// absent controller and an empty one are the same.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
     immutable_field("spec.controller", &controller(old), &controller(new), errors);
 }
 
+/// Returns name, controller, parameters and age (`printIngressClass`).
+///
+/// The default class is shown as `a (default)`, and parameters as `kind.group/name`, or `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = annotation(object, "ingressclass.kubernetes.io/is-default-class") == "true";
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
@@ -49,6 +58,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name), json!(fields::text(object, "/spec/controller")), json!(shown), json!(age(object, now))]
 }
 
+/// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).
 fn default(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");

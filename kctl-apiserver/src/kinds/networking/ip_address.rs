@@ -1,4 +1,7 @@
 //! `IPAddress` of `networking.k8s.io`: a cluster IP in use, with a reference to its owner.
+//!
+//! The name is the address in its canonical form, so each address has at most one owner.
+//! `spec.parentRef` is required and immutable, by rules that the schema declares.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,7 +28,10 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// The real server gives the age too, though the kind has no such column.
+/// Returns name and parent (`printIPAddress`). The age is returned as well, though the kind has no
+/// such column.
+///
+/// The parent is shown as `resource.group/namespace/name`; without a parent, the cell is `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let parent = at(object, "/spec/parentRef");
     if parent.is_null() {
@@ -37,7 +43,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
 }
 
-/// An address, and what has it.
+/// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not
+/// empty.
 fn validate(object: &Value, errors: &mut Errors) {
     let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
     if !text(&parent["group"]).is_empty() {

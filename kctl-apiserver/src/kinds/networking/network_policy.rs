@@ -1,4 +1,8 @@
 //! `NetworkPolicy` of `networking.k8s.io`: the traffic that is allowed to and from selected Pods.
+//!
+//! The embedded server has no network: policies are stored and validated, and have no effect.
+//!
+//! The kind has a generation and no status. `kubectl get` shows the selected Pods.
 
 pub(crate) mod validation;
 
@@ -26,10 +30,17 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, selector of the Pods and age (`printNetworkPolicy`). The empty selector, of all
+/// Pods, is `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(selector(at(object, "/spec/podSelector"))), json!(age(object, now))]
 }
 
+/// Fills in the defaults of a policy (`SetDefaults_NetworkPolicy`).
+///
+/// `policyTypes` is `Ingress`, and also `Egress` if the policy has egress rules. A policy that
+/// forbids all egress traffic has no rules, so it must name the type itself. The protocol of a port
+/// is `TCP`.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     part(spec, "podSelector");

@@ -1,4 +1,9 @@
 //! `ServiceCIDR` of `networking.k8s.io`: a range from which Services get cluster IPs.
+//!
+//! The embedded server allocates from a fixed range. Objects of this kind are stored and validated,
+//! and do not extend it.
+//!
+//! A write of `status` leaves spec and metadata as they are.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,11 +30,12 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, ranges joined by commas, and age (`printServiceCIDR`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(texts(object, "/spec/cidrs").join(",")), json!(age(object, now))]
 }
 
-/// Addresses out of which services get theirs.
+/// Validates the ranges of a new `ServiceCIDR`: one or two, the second of the other IP family.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let (ranges, at) = (&object["spec"]["cidrs"], "spec.cidrs");
     let families: Vec<Option<bool>> =
@@ -49,7 +55,10 @@ fn validate_create(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Ranges stay; there may only come one of the other family (`ValidateServiceCIDRUpdate`).
+/// Validates that the ranges stay (`ValidateServiceCIDRUpdate`), because Services may have
+/// addresses of them.
+///
+/// Only a second range, of the other family, may be added; the whole list is then validated again.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     const DETAIL: &str = "field is immutable";
     let (was, is, at) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");

@@ -1,4 +1,8 @@
 //! `RuntimeClass` of `node.k8s.io`: names a container runtime handler that Pods can choose.
+//!
+//! - `handler` is immutable, by a rule that the schema declares.
+//! - `overhead` and `scheduling` are added to each Pod that names the class.
+//! - A `PUT` creates a missing object; an update needs a `resourceVersion`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,16 +30,23 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Warns about beta names of node labels in `scheduling.nodeSelector`, which newer nodes do not
+/// have.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
     let old = labels.filter_map(|(label, _)| warnings::old_label(label));
     warnings.extend(old.map(|why| format!("scheduling.nodeSelector: {why}")));
 }
 
+/// Returns name, handler and age (`printRuntimeClass`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(fields::text(object, "/handler")), json!(age(object, now))]
 }
 
+/// Validates overhead and scheduling (`ValidateRuntimeClass`).
+///
+/// The overhead has the rules of a container's limits. Tolerations are unique by key, operator,
+/// value and effect (`FieldValueDuplicate`); seconds do not count.
 fn validate(object: &Value, errors: &mut Errors) {
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);

@@ -1,4 +1,9 @@
 //! `PodDisruptionBudget` of `policy`: limits how many Pods evictions may take down at once.
+//!
+//! - A name need only be a path segment. An update needs a `resourceVersion`.
+//! - A controller writes the status. The eviction subresource of Pods reads
+//!   `status.disruptionsAllowed`.
+//! - `kubectl get` shows both bounds (`N/A` for the absent one) and the allowed disruptions.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,14 +35,17 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts of the status that may not be negative.
 const STATUS: Numbers =
     Numbers { counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], orders: &[] };
 
+/// Validates conditions and counts of the status.
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     validation::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
     validation::status::numbers(&STATUS, old, new, errors);
 }
 
+/// Returns name, bounds, allowed disruptions and age (`printPodDisruptionBudget`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let bound = |pointer: &str| json!(scalar(at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
     vec![
@@ -49,6 +57,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates a budget (`ValidatePodDisruptionBudgetSpec`).
+///
+/// At most one of `minAvailable` and `maxUnavailable` is set, to a number or a percentage of at
+/// most 100 %.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
@@ -63,6 +75,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     selector::selector(&spec["selector"], "spec.selector", errors);
 }
 
+/// Creates spec and status. The four counts are 0, which Go serializes in any case.
 fn default(object: &mut Value) {
     part(object, "spec");
     zero_counts(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);

@@ -1,4 +1,9 @@
 //! `ClusterRole` of `rbac.authorization.k8s.io`: permissions for the whole cluster, or to bind in namespaces.
+//!
+//! - A name need only be a path segment, as in `system:node`. A `PUT` creates a missing role.
+//! - Rules of a role with an `aggregationRule` are overwritten by a controller.
+//! - A write may not grant more than the writer has; `write/escalation` checks it, not this file.
+//! - `kubectl get` shows name and time of creation.
 
 use serde_json::Value;
 

@@ -9,6 +9,9 @@ use crate::table::{
 };
 
 /// Returns the cells of a binding of a role, in a namespace or not.
+///
+/// The role is shown as `Kind/name`, service accounts as `namespace/name`. Upstream:
+/// `printRoleBinding`.
 pub(crate) fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let role = at(object, "/roleRef");
     let subjects = |kind: &str| {

@@ -1,4 +1,6 @@
 //! Validation of roles and their bindings.
+//!
+//! Upstream: `pkg/apis/rbac/validation/validation.go`. The role of a binding need not exist.
 
 use serde_json::Value;
 
@@ -8,8 +10,13 @@ use crate::{
     validation::entries,
 };
 
+/// API group of roles, and of subjects that are users or groups.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
+/// Validates the rules of a role (`ValidatePolicyRule`).
+///
+/// A rule is about resources or about paths outside of the API. One about resources has at least
+/// one group and one resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
 pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
         let at = format!("rules[{index}]");
@@ -36,7 +43,10 @@ pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-/// A role of the cluster may be put together from others.
+/// Validates a `ClusterRole`: its rules, and the selectors of its `aggregationRule`.
+///
+/// A controller sets the rules of such a role to those of all selected roles. At least one selector
+/// is required, and an invalid one gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     role(object, false, errors);
     if object["aggregationRule"].is_null() {
@@ -55,6 +65,10 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates a binding (`ValidateRoleBinding`): the reference to the role, and the subjects.
+///
+/// `namespaced` is `true` for a `RoleBinding`, which may also refer to a `Role`. A binding without
+/// subjects is valid.
 pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     let role = &object["roleRef"];
     if text(&role["apiGroup"]) != GROUP {
@@ -71,6 +85,11 @@ pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     }
 }
 
+/// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's
+/// own rules.
+///
+/// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
+/// requires one.
 fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors) {
     let group = text(&subject["apiGroup"]);
     match text(&subject["kind"]) {
@@ -96,7 +115,8 @@ fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors)
     }
 }
 
-/// The role of a binding stays.
+/// Validates that `roleRef` stays, so that the permission to edit a binding is only one to add and
+/// remove subjects.
 pub(crate) fn role_stays(old: &Value, new: &Value, errors: &mut Errors) {
     if old["roleRef"] != new["roleRef"] {
         errors.invalid("roleRef", &new["roleRef"], "cannot change roleRef");

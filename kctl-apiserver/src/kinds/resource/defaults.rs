@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use crate::defaulting::{fill, is_text, items, part};
 
+/// Fills in the defaults of a claim: those of its requests, and the operators of tolerations in its
+/// allocation.
 pub(crate) fn claim(object: &mut Value) {
     spec(part(object, "spec"));
     if let Some(devices) = object.pointer_mut("/status/allocation/devices") {
@@ -12,6 +14,7 @@ pub(crate) fn claim(object: &mut Value) {
     }
 }
 
+/// Fills in the defaults of the claim in a template, which is at `spec.spec`.
 pub(crate) fn claim_template(object: &mut Value) {
     spec(part(part(object, "spec"), "spec"));
 }
@@ -29,6 +32,7 @@ pub(crate) fn slice(object: &mut Value) {
     }
 }
 
+/// Fills in the defaults of each request, and of its alternatives (`firstAvailable`).
 fn spec(spec: &mut Value) {
     for request in items(part(spec, "devices"), "requests") {
         if let Some(exactly) = request.get_mut("exactly").filter(|exactly| exactly.is_object()) {
@@ -39,6 +43,8 @@ fn spec(spec: &mut Value) {
 }
 
 /// Sets the defaults of a request: exactly one device.
+///
+/// With the mode `All`, the count stays 0, and the field is absent.
 fn one(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if is_text(request, "allocationMode", "ExactCount") {
@@ -47,6 +53,7 @@ fn one(request: &mut Value) {
     tolerations(request);
 }
 
+/// Fills in the operator `Equal` of each toleration that has no operator.
 fn tolerations(request: &mut Value) {
     for toleration in items(request, "tolerations") {
         fill(toleration, "operator", "Equal");

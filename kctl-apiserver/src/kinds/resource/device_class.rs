@@ -1,4 +1,8 @@
 //! `DeviceClass` of `resource.k8s.io`: selects and configures devices for claims.
+//!
+//! - All CEL selectors must hold for a device of the class; the configuration is passed to the
+//!   driver.
+//! - The generation counts changes. A delete returns the object. `kubectl get` shows name and age.
 
 use serde_json::Value;
 
@@ -22,6 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates a class (`validateDeviceClassSpec`): the selectors, and parameters of drivers.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selectors(&spec["selectors"], "spec.selectors", errors);

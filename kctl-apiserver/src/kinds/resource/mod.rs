@@ -1,4 +1,8 @@
 //! Kinds of `resource.k8s.io`.
+//!
+//! Dynamic resource allocation: a driver publishes devices in a `ResourceSlice`, a `DeviceClass`
+//! selects some of them, and a `ResourceClaim` requests devices for Pods. The scheduler writes the
+//! allocation into the status of the claim.
 
 pub(crate) mod defaults;
 pub(crate) mod device_class;

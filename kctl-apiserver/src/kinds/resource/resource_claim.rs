@@ -1,4 +1,11 @@
 //! `ResourceClaim` of `resource.k8s.io`: a request for devices, and their allocation.
+//!
+//! - The spec is immutable, by a rule that the schema declares. The status is written by scheduler,
+//!   drivers and kubelet.
+//! - A write of `status` leaves spec and metadata as they are; statuses of deallocated devices are
+//!   dropped.
+//! - `kubectl get` shows the state: `pending`, `allocated`, `reserved` and `deleted`, joined by
+//!   commas.
 
 pub(crate) mod status;
 pub(crate) mod validation;
@@ -30,6 +37,9 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns name, state and age (`printResourceClaim`).
+///
+/// A claim that is allocated and reserved for a Pod is `allocated,reserved`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let states = [
         ("deleted", is_deleting(object)),

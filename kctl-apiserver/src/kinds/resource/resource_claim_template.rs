@@ -1,4 +1,7 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`: the template of one `ResourceClaim` per Pod.
+//!
+//! The spec is immutable: claims that were made of it would not change. A delete returns the
+//! object, and `kubectl get` shows name and age.
 
 use serde_json::Value;
 
@@ -22,6 +25,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates metadata and devices of the claims to make. The path of errors is `spec.spec`, the
+/// spec of a claim.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     template_metadata(&spec["metadata"], "spec.metadata", errors);

@@ -1,4 +1,9 @@
 //! `ResourceSlice` of `resource.k8s.io`: the devices of a pool that a driver publishes.
+//!
+//! - Pool, driver and node are immutable, and `spec.nodeName` and `spec.driver` selectable: a
+//!   kubelet watches the slices of its node alone.
+//! - A taint without a time gets that of the request.
+//! - `kubectl get` shows node, driver and pool.
 
 mod request_policy;
 pub(crate) mod validation;
@@ -34,6 +39,9 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint` of `pkg/apis/resource/v1/defaults.go`).
+///
+/// It is not a default, because the time depends on the clock: a second decoding must not change
+/// it.
 fn set_taint_times(environment: &dyn Environment, object: &mut Value) {
     let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
     for device in devices.into_iter().flatten() {
@@ -46,6 +54,10 @@ fn set_taint_times(environment: &dyn Environment, object: &mut Value) {
     }
 }
 
+/// Validates that name of the pool, driver and node stay (`ValidateResourceSliceUpdate`).
+///
+/// An absent string and an empty one are the same for pool and driver; `nodeName` is a pointer in
+/// Go.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let own = |value: &Value| Value::from(text(value));
@@ -54,6 +66,8 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
 }
 
+/// Warns about upper-case letters in the name of a driver, which drivers should not have and which
+/// stay valid.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let driver = text(&object["spec"]["driver"]);
     if driver.to_lowercase() != driver {
@@ -61,6 +75,8 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
+/// Returns name, node, driver, pool and age (`printResourceSlice`). Devices of all nodes have an
+/// empty node.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),

@@ -9,11 +9,16 @@ use crate::{
     validation::{each, entries, unique},
 };
 
-/// The longest expression (`CELSelectorExpressionMaxLength`), in bytes.
+/// Longest CEL expression of a selector, in bytes (`CELSelectorExpressionMaxLength`): 10 KiB.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;
-/// The longest settings of a driver (`OpaqueParametersMaxLength`), and the longest word of it about a device, in bytes of JSON.
+/// Longest parameters for a driver, and longest `data` of a device's status, in bytes of JSON
+/// (`OpaqueParametersMaxLength`): 10 KiB.
 const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 
+/// Validates selectors of devices: CEL expressions that return a `bool`. All of them must hold for
+/// a device.
+///
+/// One that is too long is not compiled.
 pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
     each(list, at, errors, |selector, at, errors| {
         if selector["cel"].is_null() {
@@ -37,7 +42,7 @@ fn problem(expression: &str) -> Option<String> {
     }
 }
 
-/// Settings that only their driver reads.
+/// Validates parameters that only the driver reads: they are required, and a JSON object.
 pub(crate) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.opaque");
     if opaque.is_null() {
@@ -51,7 +56,8 @@ pub(crate) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// An object that only a driver knows the fields of.
+/// Validates an object whose fields only a driver knows, by its size and type. Errors do not show
+/// it.
 pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         errors.too_long(at, PARAMETERS_LEN_MAX);
@@ -60,7 +66,11 @@ pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Conditions that make a device ready for a pod, and those that say that it will not be.
+/// Validates the conditions that make an allocated device ready for a Pod, and those that say that
+/// it will not be.
+///
+/// Either both lists are given or neither; names are qualified and unique, and no name is in both
+/// lists.
 pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];

@@ -1,4 +1,9 @@
 //! `PriorityClass` of `scheduling.k8s.io`: a named priority for Pods.
+//!
+//! - `value` and `preemptionPolicy` are immutable, because Pods have copies of them.
+//! - Values above one billion, and names that begin with `system-`, are for the two classes of the
+//!   system.
+//! - The generation is 1 and never changes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -27,11 +32,14 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Fills in `preemptionPolicy: PreemptLowerPriority`, and the value 0, which Go serializes in any
+/// case.
 fn default(object: &mut Value) {
     defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority");
     defaulting::add(object, "value", 0);
 }
 
+/// A changed value is `FieldValueForbidden`, a changed policy `FieldValueInvalid`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["value"] != new["value"] {
         errors.forbidden("value", "may not be changed in an update.");
@@ -39,6 +47,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
 }
 
+/// Returns name, value, default mark, age and preemption policy (`printPriorityClass`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
@@ -51,8 +60,11 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// The highest priority that users may define: `HighestUserDefinablePriority`.
 const PRIORITY_MAX: i64 = 1_000_000_000;
+/// Classes of critical Pods, whose values are above `PRIORITY_MAX`.
 const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
+/// Validates a new class (`ValidatePriorityClass`). That only one is the global default is not
+/// validated here.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
     if is_of_system {

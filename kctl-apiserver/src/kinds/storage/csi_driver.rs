@@ -1,4 +1,9 @@
 //! `CSIDriver` of `storage.k8s.io`: the capabilities of a CSI driver.
+//!
+//! - `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on
+//!   them.
+//! - A new object has no generation; it is 1 after the first change of the spec.
+//! - An update needs a `resourceVersion`. A delete returns the object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,6 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// The first path is spelled `attachedRequired`, as in kube-apiserver.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (shown, field) in [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
         immutable_field(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
@@ -37,6 +43,8 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Warns about tokens in the attributes of volumes, when the tokens change.
+///
+/// Without the field, the kubelet passes the tokens in volume attributes, which drivers may log.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let spec = &object["spec"];
     let is_changed = old.is_none_or(|old| old.pointer("/spec/tokenRequests") != object.pointer("/spec/tokenRequests"));
@@ -50,6 +58,14 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
+/// Returns the columns of `printCSIDriver`.
+///
+/// | column | content |
+/// |---|---|
+/// | `AttachRequired` | `true` if the field is absent |
+/// | `PodInfoOnMount`, `StorageCapacity`, `RequiresRepublish` | `false` if they are absent |
+/// | `TokenRequests` | audiences joined by commas, or `<unset>` |
+/// | Modes | `spec.volumeLifecycleModes`; `Persistent` if they are absent |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let audiences: Vec<_> =
         list(object, "/spec/tokenRequests").iter().map(|request| fields::text(request, "/audience")).collect();
@@ -66,10 +82,20 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates a driver (`validateCSIDriverSpec`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `fsGroupPolicy` | `File`, `None` or `ReadWriteOnceWithFSType` |
+/// | `tokenRequests[].audience` | unique |
+/// | `tokenRequests[].expirationSeconds` | at least 600, if set |
+/// | `volumeLifecycleModes[]` | `Persistent` or `Ephemeral`; errors have no index |
+/// | `nodeAllocatableUpdatePeriodSeconds` | at least 10, if set |
+/// | `serviceAccountTokenInSecrets` | only with `tokenRequests` |
 fn validate(object: &Value, errors: &mut Errors) {
-    /// Seconds for which the token of a pod lives at least.
+    /// Shortest lifetime of a service account token, in seconds.
     const TOKEN_SECONDS_MIN: i64 = 600;
-    /// Seconds between two looks at what a node can take.
+    /// Shortest period between two reads of the capacity of a node, in seconds.
     const UPDATE_SECONDS_MIN: i64 = 10;
     let spec = &object["spec"];
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -103,6 +129,11 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Fills in the defaults of a driver (`SetDefaults_CSIDriver`).
+///
+/// `attachRequired` is `true`, `fsGroupPolicy` is `ReadWriteOnceWithFSType`, and volumes are
+/// `Persistent`. The other flags are `false`. `preventPodSchedulingIfMissing` is dropped, because
+/// its feature gate is off.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "attachRequired", true);

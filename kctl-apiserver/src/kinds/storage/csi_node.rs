@@ -1,4 +1,7 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
+//!
+//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology
+//! keys are immutable. An empty list of drivers is stored as `null`, which Go makes of it.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -28,10 +31,12 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that drivers that stay do not change.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
 }
 
+/// Returns name, number of drivers and age (`printCSINode`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
 }
@@ -39,6 +44,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).
 const NODE_ID_LEN_MAX: usize = 256;
 
+/// Validates the drivers of a node (`ValidateCSINode`): unique names, an ID of at most 256 bytes,
+/// and topology keys.
 fn validate(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {
@@ -59,8 +66,12 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Drivers come and go, but none becomes another one; how many volumes they attach may change (`ValidateCSINodeUpdate`).
+/// Validates that ID and topology keys of a driver stay (`ValidateCSINodeUpdate`).
+///
+/// Drivers may be added and removed, and the number of their volumes may change. The error is at
+/// the list and shows the new driver.
 fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    /// Fields of a driver that are immutable.
     const STAY: [&str; 2] = ["nodeID", "topologyKeys"];
     for (_, was) in entries(old) {
         let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
@@ -70,7 +81,8 @@ fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// The real server names the driver where a key is wrong.
+/// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver,
+/// not at the key.
 fn topology(keys: &Value, at: &str, errors: &mut Errors) {
     for (index, key) in entries(keys) {
         if text(key).is_empty() {
@@ -83,6 +95,7 @@ fn topology(keys: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Creates `topologyKeys: null` of each driver, which Go serializes in any case.
 fn default(object: &mut Value) {
     items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }

@@ -1,4 +1,10 @@
 //! `CSIStorageCapacity` of `storage.k8s.io`.
+//!
+//! It reports how much storage of a class a driver can provide in a part of the topology. The
+//! scheduler reads it.
+//!
+//! Topology and class are immutable; the capacity changes. `kubectl get` shows name and time of
+//! creation.
 
 use serde_json::Value;
 
@@ -19,12 +25,15 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that topology and storage class stay (`ValidateCSIStorageCapacityUpdate`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["nodeTopology", "storageClassName"] {
         immutable_field(field, &old[field], &new[field], errors);
     }
 }
 
+/// Validates a capacity (`ValidateCSIStorageCapacity`): a label selector, the name of a class, and
+/// an amount of at least 0.
 fn validate(object: &Value, errors: &mut Errors) {
     selector::selector(&object["nodeTopology"], "nodeTopology", errors);
     errors.name("storageClassName", &text(&object["storageClassName"]).into(), NameRule::Subdomain);

@@ -1,4 +1,9 @@
 //! `StorageClass` of `storage.k8s.io`: a provisioner of volumes with its parameters.
+//!
+//! - Provisioner, parameters, reclaim policy and binding mode are immutable, by rules that the
+//!   schema declares.
+//! - An annotation marks the default class, which is shown as `a (default)`.
+//! - A delete returns the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +33,14 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Annotations that mark the default class: the current one and that of the beta.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
+/// Returns name, provisioner, reclaim policy, binding mode, expansion and age
+/// (`printStorageClass`).
+///
+/// Absent fields are shown as their defaults.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = DEFAULT_CLASS.iter().any(|key| annotation(object, key) == "true");
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
@@ -44,6 +54,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper
+/// case is allowed.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     errors.qualified_name_if_set("provisioner", &text(&object["provisioner"]).to_lowercase());
     super::parameters(&object["parameters"], errors);
@@ -54,7 +66,11 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     topologies(&object["allowedTopologies"], errors);
 }
 
-/// Where volumes of a class may be: terms of which no two allow the same.
+/// Validates `allowedTopologies`, the parts of the topology in which volumes may be.
+///
+/// Within a term, keys and the values of a key are unique. No two terms may be equal. An empty term
+/// is always a duplicate, at least once for each term in the list, because upstream starts with as
+/// many empty terms to compare with.
 fn topologies(terms: &Value, errors: &mut Errors) {
     // Upstream begins with as many terms that ask for nothing as there are terms.
     let mut known = vec![BTreeMap::new(); entries(terms).count()];
@@ -82,12 +98,16 @@ fn topologies(terms: &Value, errors: &mut Errors) {
     }
 }
 
+/// Fills in `reclaimPolicy: Delete` and `volumeBindingMode: Immediate`
+/// (`SetDefaults_StorageClass`).
 fn default(object: &mut Value) {
     add(object, "reclaimPolicy", "Delete");
     add(object, "volumeBindingMode", "Immediate");
 }
 
 /// Warns about node labels that are no longer in use.
+///
+/// Warnings name the key by its path, as in `allowedTopologies[0].matchLabelExpressions[1].key`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     for (index, term) in entries(&object["allowedTopologies"]) {
         for (nth, one) in entries(&term["matchLabelExpressions"]) {

@@ -1,4 +1,11 @@
 //! `VolumeAttachment` of `storage.k8s.io`: the intent to attach a volume to a node.
+//!
+//! A controller creates one for each volume and node; the driver's attacher reports success or
+//! failure in the status.
+//!
+//! - The spec is immutable, by a rule that the schema declares.
+//! - A write of `status` leaves spec and metadata as they are.
+//! - An update needs a `resourceVersion`. A delete returns the object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,6 +37,9 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Returns attacher, volume, node and `status.attached` (`printVolumeAttachment`).
+///
+/// The volume is empty if it is written out inline.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(name(object)),
@@ -46,6 +56,8 @@ const ERROR_LEN_MAX: usize = 1024;
 /// The limit that the error names instead, in bytes (`maxAttachedVolumeMetadataSize`).
 const METADATA_LEN_MAX: usize = 256 * 1024;
 
+/// Validates an attachment (`ValidateVolumeAttachment`): its source, and the names of node and
+/// volume.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     source(&spec["source"], errors);
@@ -57,6 +69,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
+///
+/// Both fields are `FieldValueForbidden`, neither is `FieldValueRequired`, at `spec.source`.
 fn source(source: &Value, errors: &mut Errors) {
     const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);
@@ -73,6 +87,9 @@ fn source(source: &Value, errors: &mut Errors) {
 }
 
 /// Validates the errors that a driver reports.
+///
+/// A message has at most 1,024 bytes. The error names another limit, that of the metadata, as in
+/// kube-apiserver.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for part in ["attachError", "detachError"] {
         let (error, at) = (&object["status"][part], format!("status.{part}"));

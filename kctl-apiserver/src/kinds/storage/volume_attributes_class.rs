@@ -1,4 +1,10 @@
 //! `VolumeAttributesClass` of `storage.k8s.io`.
+//!
+//! It names parameters of a driver that can change while a volume exists, such as a number of
+//! operations per second.
+//!
+//! Driver and parameters are immutable: a claim changes its volume by naming another class. A
+//! finalizer protects a class that is in use.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,16 +32,19 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that driver and parameters stay (`FieldValueForbidden`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
         errors.forbidden(field, &format!("updates to {field} are forbidden."));
     }
 }
 
+/// Returns name, driver and age (`printVolumeAttributesClass`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(fields::text(object, "/driverName")), json!(age(object, now))]
 }
 
+/// Validates a class (`ValidateVolumeAttributesClass`): a driver, and at least one parameter.
 fn validate(object: &Value, errors: &mut Errors) {
     let driver = text(&object["driverName"]);
     if driver.is_empty() {

@@ -1,4 +1,7 @@
 //! Validation of `EndpointSlice`s (`pkg/apis/discovery/validation`).
+//!
+//! The address type is validated by tags of the schema (`data/validation.json`): it is required,
+//! one of an enum, and immutable.
 
 use serde_json::Value;
 
@@ -9,15 +12,20 @@ use crate::{
     validation::{address, entries},
 };
 
-/// Zones, and nodes, for which one endpoint is.
+/// Maximum number of zones, and of nodes, that the hints of one endpoint may name.
 const HINTS_MAX: usize = 8;
 
 /// Validates a new `EndpointSlice`.
+///
+/// All addresses are validated, as for an update of a slice without endpoints.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }
 
-/// A slice, with the addresses of its endpoints where these are not as they were.
+/// Validates a slice. Addresses are validated only if the endpoints differ from those of `old`.
+///
+/// An endpoint that was stored before a rule existed therefore does not block updates of labels.
+/// Ports have unique names; one port may have the empty name.
 pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
     let mut known = Vec::new();
@@ -45,6 +53,9 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Validates the zones and nodes whose traffic an endpoint should get.
+///
+/// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as
+/// name. A list that is too long is not validated further, nor is the list after it.
 fn hints(hints: &Value, at: &str, errors: &mut Errors) {
     for list in ["forZones", "forNodes"] {
         let (all, at) = (&hints[list], format!("{at}.{list}"));
@@ -66,6 +77,10 @@ fn hints(hints: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the addresses of an endpoint, which are of the slice's address type.
+///
+/// An address of the other family is reported at the list, without an index. With an unknown type
+/// nothing is validated.
 fn addresses(list: &Value, kind: &str, at: &str, errors: &mut Errors) {
     for (index, one) in entries(list) {
         let one_at = format!("{at}[{index}]");

@@ -1,4 +1,6 @@
 //! Validation of `Ingress` and `IngressClass` objects.
+//!
+//! Upstream: `pkg/apis/networking/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -8,11 +10,22 @@ use crate::{
     validation::{address, declared, entries, ports},
 };
 
+/// Detail of the error about a host with `*` (`validation.IsWildcardDNS1123Subdomain`).
 const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// Parts of a path that proxies read differently.
+/// Parts of a path that proxies interpret in different ways, so that a rule could be bypassed.
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
+/// Ends of a path that proxies interpret in different ways.
 const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 
+/// Validates an Ingress (`ValidateIngressSpec`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `defaultBackend`, `rules` | at least one of them |
+/// | `rules[].host` | DNS name, or `*.` and a DNS name; not an IP address |
+/// | `rules[].http.paths` | at least one |
+/// | `tls[].hosts[]` | as the hosts of rules |
+/// | `tls[].secretName`, `ingressClassName` | names of objects, which need not exist |
 pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let rules: Vec<(usize, &Value)> = entries(&spec["rules"]).collect();
@@ -48,8 +61,11 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates what only a new Ingress must fulfil.
+/// Validates that annotation and field of a new Ingress name the same class.
+///
+/// An update is not validated, so that old objects with both can still be changed.
 pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
+    /// The annotation that named the class before `ingressClassName`.
     const CLASS: &str = "kubernetes.io/ingress.class";
     let (annotated, class) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
     if !annotated.is_null() && !class.is_null() && annotated != class {
@@ -58,7 +74,8 @@ pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// A name, or all names below one.
+/// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label
+/// below it.
 fn host(name: &Value, at: &str, errors: &mut Errors) {
     let host = text(name);
     if !host.contains('*') {
@@ -70,6 +87,7 @@ fn host(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the paths of a rule. A path without `pathType` is not validated further.
 fn paths(list: &Value, at: &str, errors: &mut Errors) {
     if entries(list).next().is_none() {
         errors.required(at, "");
@@ -86,6 +104,8 @@ fn paths(list: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a path. One for `Exact` or `Prefix` is absolute and unambiguous; one for
+/// `ImplementationSpecific` may be empty.
 fn one_path(path: &Value, at: &str, errors: &mut Errors) {
     let (given, path_at) = (text(&path["path"]), format!("{at}.path"));
     let is_relative = !given.starts_with('/');
@@ -111,6 +131,10 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a backend: exactly one of a Service and another resource.
+///
+/// A Service has a name, and its port a name or a number. The errors about both and about none are
+/// at the backend itself.
 fn backend(backend: &Value, at: &str, errors: &mut Errors) {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {
@@ -153,6 +177,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the names in a reference to another object; an absent group means the core group.
 fn reference(reference: &Value, at: &str, errors: &mut Errors) {
     if !reference["apiGroup"].is_null() {
         errors.name(&format!("{at}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
@@ -162,6 +187,11 @@ fn reference(reference: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates an `IngressClass` (`validateIngressClassSpec`).
+///
+/// - `controller` has a domain, as in `example.com/ingress-controller`.
+/// - Parameters are in the cluster or in a namespace. The namespace is required for the second, and
+///   forbidden for the first.
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
     /// Characters of the name of a controller.
     const CONTROLLER_LEN_MAX: usize = 250;

@@ -1,4 +1,6 @@
 //! Validation of `NetworkPolicy` objects.
+//!
+//! Upstream: `ValidateNetworkPolicySpec` in `pkg/apis/networking/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -7,8 +9,12 @@ use crate::{
     validation::{address, entries, ports, selector},
 };
 
+/// Directions of traffic, each with the field that lists the peers of a rule.
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 
+/// Validates a policy: the Pods that it selects, the ports and peers of its rules, and its types.
+///
+/// Three or more types are reported once at the list; errors about single types are dropped.
 pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selector::selector(&spec["podSelector"], "spec.podSelector", errors);
@@ -29,6 +35,11 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates a port by number or name, or a range from `port` to `endPort`. A range needs two
+/// numbers.
+///
+/// An error about the order shows `port`, as in kube-apiserver, though its path is that of
+/// `endPort`.
 fn port(port: &Value, at: &str, errors: &mut Errors) {
     let (first, last, last_at) = (&port["port"], &port["endPort"], format!("{at}.endPort"));
     let wrong_end = match first {
@@ -51,6 +62,7 @@ fn port(port: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a peer: either a block of addresses, or selectors of Pods and namespaces.
 fn peer(peer: &Value, at: &str, errors: &mut Errors) {
     for name in ["podSelector", "namespaceSelector"] {
         selector::selector(&peer[name], &format!("{at}.{name}"), errors);
@@ -66,6 +78,8 @@ fn peer(peer: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is
+/// reported by the schema.
 fn block(block: &Value, at: &str, errors: &mut Errors) {
     let whole = text(&block["cidr"]);
     if whole.is_empty() {

@@ -21,10 +21,18 @@ use crate::{
     },
 };
 
-/// Conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
+/// Maximum number of conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
 const CONDITIONS_MAX: usize = 8;
+/// Detail of the error about new consumers of a claim that is being deleted.
 const NO_SPLIT: &str = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
 
+/// Validates a status against the stored one (`ValidateResourceClaimStatusUpdate`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `reservedFor` | only with an allocation; no new entries once the claim is being deleted |
+/// | `devices` | only allocated devices |
+/// | `allocation` | validated when it is set; it may be removed, and otherwise not be changed |
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["status"], &new["status"]);
     users(&is["reservedFor"], errors);
@@ -59,6 +67,8 @@ pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
     }
 }
 
+/// Validates the consumers of a claim. Each has resource, name and UID, so that a new Pod of the
+/// same name is another one.
 fn users(list: &Value, errors: &mut Errors) {
     each(list, "status.reservedFor", errors, |user, at, errors| {
         for field in ["resource", "name", "uid"] {
@@ -69,11 +79,14 @@ fn users(list: &Value, errors: &mut Errors) {
     });
 }
 
+/// Returns `true` if `reservedFor` has an entry that it has not had before.
 fn has_new_users(was: &Value, is: &Value) -> bool {
     entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, known)| known == user))
 }
 
 /// Returns what tells a device from others.
+///
+/// It is driver, pool, name and share, as Go prints the struct. Errors about duplicates show it.
 fn id(device: &Value) -> String {
     let part = |field: &str| Value::from(text(&device[field]));
     format!(
@@ -85,10 +98,15 @@ fn id(device: &Value) -> String {
     )
 }
 
+/// Returns the IDs of the devices in an allocation.
 fn handed_out(allocation: &Value) -> BTreeSet<String> {
     entries(&allocation["devices"]["results"]).map(|(_, result)| id(result)).collect()
 }
 
+/// Validates `status.devices`, in which drivers report about the devices of the claim.
+///
+/// `handed_out` are the IDs of the allocated ones. `data` is at most 10 KiB of JSON, and addresses
+/// have a prefix length.
 fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
     for (index, device) in entries(list) {
         let at = format!("status.devices[{index}]");
@@ -112,11 +130,14 @@ fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
     }
 }
 
+/// Validates the name of a device: a DNS label.
 fn device_name(name: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.device"), &text(name).into(), NameRule::Label);
 }
 
 /// Validates a new allocation.
+///
+/// Results and configurations may only name requests of the claim, which are in `requests`.
 fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Errors) {
     let devices = &allocation["devices"];
     each(&devices["results"], "status.allocation.devices.results", errors, |result, at, errors| {

@@ -11,13 +11,20 @@ use crate::{
     validation::{each, entries, format::fully_qualified},
 };
 
+/// Detail of the error about a name that is neither a request nor a request with one of its
+/// alternatives.
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
+/// Validates a new claim. An update cannot change the spec, so it does not validate it again.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     devices(&object["spec"]["devices"], "spec.devices", errors);
 }
 
+/// Validates requests, constraints and configurations of a claim.
+///
+/// A constraint requires that devices have the same value of an attribute, or that all values
+/// differ. Without either, the message says that several fields are set, as in kube-apiserver.
 pub(crate) fn devices(devices: &Value, at: &str, errors: &mut Errors) {
     let requests = &devices["requests"];
     each(requests, &format!("{at}.requests"), errors, request);
@@ -42,7 +49,7 @@ pub(crate) fn devices(devices: &Value, at: &str, errors: &mut Errors) {
     });
 }
 
-/// The names of requests, and of the ways out of them.
+/// Returns the names of the requests, and `request/subrequest` for each alternative.
 pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, request) in entries(requests) {
@@ -53,12 +60,13 @@ pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Which requests something is about; without any it is about all.
+/// Validates the list of requests that a constraint or configuration is about; an empty list means
+/// all requests.
 pub(crate) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
     each(list, &format!("{at}.requests"), errors, |name, at, errors| of_request(name, known, at, errors));
 }
 
-/// The name of a request, or of a way out of one.
+/// Validates the name of a request, or `request/subrequest`. It must be in `known`.
 pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
     let name = text(name);
     let parts: Vec<&str> = name.split('/').collect();
@@ -72,6 +80,11 @@ pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, error
     }
 }
 
+/// Validates a request, which is either for one sort of device (`exactly`) or has alternatives
+/// (`firstAvailable`).
+///
+/// With both, errors below the two fields are dropped: kube-apiserver reports only that both are
+/// set.
 fn request(request: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&request["name"]).into(), NameRule::Label);
     let (exactly, ways) = (&request["exactly"], &request["firstAvailable"]);
@@ -100,6 +113,8 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the selectors, the number and the tolerations of a request.
+///
+/// The count is positive with `ExactCount`, and absent with `All`.
 fn asked(asked: &Value, at: &str, errors: &mut Errors) {
     selectors(&asked["selectors"], &format!("{at}.selectors"), errors);
     let (count, count_at) = (asked["count"].as_i64().unwrap_or_default(), format!("{at}.count"));
@@ -115,6 +130,7 @@ fn asked(asked: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the value of a toleration: none with `Exists`, and the value of a label with `Equal`.
 fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
     let (value, value_at) = (&toleration["value"], format!("{at}.value"));
     match text(&toleration["operator"]) {

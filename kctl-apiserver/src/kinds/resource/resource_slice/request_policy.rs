@@ -1,6 +1,9 @@
 //! Validation of request policies: how much of a shared device one request may consume.
 //!
 //! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`.
+//!
+//! A policy has a default for requests without an amount, and either a list of amounts or a range
+//! with steps.
 
 use serde_json::Value;
 
@@ -10,9 +13,10 @@ use crate::{
     validation::entries,
 };
 
-/// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
+/// Maximum number of amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
 const OPTIONS_MAX: usize = 10;
 
+/// Returns the quantity, or zero if it is absent or invalid.
 fn amount(value: &Value) -> Quantity {
     Quantity::parse(text(value)).unwrap_or(Quantity::ZERO)
 }
@@ -22,6 +26,10 @@ fn is_more(one: &Value, other: &Value) -> bool {
     amount(one).thousandths() > amount(other).thousandths()
 }
 
+/// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed.
+///
+/// A policy without a list and without a range is valid: each request may consume any amount up to
+/// the capacity.
 pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let (values, range) = (&policy["validValues"], &policy["validRange"]);
     let which = match (entries(values).next().is_some(), !range.is_null()) {
@@ -45,6 +53,10 @@ pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors
     }
 }
 
+/// Validates `validValues`: sorted, unique, within the capacity, and with the default in it.
+///
+/// `usual` is the default. A list that is too long is not compared with the default, which is then
+/// reported as invalid.
 fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&Value> = entries(values).map(|(_, value)| value).collect();
     for (index, pair) in all.windows(2).enumerate().filter(|(_, pair)| is_more(pair[0], pair[1])) {
@@ -75,6 +87,11 @@ fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut E
     }
 }
 
+/// Validates `validRange`: `min` is required, `max` and `step` are optional.
+///
+/// The default and `max` are `min` plus a multiple of `step`. One step above `min` must fit into
+/// the capacity. Errors show the amount that is wrong, which is not always that of the field in the
+/// path.
 fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let (min, max, step) = (&range["min"], &range["max"], &range["step"]);
     let field = |name: &str| format!("{at}.{name}");

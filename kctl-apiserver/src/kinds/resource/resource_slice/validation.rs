@@ -15,14 +15,28 @@ use crate::{
     },
 };
 
-/// Devices of a slice (`ResourceSliceMaxDevices`).
+/// Maximum number of devices of a slice (`ResourceSliceMaxDevices`). A driver with more publishes
+/// several slices.
 const DEVICES_MAX: usize = 128;
-/// The same where a device has taints or consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
+/// Maximum number of devices of a slice in which a device has taints, lists as attributes, or
+/// consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
 const DEVICES_WITH_MORE_MAX: usize = 64;
-/// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
+/// Longest string or version of an attribute, in bytes (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
+/// Detail of the error about a slice that does not say, or says twice, from which nodes its devices
+/// are reachable.
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
+/// Validates a slice (`ValidateResourceSlice`).
+///
+/// | field | rule |
+/// |---|---|
+/// | `driver`, `pool` | see `driver` in `resource/validation` and `pool` |
+/// | `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` | exactly one |
+/// | `devices`, `sharedCounters` | not both in one slice |
+/// | `devices` | at most 128, or 64 with taints or counters; names are unique |
+///
+/// A list of devices that is too long is not validated further.
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     driver(&spec["driver"], "spec.driver", errors);
@@ -49,6 +63,8 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     unique(devices, "spec.devices", errors, |one| &one["name"]);
 }
 
+/// Validates the pool: its name, the number of its slices, and its generation, which grows with
+/// each change of the pool.
 fn pool(pool: &Value, errors: &mut Errors) {
     pool_name(&pool["name"], "spec.pool.name", errors);
     let number = |field: &str| pool[field].as_i64().unwrap_or_default();
@@ -61,7 +77,7 @@ fn pool(pool: &Value, errors: &mut Errors) {
     }
 }
 
-/// From which nodes the devices can be reached.
+/// Validates from which nodes the devices can be reached. A node selector has exactly one term.
 fn nodes(spec: &Value, errors: &mut Errors) {
     let mut set = node_fields(spec, "spec", "must be either unset or set to a non-empty string", errors);
     let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
@@ -80,7 +96,10 @@ fn nodes(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Which of the fields about nodes are set that a slice and a device have both.
+/// Validates the fields about nodes that both a slice and a device have. Returns the names of those
+/// that are set.
+///
+/// `nameless` is the detail of the error about an empty `nodeName`.
 fn node_fields(of: &Value, at: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
     let mut set = Vec::new();
     let name_at = format!("{at}.nodeName");
@@ -101,6 +120,7 @@ fn node_fields(of: &Value, at: &str, nameless: &str, errors: &mut Errors) -> Vec
     set
 }
 
+/// Validates a flag that is `true` or absent, and adds its name to `set`. `false` is invalid.
 fn flag(value: &Value, field: &str, at: &str, set: &mut Vec<String>, errors: &mut Errors) {
     match value.as_bool() {
         None => {}
@@ -109,6 +129,10 @@ fn flag(value: &Value, field: &str, at: &str, set: &mut Vec<String>, errors: &mu
     }
 }
 
+/// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
+///
+/// A request policy is only for devices that several claims can share (`allowMultipleAllocations`).
+/// `by_device` is `true` if the slice leaves the nodes to its devices.
 fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&device["name"]).into(), NameRule::Label);
     for (name, value) in pairs(&device["attributes"]) {
@@ -137,6 +161,7 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
 const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
+/// Validates that a device selects its nodes if the slice says so, and only then.
 fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     if !by_device {
         if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
@@ -155,6 +180,9 @@ fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Error
 }
 
 /// Validates the value of an attribute.
+///
+/// A version is one of semver 2.0.0, which CEL expressions compare. Numbers and booleans have no
+/// further rules.
 fn attribute(value: &Value, at: &str, errors: &mut Errors) {
     if text(&value["string"]).len() > TEXT_LEN_MAX {
         errors.too_long(&format!("{at}.string"), TEXT_LEN_MAX);
@@ -171,6 +199,8 @@ fn attribute(value: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns `true` for a version of <https://semver.org>, 2.0.0.
+///
+/// Numbers have no leading zeros; pre-release and build may follow, as in `1.2.3-rc.1+build.5`.
 fn is_semver(version: &str) -> bool {
     let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
     let (numbers, before) = version.split_once('-').map_or((version, None), |(numbers, rest)| (numbers, Some(rest)));
@@ -186,6 +216,7 @@ fn is_semver(version: &str) -> bool {
         && build.is_none_or(|rest| rest.split('.').all(is_word))
 }
 
+/// Validates key and value of a taint. The effect is checked by the schema's own rules.
 fn taint(taint: &Value, at: &str, errors: &mut Errors) {
     errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
     if let Some(message) = check_label_value(text(&taint["value"])) {
