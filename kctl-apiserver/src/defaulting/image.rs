@@ -1,6 +1,9 @@
 //! Image references: parses the `image` of a container and returns its default `imagePullPolicy`.
 //!
 //! Behaviour: `ParseImageName` of `pkg/util/parsers`, and what `github.com/distribution/reference` takes for a name.
+//!
+//! The policy depends on the tag alone: an image that a tag or digest pins is only pulled if the
+//! node does not have it.
 
 use std::sync::LazyLock;
 
@@ -13,7 +16,8 @@ const IDENTIFIER_LEN: usize = 64;
 /// The registry of images whose names have no host.
 const DEFAULT_HOST: &str = "docker.io";
 
-/// A host with a name, a tag, and a digest.
+/// Matches a whole reference with a host. The groups are the name without the host, the tag and the
+/// digest.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]";
     let host = format!(r"(?:(?:{label})(?:\.(?:{label}))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
@@ -24,6 +28,8 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns the default of `imagePullPolicy`.
+///
+/// `Always` for `latest` or an image without tag and digest, `IfNotPresent` for all others.
 pub(crate) fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) { "Always" } else { "IfNotPresent" }
 }
@@ -43,7 +49,10 @@ pub(crate) fn is_latest(image: &str) -> bool {
     }
 }
 
-/// The reference with the host that it does not say (`splitDockerDomain`).
+/// Returns the reference with its default host, if it names none (`splitDockerDomain`).
+///
+/// The first part is a host if it has a dot, a port or an upper-case letter, or is `localhost`.
+/// `nginx` becomes `docker.io/library/nginx`, and `a/b` becomes `docker.io/a/b`.
 fn with_host(image: &str) -> String {
     match image.split_once('/') {
         Some((host, _)) if host.contains(['.', ':']) || host == "localhost" || host.to_lowercase() != host => {

@@ -1,6 +1,22 @@
 //! Defaults of the built-in kinds: takes an object as a client sent it, and completes it as kube-apiserver stores it.
 //!
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
+//!
+//! The steps of `default_object`, in this order:
+//!
+//! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed, and
+//!    quantities get their canonical form, so that two ways to write an object are stored alike.
+//! 2. `Kind::default` of the kind sets the defaults that Kubernetes documents.
+//! 3. `zeros` adds the fields that Go writes even if they are zero.
+//!
+//! | helper | sets a field that is | for a Go field that is |
+//! |---|---|---|
+//! | `add` | absent or null | a pointer, where zero is a value of the client |
+//! | `fill` | absent, null, zero or empty | not a pointer, where zero means unset |
+//! | `part` | absent or null, to an empty object | a struct |
+//!
+//! Parts that equal the stored object are skipped, because they went through these steps when they
+//! were written.
 
 mod image;
 pub(crate) mod pod;

@@ -1,4 +1,7 @@
 //! Defaults of Pods and Pod templates (`pkg/apis/core/v1/defaults.go`).
+//!
+//! A Pod gets more than a template: requests from limits, host ports, tolerations and the QoS class
+//! depend on rules that apply only when a Pod is created from the template.
 
 use serde_json::{Value, json};
 
@@ -9,9 +12,23 @@ use crate::{
 };
 
 /// Seconds that a Pod stays on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
+///
+/// kube-apiserver has the flags `--default-not-ready-toleration-seconds` and
+/// `--default-unreachable-toleration-seconds` for it; this is the default of both.
 const TOLERATION_SECONDS: u64 = 300;
 
 /// Fills in the defaults of a Pod, with the tolerations of the admission plugin and the QoS class.
+///
+/// | field | default |
+/// |---|---|
+/// | `containers[].resources.requests` | the limits of the container |
+/// | `containers[].ports[].hostPort` | `containerPort`, with `hostNetwork` |
+/// | `enableServiceLinks` | `true` |
+/// | `terminationGracePeriodSeconds` | 30; a negative number becomes 1 |
+/// | `tolerations` | not-ready and unreachable nodes, for 300 seconds |
+/// | `status.qosClass` | by requests and limits |
+///
+/// The order matters: the QoS class is computed after requests have been copied from limits.
 pub(crate) fn pod(object: &mut Value) {
     let spec = part(object, "spec");
     let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
@@ -48,6 +65,8 @@ pub(crate) fn pod(object: &mut Value) {
 }
 
 /// Sets `podIP` and `podIPs[0]` to the same address. Where they differ, `podIP` wins.
+///
+/// Both hold the address: `podIP` is older, and `podIPs` may have one address of each family.
 fn same_addresses(status: &mut Value) {
     let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
     let first = status["podIPs"][0]["ip"].clone();
@@ -60,6 +79,9 @@ fn same_addresses(status: &mut Value) {
 
 /// Sets the requests and huge page limits of a Pod with Pod-level resources: the sums of its containers, or else its
 /// limits (`defaultHugePagePodLimits`, `defaultPodRequests`).
+///
+/// A Pod without `spec.resources` gets none of these. The scheduler then sums up the containers
+/// itself.
 fn requests_of_pod(spec: &mut Value) {
     let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
     let (has_limits, has_any) = (said("limits"), said("limits") || said("requests"));
@@ -81,6 +103,8 @@ fn requests_of_pod(spec: &mut Value) {
 
 /// Fills in the defaults of a Pod template in a field. Only Pods get requests from limits, host ports and
 /// `enableServiceLinks`.
+///
+/// The field and its `metadata` and `spec` are created if they are absent.
 pub(crate) fn template(object: &mut Value, key: &str) {
     let template = part(object, key);
     part(template, "metadata");
@@ -88,6 +112,16 @@ pub(crate) fn template(object: &mut Value, key: &str) {
 }
 
 /// Fills in the defaults that Pods and templates share (`SetDefaults_PodSpec`).
+///
+/// | field | default |
+/// |---|---|
+/// | `restartPolicy` | `Always` |
+/// | `dnsPolicy` | `ClusterFirst` |
+/// | `schedulerName` | `default-scheduler` |
+/// | `securityContext` | `{}` |
+/// | `terminationGracePeriodSeconds` | 30 |
+/// | `serviceAccount` | `serviceAccountName`, of which it is a deprecated alias; and the other way round |
+/// | `volumes[]` without a source | `emptyDir: {}` |
 fn pod_spec(spec: &mut Value) {
     // Groups of pods belong to a feature that is off in 1.36.
     if let Some(fields) = spec.as_object_mut() {
@@ -116,6 +150,9 @@ fn pod_spec(spec: &mut Value) {
 }
 
 /// Sets absent requests of a container to its limits.
+///
+/// A limit without a request thus reserves what it allows. Requests of other resources stay as they
+/// are.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
     let is_asked = |name: &String| at(container, ["resources", "requests", name]).is_some_and(|asked| !asked.is_null());
@@ -137,6 +174,14 @@ fn forget_signal(container: &mut Value) {
 }
 
 /// Fills in the defaults of a container, its ports, probes and hooks.
+///
+/// | field | default |
+/// |---|---|
+/// | `imagePullPolicy` | `Always` or `IfNotPresent`, see `image` |
+/// | `terminationMessagePath` | `/dev/termination-log` |
+/// | `terminationMessagePolicy` | `File` |
+/// | `resources` | `{}` |
+/// | `ports[].protocol` | `TCP` |
 fn container(container: &mut Value) {
     if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
         let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
@@ -161,6 +206,8 @@ fn container(container: &mut Value) {
 }
 
 /// Sets the defaults of a reference to a field of the Pod.
+///
+/// `apiVersion` of a field is `v1`. The divisor of an amount is written as `0`, which means 1.
 fn reference_to_itself(from: &mut Value) {
     if let Some(field) = from.get_mut("fieldRef") {
         fill(field, "apiVersion", "v1");
@@ -171,6 +218,9 @@ fn reference_to_itself(from: &mut Value) {
 }
 
 /// Fills in the defaults of a probe: times in seconds, thresholds in attempts.
+///
+/// An action without parameters also has defaults: path `/` and scheme `HTTP` of an HTTP request,
+/// and the empty service of a gRPC one, which asks about the server as a whole.
 fn probe(probe: &mut Value) {
     fill(probe, "timeoutSeconds", 1);
     fill(probe, "periodSeconds", 10);
@@ -182,6 +232,7 @@ fn probe(probe: &mut Value) {
     }
 }
 
+/// Fills in path and scheme of the `httpGet` of a probe or a hook.
 fn http_get(handler: &mut Value) {
     if let Some(http) = handler.get_mut("httpGet") {
         fill(http, "path", "/");
@@ -190,6 +241,13 @@ fn http_get(handler: &mut Value) {
 }
 
 /// Defaults of the sources of volumes, also those of a `PersistentVolume`.
+///
+/// - Files of Secrets, `ConfigMap` objects and the downward API have the mode 420, which is 0644 in
+///   octal.
+/// - A projected token expires after 3,600 seconds.
+/// - The claim template of an ephemeral volume has `volumeMode: Filesystem`.
+/// - Sources `clusterTrustBundle` and `podCertificate` are removed, because their feature gates are
+///   off.
 pub(crate) fn volume_source(volume: &mut Value) {
     for kind in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(kind) {
@@ -239,6 +297,7 @@ pub(crate) fn volume_source(volume: &mut Value) {
     }
 }
 
+/// Fills in the defaults of each file of the downward API.
 fn downward_files(source: &mut Value) {
     for file in items(source, "items") {
         reference_to_itself(file);
@@ -246,6 +305,9 @@ fn downward_files(source: &mut Value) {
 }
 
 /// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints.
+///
+/// An empty key tolerates all taints, and an empty effect all effects. Such a Pod gets no further
+/// toleration.
 fn admit(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = items(spec, "tolerations").any(|toleration| {
@@ -267,6 +329,9 @@ fn admit(spec: &mut Value) {
 /// Returns the QoS class (`ComputePodQOS`): from the Pod-level resources if they are set, else from the containers.
 ///
 /// `Guaranteed` needs equal requests and limits of `cpu` and `memory` in all of them; `BestEffort` has none.
+///
+/// Zero amounts do not count, and ephemeral containers do not either. Everything else is
+/// `Burstable`.
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     if at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
         return quality_of_whole(spec);

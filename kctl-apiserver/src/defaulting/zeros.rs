@@ -1,4 +1,8 @@
 //! Adds the fields that Go always writes: those without `omitempty`, with their zero value.
+//!
+//! An example is `status.replicas` of a `ReplicaSet`, which a new object has with the value 0.
+//! Clients with generated types would otherwise see no difference, but `kubectl get -o json` and
+//! JSON patches with a `test` would.
 
 use std::sync::LazyLock;
 
@@ -7,10 +11,16 @@ use serde_json::Value;
 use crate::schema::{PerPlace, Schema};
 
 /// The fields of each type that are in JSON even if they are zero.
+///
+/// Zero values by type, read from the recorded protobuf and JSON tags. A type without such fields
+/// has no entry.
 static ALWAYS: LazyLock<PerPlace<Vec<(&'static str, Value)>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::always).unwrap_or_default()));
 
-/// Adds them everywhere but in what is as in the stored object, which has them.
+/// Adds the fields to an object and everything below it.
+///
+/// Parts that equal the stored object are skipped: they already have them. Items of a list are
+/// compared by their index.
 pub(super) fn add(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {

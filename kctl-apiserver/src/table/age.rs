@@ -1,6 +1,20 @@
 //! Durations as the cells of a table have them: `3m5s`, `2d3h`, `<unknown>`, `<invalid>`.
 //! Upstream: `HumanDuration` of `apimachinery/pkg/util/duration` and `ConvertToHumanReadableDateType` of
 //! `apimachinery/pkg/api/meta/table`.
+//!
+//! The larger a duration, the coarser its form, so that a cell has at most two units:
+//!
+//! | duration | form |
+//! |---|---|
+//! | below 2 minutes | `110s` |
+//! | below 10 minutes | `2m5s` |
+//! | below 3 hours | `179m` |
+//! | below 8 hours | `4h1m` |
+//! | below 2 days | `47h` |
+//! | below 8 days | `2d1h` |
+//! | below 2 years | `729d` |
+//! | below 8 years | `2y5d` |
+//! | more | `10y` |
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,9 +26,11 @@ pub(crate) const UNKNOWN: &str = "<unknown>";
 /// The cell for a time in the future or an invalid date.
 pub(crate) const INVALID: &str = "<invalid>";
 
+/// Seconds of a minute; the following constants are in seconds, too.
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
+/// Seconds of 365 days: upstream ignores leap years.
 const YEAR: i64 = 365 * DAY;
 
 /// Returns the age of an object by its creation.

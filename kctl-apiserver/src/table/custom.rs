@@ -1,5 +1,16 @@
 //! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
 //! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
+//!
+//! The cells of a custom resource are those of its paths, by the type of the column:
+//!
+//! | type | cell |
+//! |---|---|
+//! | `integer` | the number without its fraction |
+//! | `number`, `boolean` | the value |
+//! | `string` | scalars as Go prints them, lists and objects as JSON |
+//! | `date` | the time since then, as `5m`, or `<invalid>` |
+//!
+//! A value of another type, and no value at all, are a null cell.
 
 use jiff::Timestamp;
 use serde_json::{Number, Value, json};
@@ -11,6 +22,7 @@ use crate::go;
 
 /// A printer column after the name column.
 pub(crate) struct Column {
+    /// Decides how a value is printed.
     kind: Kind,
     /// The parsed `jsonPath`.
     path: Path,
@@ -21,11 +33,17 @@ pub(crate) struct Column {
 /// The type of a column, which decides how a value is printed.
 #[derive(Clone, Copy)]
 enum Kind {
+    /// A whole number; the fraction of another number is cut off.
     Integer,
+    /// Any number, unchanged.
     Number,
+    /// `true` or `false`.
     Boolean,
+    /// Any value, printed as a string.
     Text,
+    /// A time of RFC 3339, shown as the time since then.
     Date,
+    /// A type that the CRD should not have; its cells are null.
     Unknown,
 }
 
@@ -35,6 +53,9 @@ pub(crate) fn columns(definitions: &[Value]) -> Vec<Column> {
 }
 
 impl Column {
+    /// Returns a column with its parsed path; `None` if the path is invalid.
+    ///
+    /// A column without a description gets one that has the path, as in kube-apiserver.
     fn of(definition: &Value) -> Option<Self> {
         let path = text(definition, "/jsonPath");
         let kind = text(definition, "/type");
@@ -67,6 +88,7 @@ impl Column {
 }
 
 impl Kind {
+    /// Returns the type by its name in the CRD.
     fn of(text: &str) -> Self {
         match text {
             "integer" => Self::Integer,
@@ -78,6 +100,7 @@ impl Kind {
         }
     }
 
+    /// Returns the cell for a value. An empty date, and the string `null`, are `<unknown>`.
     fn cell(self, value: &Value, now: Timestamp) -> Value {
         match (self, value) {
             (Self::Integer, Value::Number(number)) => json!(whole(number)),
@@ -92,12 +115,16 @@ impl Kind {
 }
 
 /// Returns the number as an integer; a fraction is cut off.
+///
+/// Numbers beyond 64 bits become the nearest bound.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off, as the real server does")]
 fn whole(number: &Number) -> i64 {
     number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as i64)
 }
 
 /// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON.
+///
+/// A null inside of the object is `<no value>`; a path that finds nothing never gets here.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -132,11 +159,15 @@ fn json_float(float: f64) -> String {
     if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
+/// Returns the sign of an exponent, which Go always writes.
 fn sign(exponent: i32) -> char {
     if exponent < 0 { '-' } else { '+' }
 }
 
 /// Writes JSON as Go does: keys in order, and characters that are special in HTML escaped.
+///
+/// Whole numbers are written as they are. Only floats differ between Go and serde in their
+/// exponents.
 fn write_json(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
@@ -165,6 +196,7 @@ fn write_json(value: &Value, out: &mut String) {
     }
 }
 
+/// Writes a comma before each item but the first.
 fn separate(idx: usize, out: &mut String) {
     if idx > 0 {
         out.push(',');

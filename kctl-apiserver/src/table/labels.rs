@@ -24,6 +24,9 @@ pub(crate) fn selector(value: &Value) -> String {
 }
 
 /// Returns a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything.
+///
+/// Requirements are sorted by key, and values of one requirement by themselves, as kube-apiserver
+/// parses them.
 pub(crate) fn query(value: &Value) -> String {
     let equal = pairs(at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
     let expressions = list(value, "/matchExpressions").iter().map(|expression| {
@@ -57,6 +60,8 @@ pub(crate) fn go_notation(value: &Value) -> String {
 }
 
 /// Returns one of the `matchExpressions` in query syntax, with sorted values.
+///
+/// `Exists` is the key alone. An unknown operator is printed like it.
 fn requirement(key: &str, expression: &Value) -> String {
     let mut values = texts(expression, "/values");
     values.sort_unstable();

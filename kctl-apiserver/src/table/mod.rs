@@ -2,6 +2,17 @@
 //!
 //! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
 //! come from the file of the kind (`Kind::printer`).
+//!
+//! `kubectl get` sends `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`. The response has
+//! `columnDefinitions` once, and per object a row with cells in the same order:
+//!
+//! ```text
+//! columnDefinitions: [{name: Name, type: string, priority: 0}, {name: Data, ...}, {name: Age, ...}]
+//! rows: [{cells: [a, 2, 5m], object: {kind: PartialObjectMetadata, ...}}]
+//! ```
+//!
+//! kubectl shows columns of priority 0 always, and the others with `-o wide`. Cells that depend on
+//! the time, such as the age, are computed when the request is answered.
 
 pub(crate) mod age;
 mod custom;
@@ -40,8 +51,11 @@ pub enum Include {
 /// The columns of one kind in `data/columns.json`.
 #[derive(Deserialize)]
 struct Entry {
+    /// The API group; empty for the core group.
     group: String,
+    /// The kind in `CamelCase`.
     kind: String,
+    /// The `columnDefinitions` of a table of this kind, as they are sent.
     columns: Value,
 }
 
@@ -57,6 +71,8 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 /// A kind without printer columns has the columns name and creation time.
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
+///
+/// The order of the rows is that of `objects`, unless the kind has a `row_order`.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
     let printer = kind.printer.unwrap_or(created_at);
     let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
@@ -106,6 +122,8 @@ const CELLS_LEN_MAX: usize = 64 << 20;
 const TOO_LARGE: &str = "<too large>";
 
 /// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits.
+///
+/// A cell that is not a string counts as one byte.
 fn within(left: &mut usize, cell: Value) -> Value {
     match left.checked_sub(cell.as_str().map_or(1, str::len)) {
         Some(rest) => {
@@ -117,6 +135,8 @@ fn within(left: &mut usize, cell: Value) -> Value {
 }
 
 /// Returns the `Table` object.
+///
+/// `definitions` and the cells of each row have the same order and number.
 fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
     fields::object([
         ("kind", json!("Table")),
@@ -144,6 +164,9 @@ fn default_columns() -> &'static Value {
 }
 
 /// Returns the cells of a kind without a printer: name and creation time.
+///
+/// An object without a creation time has Go's zero time. The client, not the server, turns the time
+/// into an age.
 fn created_at(object: &Value, _now: Timestamp) -> Vec<Value> {
     let created = fields::text_or(object, "/metadata/creationTimestamp", "0001-01-01T00:00:00Z");
     vec![json!(fields::name(object)), json!(created)]

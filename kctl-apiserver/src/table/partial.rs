@@ -1,4 +1,8 @@
 //! `PartialObjectMetadata`: objects and lists for clients that read only metadata.
+//!
+//! Metadata informers, such as that of the garbage collector, request them by
+//! `as=PartialObjectMetadata`. An object whose kind is not known to the client can be watched in
+//! this form, too.
 
 use serde_json::{Value, json};
 

@@ -2,6 +2,9 @@
 //!
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
 //! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
+//!
+//! `kubectl get --raw` of `/scale` is JSON; the table is for clients that ask for one, as for any
+//! other object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,6 +12,9 @@ use serde_json::{Value, json};
 use super::{Include, age, assemble, default_columns, fields, row};
 
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
+///
+/// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the
+/// scaled object.
 pub fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
     let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });

@@ -1,4 +1,6 @@
 //! Cells that several workload kinds share.
+//!
+//! The columns Containers, Images and Selector have priority 1: kubectl shows them with `-o wide`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,6 +11,8 @@ use crate::table::{
 };
 
 /// Returns the names and the images of the containers of a pod template.
+///
+/// Both are joined by commas in the order of the containers. Init containers are not shown.
 pub(crate) fn containers(template: &Value) -> [Value; 2] {
     ["/name", "/image"].map(|pointer| {
         let parts: Vec<_> =
@@ -18,6 +22,8 @@ pub(crate) fn containers(template: &Value) -> [Value; 2] {
 }
 
 /// Returns the cells of a `ReplicaSet` or `ReplicationController`.
+///
+/// `selector` is the printed selector, because the two kinds have different types of selectors.
 pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
@@ -33,6 +39,8 @@ pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Va
 }
 
 /// Returns the cell `READY`, such as `2/3`.
+///
+/// The first number may be larger, for example while the object is scaled down.
 pub(crate) fn ready_of_desired(object: &Value) -> String {
     format!("{}/{}", int(object, "/status/readyReplicas"), desired(object))
 }

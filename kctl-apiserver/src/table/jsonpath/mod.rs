@@ -1,5 +1,19 @@
 //! `JSONPath` of printer columns, with the peculiarities of `client-go/util/jsonpath`: `['a.b']` is two fields,
 //! `['a\.b']` is one, `[]` is the first item.
+//!
+//! A path is parsed when the table is made, and evaluated once for each object:
+//!
+//! | path | meaning |
+//! |---|---|
+//! | `.spec.replicas` | a field of a field |
+//! | `.spec.ports[0].port`, `[-1]`, `[0:2]` | an item, the last one, a slice |
+//! | `.items[*].name`, `.spec.*` | all items or values |
+//! | `..name` | the field at any depth |
+//! | `.conditions[?(@.type=="Ready")].status` | items that pass a test |
+//! | `[0,2]` | a union |
+//!
+//! Only the first value that the path finds is shown. An error of the path hides the cell, not the
+//! row.
 
 mod parse;
 mod walk;
@@ -18,22 +32,36 @@ pub(super) struct Path {
 /// A step of a path.
 #[derive(Debug)]
 enum Node {
+    /// The steps between a pair of braces.
     Block(Vec<Node>),
+    /// Literal text outside of braces, or a quoted string.
     Text(String),
+    /// An integer literal.
     Int(i64),
+    /// A number with a fraction.
     Float(f64),
+    /// `true` or `false`, as a bare word.
     Bool(bool),
     /// A word without a dot in front.
+    ///
+    /// Evaluating it is an error: upstream reports an unrecognized identifier.
     Word,
+    /// The value of a key, without escapes.
     Field(String),
     /// Every value of an object or of a list.
     All,
     /// The value and everything below it.
     Descend,
+    /// Some items of a list.
     Slice(Slice),
+    /// The results of several paths, one after the other.
     Union(Vec<Vec<Node>>),
+    /// The items that pass a test.
     Filter {
+        /// The path whose value is compared. Without a test, an item passes if the path finds
+        /// something.
         left: Vec<Node>,
+        /// The comparison; `None` tests for presence.
         test: Option<Test>,
     },
 }
@@ -41,34 +69,46 @@ enum Node {
 /// An index is a slice of one item.
 #[derive(Debug)]
 struct Slice {
+    /// First index; negative ones count from the end.
     start: i64,
+    /// Exclusive end.
     end: End,
+    /// Distance of two items. Only positive steps are valid.
     step: i64,
 }
 
 /// The end of a slice.
 #[derive(Clone, Copy, Debug)]
 enum End {
+    /// An exclusive end; negative ones count from the end.
     Given(i64),
     /// One past the start: the slice is a single index. For the last item it is the end of the list.
     AfterStart,
+    /// The end of the list.
     Whole,
 }
 
 /// The comparison in a filter.
 #[derive(Debug)]
 struct Test {
+    /// One of `==`, `!=`, `<`, `>`, `<=` and `>=`; others fail when the path is evaluated.
     operator: String,
+    /// The path or literal on the right, evaluated on the same item.
     right: Vec<Node>,
 }
 
 impl Path {
     /// Parses a path; `None` if kube-apiserver rejects it, too.
+    ///
+    /// A CRD with such a path is valid nevertheless: its column and those after it are left out of
+    /// tables.
     pub(super) fn parse(text: &str) -> Option<Self> {
         parse::blocks(&format!("{{{text}}}")).map(|blocks| Self { blocks })
     }
 
     /// Returns the first value that the path finds; `None` if it finds nothing or an operand cannot be compared.
+    ///
+    /// Later blocks are evaluated as well, because an error in one of them fails the whole path.
     pub(super) fn first<'a>(&self, root: &'a Value) -> Option<Found<'a>> {
         let mut shown = None;
         for (index, block) in self.blocks.iter().enumerate() {

@@ -1,14 +1,20 @@
 //! Parses a path. Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name
 //! there.
+//!
+//! Each function takes the rest of the path behind the characters that chose it, appends nodes, and
+//! returns what it has not consumed. `None` is a syntax error.
 
 use super::{End, Node, Slice, Test};
 use crate::go;
 
+/// Digits of numbers.
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
 /// Characters of comparison operators.
 const OF_OPERATORS: [char; 4] = ['!', '<', '>', '='];
 
 /// Parses blocks in braces and the literal text between them.
+///
+/// A closing brace outside of a block is literal text.
 pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = text;
@@ -26,6 +32,9 @@ pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
 }
 
 /// Parses the inside of a block's braces.
+///
+/// Used for the parts of a union, for quoted keys and for the sides of a comparison, which are
+/// paths themselves.
 fn block(text: &str) -> Option<Vec<Node>> {
     match blocks(&format!("{{{text}}}"))?.into_iter().next()? {
         Node::Block(nodes) => Some(nodes),
@@ -34,6 +43,9 @@ fn block(text: &str) -> Option<Vec<Node>> {
 }
 
 /// Parses up to the brace that ends a block and returns the rest.
+///
+/// The end of the input before the brace is an error. Spaces and the root marks `@` and `$` have no
+/// meaning here.
 fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -60,10 +72,12 @@ fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     }
 }
 
+/// Returns `true` for characters that begin a word or a field.
 fn is_alphanumeric(char: char) -> bool {
     char == '_' || char.is_alphanumeric()
 }
 
+/// Returns `true` for characters that end a word or a field, unless a backslash stands before them.
 fn is_terminator(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
@@ -80,6 +94,8 @@ fn identifier<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
 }
 
 /// Parses `..`; two in a row are an error.
+///
+/// A field may follow without another dot, as in `..name`.
 fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     if matches!(nodes.last(), Some(Node::Descend)) {
         return None;
@@ -89,6 +105,8 @@ fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 }
 
 /// Parses an integer or a float.
+///
+/// A number with two dots is an error.
 fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let signed = text.strip_prefix(['+', '-']).unwrap_or(text);
     let len = signed.find(|char| char != '.' && !DIGITS.contains(&char)).unwrap_or(signed.len());
@@ -101,6 +119,8 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 }
 
 /// Parses a field up to the next step. A backslash escapes the next character.
+///
+/// An empty field, as in `.` alone, is the key `""`. A star alone stands for all values.
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();
@@ -118,6 +138,8 @@ fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
 }
 
 /// Parses the inside of brackets: an index, a slice, a union or quoted keys.
+///
+/// The first `]` ends the brackets, even within quotes. `[*]` is the slice `[:]`.
 fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let (inner, rest) = text.split_once(']').filter(|(inner, _)| !inner.contains('\n'))?;
     if inner.contains(',') {
@@ -131,11 +153,14 @@ fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     Some(rest)
 }
 
+/// Returns `true` for a quoted key without further quotes; `['a','b']` is a union.
 fn is_plain(key: &&str) -> bool {
     !key.contains('\'')
 }
 
 /// Parses `start:end:step`; all three are optional.
+///
+/// A single index is a slice that ends after it; `[]` is `[0]`.
 fn slice(text: &str) -> Option<Slice> {
     let mut parts = text.split(':');
     let start = parts.next().filter(|start| !start.is_empty()).map_or(Some(0), number_of)?;
@@ -154,6 +179,9 @@ fn number_of(text: &str) -> Option<i64> {
 }
 
 /// Parses the condition between `[?(` and `)]`. A bracket in quotes does not end it.
+///
+/// The scan reproduces upstream's: after one quoted string has been closed, `)` ends the condition
+/// again, and a second quoted string does not protect it.
 fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut quoted_by = None;
     let mut is_closed = false;
@@ -178,6 +206,9 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 }
 
 /// Splits a condition at its operator. A condition without one tests for presence.
+///
+/// The first operator counts. Characters of operators in a row form one operator, of which
+/// evaluation rejects unknown ones.
 fn condition_of(text: &str) -> Option<Node> {
     let parts = text.find(OF_OPERATORS).filter(|at| *at > 0).and_then(|at| {
         let (left, rest) = text.split_at(at);
@@ -190,6 +221,8 @@ fn condition_of(text: &str) -> Option<Node> {
 }
 
 /// Parses a quoted string.
+///
+/// A quote after a backslash does not end the string. Line breaks in it are an error.
 fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let is_end = |at: &usize| !text[..*at].ends_with('\\');
     let end = text.match_indices(mark).map(|(at, _)| at).find(is_end)?;

@@ -1,5 +1,9 @@
 //! Evaluates a path on a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` stands for an error of the
 //! whole path.
+//!
+//! A step takes all values that the steps before it have found, and returns its own. Missing fields
+//! are not an error: they find nothing. A wrong type is one where upstream has one, such as an
+//! index of an object.
 
 use std::cmp::Ordering;
 
@@ -34,6 +38,9 @@ impl<'a> Found<'a> {
     }
 
     /// Returns the values of an object, the items of a list, or the bytes of a string.
+    ///
+    /// Other scalars have no children. Bytes of a string can only be printed, not compared with
+    /// other strings.
     fn children(&self) -> Vec<Self> {
         match (self.stored(), self.value()) {
             (Some(Value::Array(items)), _) => items.iter().map(Self::Stored).collect(),
@@ -45,11 +52,15 @@ impl<'a> Found<'a> {
 }
 
 /// Applies the nodes one after the other.
+///
+/// It stops at the first error.
 pub(super) fn walk<'a>(nodes: &[Node], input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     nodes.iter().try_fold(input, |input, node| step(node, input))
 }
 
 /// Applies one node to all values found so far.
+///
+/// A literal is returned once for each value found so far, except for text, which is returned once.
 fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     let of_each = |literal: Found<'a>| Some(vec![literal; input.len()]);
     match node {
@@ -79,6 +90,9 @@ fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
 }
 
 /// Collects the values that have children, each before its descendants.
+///
+/// Scalars are left out, as in upstream: `..` is followed by a field in most paths, which they do
+/// not have.
 fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
     for value in values {
         let children = value.children();
@@ -95,6 +109,8 @@ fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
 }
 
 /// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
+///
+/// Nulls are skipped. A step of 0 or less fails the path.
 fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input.iter().filter(|value| !matches!(value, Found::Stored(Value::Null))) {
@@ -121,6 +137,9 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
 
 /// Returns the items that pass a test, or without a test those where the path finds something. Comparing more than one
 /// value fails the path.
+///
+/// An item for which one side finds nothing does not pass. A value that is not a list fails the
+/// path.
 fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input {
@@ -153,6 +172,8 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
 }
 
 /// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order.
+///
+/// An unknown operator fails the path.
 fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     let order = compare(left, right)?;
     let are_ordered = !left.value().is_boolean();
@@ -168,6 +189,9 @@ fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
 }
 
 /// Compares two values of the same type. Integers and floats are different types.
+///
+/// Integer literals and integers of the object are the same type. Strings are compared by their
+/// bytes.
 fn compare(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
     let whole = |found: &Found<'_>| match found {
         Found::Plain(number) => Some(*number),
