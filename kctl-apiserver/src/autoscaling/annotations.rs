@@ -1,5 +1,8 @@
 //! Annotations of `HorizontalPodAutoscalers`, formatted as Go's `encoding/json` does: fields in the order of their
 //! type, and `<`, `>`, `&` escaped.
+//!
+//! A real kube-apiserver reads the annotations that this server writes, and the other way round.
+//! Their bytes matter, too: a client that compares objects must not see a change.
 
 use serde_json::{Map, Value, json};
 
@@ -8,6 +11,7 @@ use crate::quantity;
 /// The type of a field in an annotation.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
+    /// A string; an absent one is written as `""`.
     Text,
     /// A number that may be absent.
     MaybeNumber,
@@ -23,6 +27,8 @@ pub(super) enum Shape {
 
 impl Shape {
     /// A value as it is written; nothing when it is left out.
+    ///
+    /// `None` leaves the field out. A null counts as absent.
     pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
         let value = value.unwrap_or(&Value::Null);
         match self {
@@ -43,6 +49,9 @@ impl Shape {
     ///
     /// # Errors
     /// Fails if the value is of another type.
+    ///
+    /// `None` means that the field was left out. Quantities get their canonical form, and may be
+    /// numbers.
     pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
         let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
         Ok(match (self, value) {
@@ -69,9 +78,13 @@ impl Shape {
 }
 
 /// An annotation has a value of another type than its field: it stands for nothing.
+///
+/// The whole annotation is then ignored, as upstream ignores one that cannot be decoded.
 pub(super) struct Mistyped;
 
 /// Formats a label selector.
+///
+/// Empty parts are left out; the empty selector is `{}`.
 fn selector(value: &Value) -> String {
     let some = |field: &str, is_empty: bool| (!is_empty).then(|| value[field].to_string());
     let labels = value["matchLabels"].as_object().is_none_or(Map::is_empty);
@@ -80,6 +93,8 @@ fn selector(value: &Value) -> String {
 }
 
 /// Returns a JSON object with its fields in this order; absent ones are left out.
+///
+/// Values are JSON already. Names need no escapes.
 pub(super) fn ordered(fields: impl IntoIterator<Item = (&'static str, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -101,6 +116,8 @@ pub(super) fn escaped(json: &str) -> String {
 }
 
 /// Formats conditions.
+///
+/// `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
     let one = |condition: &Value| {
         ordered([
@@ -115,6 +132,9 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
 }
 
 /// Parses conditions; `None` if the annotation is invalid.
+///
+/// Empty reasons and messages are left out of the result. A list without conditions counts as
+/// absent.
 pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
     let one = |condition: &Value| {
@@ -134,6 +154,8 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
 }
 
 /// Returns `behavior` as JSON with the field names of Go's internal type, which has no JSON tags.
+///
+/// Absent numbers are `null` there, apart from those of a policy, which are 0.
 pub(super) fn behavior_text(behavior: &Value) -> String {
     let policy = |policy: &Value| {
         let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());
@@ -161,6 +183,8 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
 }
 
 /// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.
+///
+/// An object without a direction counts as absent.
 pub(super) fn behavior(annotation: &str) -> Option<Value> {
     let written: Value = serde_json::from_str(annotation).ok()?;
     let mut behavior = json!({});
@@ -174,12 +198,16 @@ pub(super) fn behavior(annotation: &str) -> Option<Value> {
 }
 
 /// Returns a field whose name matches in any case, as Go's decoder does.
+///
+/// The last of several fields wins.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     let mut fields = object.as_object().into_iter().flatten();
     fields.rfind(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
 }
 
 /// Parses the rules of one direction.
+///
+/// Numbers of a policy that are absent are 0.
 fn scaling_rules(written: &Value) -> Option<Value> {
     let mut rules = json!({});
     written.as_object()?;

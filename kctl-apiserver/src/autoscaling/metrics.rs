@@ -1,5 +1,13 @@
 //! Converts metrics between fields (version 2) and the annotation of version 1. One table names the fields of each
 //! source.
+//!
+//! The names of version 1 differ by source, and its order of fields decides the bytes of the
+//! annotation. A row of the tables is a name in version 1, the JSON pointer in version 2, and the
+//! form of the value:
+//!
+//! ```text
+//! ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount)
+//! ```
 
 use serde_json::{Value, json};
 
@@ -8,9 +16,12 @@ use crate::quantity;
 
 /// A source of metrics: its type and field, and its fields in version 1 with their pointer in version 2, in the order
 /// in which Go writes them.
+///
+/// The first string is the type, as in `"type": "Pods"`, and the second the field, as in
+/// `"pods": {...}`.
 type Source = (&'static str, &'static str, &'static [(&'static str, &'static str, Shape)]);
 
-/// The sources of the metrics that are asked for.
+/// Sources of `spec.metrics`: the target values.
 pub(super) const SPEC: [Source; 5] = [
     (
         "Object",
@@ -63,7 +74,7 @@ pub(super) const SPEC: [Source; 5] = [
     ),
 ];
 
-/// The sources of the metrics that were seen.
+/// Sources of `status.currentMetrics`: the values that the controller has observed.
 pub(super) const STATUS: [Source; 5] = [
     (
         "Object",
@@ -117,12 +128,16 @@ pub(super) const STATUS: [Source; 5] = [
 ];
 
 /// Formats metrics as an annotation.
+///
+/// `sources` is `SPEC` or `STATUS`.
 pub(super) fn written(metrics: &[Value], sources: &[Source]) -> String {
     let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, sources)).collect();
     annotations::escaped(&format!("[{}]", all.join(",")))
 }
 
 /// Formats one metric.
+///
+/// `type` comes first, and each source that is there follows in the order of `sources`.
 fn one_written(metric: &Value, sources: &[Source]) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (_, field, fields) in sources {
@@ -134,12 +149,16 @@ fn one_written(metric: &Value, sources: &[Source]) -> String {
 }
 
 /// Parses metrics; `None` if the annotation is invalid.
+///
+/// One metric that cannot be read makes the whole annotation invalid.
 pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
     metrics.iter().map(|metric| one_read(metric, sources)).collect()
 }
 
 /// Parses one metric.
+///
+/// Unknown fields are ignored. A source that is there is read even if `type` names another.
 fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
@@ -159,6 +178,8 @@ fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
 }
 
 /// Sets a value at a pointer of one or two names.
+///
+/// Parents are created if they are absent.
 fn put(object: &mut Value, at: &str, value: Value) {
     let names = at.trim_start_matches('/').split_once('/');
     match names {
@@ -167,7 +188,16 @@ fn put(object: &mut Value, at: &str, value: Value) {
     }
 }
 
-/// Says of a target what it is, which version 1 does not.
+/// Sets `target.type`, which version 1 does not have, by the amounts that are there.
+///
+/// | source | type |
+/// |---|---|
+/// | Object | `AverageValue` with an average, otherwise `Value` |
+/// | External | `Value` with a value, otherwise `AverageValue` |
+/// | Resource, `ContainerResource` | `Utilization` with a utilization, otherwise `AverageValue` |
+/// | Pods | `AverageValue` |
+///
+/// Current values have no type.
 fn aim(source: &str, converted: &mut Value) {
     if converted.get("current").is_some() {
         return;

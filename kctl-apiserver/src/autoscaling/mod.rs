@@ -2,6 +2,17 @@
 //!
 //! Version 2 is stored. Version 1 has one metric, the utilization of CPU. It keeps everything else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`) that only the conversion writes: version 2 drops them.
+//!
+//! | version 2 | version 1 |
+//! |---|---|
+//! | CPU utilization in `spec.metrics` | `spec.targetCPUUtilizationPercentage` |
+//! | other `spec.metrics` | annotation `autoscaling.alpha.kubernetes.io/metrics` |
+//! | `spec.behavior` | annotation `autoscaling.alpha.kubernetes.io/behavior` |
+//! | `status.currentMetrics` | annotation `autoscaling.alpha.kubernetes.io/current-metrics` |
+//! | `status.conditions` | annotation `autoscaling.alpha.kubernetes.io/conditions` |
+//!
+//! A client of version 1 that updates an object therefore keeps the fields that it does not know,
+//! as long as it keeps the annotations. An invalid annotation is ignored without an error.
 
 mod annotations;
 mod metrics;
@@ -12,7 +23,7 @@ use serde_json::{Map, Value, json};
 pub(crate) const FIRST: &str = "autoscaling/v1";
 /// The version in which autoscalers are stored.
 pub(crate) const SECOND: &str = "autoscaling/v2";
-/// Annotations of version 1 with fields of version 2.
+/// The annotation of version 1 with `spec.metrics`, except the target of CPU.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 /// The annotation with `spec.behavior`.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
@@ -21,6 +32,8 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// The annotation with `status.conditions`.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// All annotations that stand for fields, also those of versions that are gone.
+///
+/// Clients of version 2 cannot use these names: the conversion removes them.
 const OWN: [&str; 6] = [
     METRICS,
     BEHAVIOR,
@@ -33,6 +46,8 @@ const OWN: [&str; 6] = [
 const UTILIZATION: i64 = 80;
 
 /// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
+///
+/// `to` is `FIRST` or `SECOND`.
 pub(crate) fn converted(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
         (Some(FIRST), SECOND) => second(object),
@@ -42,6 +57,8 @@ pub(crate) fn converted(to: &str, object: &Value) -> Value {
 }
 
 /// Changes an object; an autoscaler is changed in its second version, where no field is an annotation.
+///
+/// The result has the version that the object had.
 pub(crate) fn within(object: &mut Value, change: impl FnOnce(&mut Value)) {
     if object["apiVersion"] != FIRST || object["kind"] != "HorizontalPodAutoscaler" {
         return change(object);
@@ -53,6 +70,8 @@ pub(crate) fn within(object: &mut Value, change: impl FnOnce(&mut Value)) {
 
 /// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow
 /// its fields, and version 2 has none.
+///
+/// An object of version 1 without metrics gets the default metric this way.
 pub(crate) fn settled(object: &mut Value) {
     if object["apiVersion"] == FIRST {
         *object = first(&second(object));
@@ -72,6 +91,9 @@ fn drop_own(object: &mut Value) {
 }
 
 /// Converts version 2 to version 1.
+///
+/// A CPU metric with another target than a utilization is one of the other metrics. If there are
+/// several CPU metrics, the first target and the last current value are in the fields.
 fn first(second: &Value) -> Value {
     let mut object = second.clone();
     object["apiVersion"] = FIRST.into();
@@ -109,6 +131,8 @@ fn first(second: &Value) -> Value {
 }
 
 /// Returns the utilization in a metric, if it is the resource metric of CPU.
+///
+/// `of` is `target` or `current`.
 fn utilization(metric: &Value, of: &str) -> Option<i64> {
     let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
     metric["resource"][of]["averageUtilization"].as_i64().filter(|_| is_cpu)
@@ -122,6 +146,10 @@ fn rest(object: &mut Value, part: &str, without: &[&str]) {
 }
 
 /// Converts version 1 to version 2.
+///
+/// The metric of CPU is added after those of the annotation. An absent target and an absent
+/// annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits
+/// it.
 fn second(first: &Value) -> Value {
     let mut object = first.clone();
     object["apiVersion"] = SECOND.into();
@@ -160,6 +188,8 @@ fn second(first: &Value) -> Value {
 }
 
 /// Returns the metric of CPU utilization.
+///
+/// `of` is `target` or `current`, and `amount` its value.
 fn cpu(of: &str, amount: Value) -> Value {
     let resource: Map<String, Value> =
         [("name".to_owned(), "cpu".into()), (of.to_owned(), amount)].into_iter().collect();

@@ -1,6 +1,9 @@
 //! Creates the `default` `ServiceAccount` and the `ConfigMap` `kube-root-ca.crt` in each namespace, and restores them
 //! (`serviceaccounts_controller.go` of `pkg/controller/serviceaccount`, `publisher.go` of
 //! `pkg/controller/certificates/rootcacertpublisher`).
+//!
+//! On a cluster, a Pod may be created before the account of its new namespace; the admission plugin
+//! waits for it. Here `complete_namespace` creates it first.
 
 use std::sync::Arc;
 
@@ -26,6 +29,9 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 const WRITER: Writer = Writer::of_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change.
+///
+/// A deleted account or `ConfigMap` is created again, and a changed `ConfigMap` is restored. A
+/// changed account is left alone.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
     let (namespace, name) = &event.key;
     if namespace::KIND.is_of(of) {
@@ -37,12 +43,16 @@ pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
 }
 
 /// Returns all namespaces, for a start on objects that are there already.
+///
+/// Used when the controllers are enabled on a server that already has namespaces.
 pub(super) fn all(store: &Store) -> Vec<String> {
     let of = namespace::KIND.group_resource();
     store.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
 /// Creates or repairs what a namespace lacks. One that is being deleted gets nothing.
+///
+/// Each of the two objects has a controller, which may be off.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
     let namespaces = namespace::KIND.group_resource();
     let Some(namespace) = store.get(&namespaces, &(String::new(), name.to_owned())) else { return };
@@ -62,6 +72,8 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
 }
 
 /// Returns the metadata of a new object.
+///
+/// The uid is from the store's source of chance, so that a seed gives the same objects.
 fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
         "name": name, "namespace": namespace, "uid": store.rng.uid(), "creationTimestamp": store.clock.seconds(),
@@ -69,6 +81,8 @@ fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
 }
 
 /// Creates the account, unless it exists.
+///
+/// It has no fields but its metadata: token Secrets are no longer created for accounts.
 fn create_account(store: &mut Store, namespace: &str) {
     let of = service_account::KIND.group_resource();
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
@@ -80,6 +94,8 @@ fn create_account(store: &mut Store, namespace: &str) {
 }
 
 /// Creates or restores the `ConfigMap` with the server's certificate authority.
+///
+/// Other annotations of an existing `ConfigMap` are dropped when its data is restored.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let of = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());

@@ -3,6 +3,10 @@
 //!
 //! Requests are not forwarded to other servers: an `APIService` that a cluster could reach is `Available=False` here,
 //! and its paths return 503, as of a server that does not respond.
+//!
+//! Upstream finds a version available if its server responds. The steps before that are the same
+//! here: Service, port, `EndpointSlice` and ready endpoints are checked, so that the reasons are
+//! those of a cluster.
 
 use std::sync::Arc;
 
@@ -27,11 +31,15 @@ const DEFAULT_PORT: i64 = 443;
 type Availability = (&'static str, &'static str, String);
 
 /// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
+///
+/// Local versions depend on no other object.
 pub(super) fn depend_on(of: &GroupResource) -> bool {
     service::KIND.is_of(of) || endpoint_slice::KIND.is_of(of)
 }
 
 /// Updates the conditions of all `APIServices`.
+///
+/// A condition that stays is not written again, so that its time is that of the last transition.
 pub(super) fn update(store: &mut Store) {
     let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
@@ -51,6 +59,15 @@ fn text(value: &Value) -> &str {
 }
 
 /// Returns the condition of an `APIService`.
+///
+/// | check | reason if it fails |
+/// |---|---|
+/// | no `spec.service` | available, `Local` |
+/// | the Service exists | `ServiceNotFound` |
+/// | a `ClusterIP` Service has the port | `ServicePortError` |
+/// | it has an `EndpointSlice` | `EndpointsNotFound` |
+/// | one of them has a ready endpoint with the port | `MissingEndpoints` |
+/// | the server responds | `FailedDiscoveryCheck`, always |
 fn availability(store: &Store, api_service: &Value) -> Availability {
     let spec = &api_service["spec"];
     if !spec["service"].is_object() {
@@ -100,6 +117,8 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
 }
 
 /// Returns `true` if a slice has a ready endpoint and a port of this name (`hasAvailableEndpoint`).
+///
+/// An endpoint without the condition `ready` counts as ready.
 fn is_reachable(slice: &Value, port_name: &str) -> bool {
     let mut endpoints = slice["endpoints"].as_array().into_iter().flatten();
     let mut ports = slice["ports"].as_array().into_iter().flatten();

@@ -2,6 +2,10 @@
 //!
 //! Upstream: `naming_controller.go` of `apiextensions-apiserver/pkg/controller/status`, and `crd_finalizer.go` of
 //! `pkg/controller/finalizer`.
+//!
+//! The names of a CRD are plural, singular, kind, list kind and short names. Two CRDs of a group
+//! cannot have the same one; the first that is accepted keeps it. A CRD whose names are taken is
+//! stored, but not served.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,6 +28,8 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status"
 ///
 /// On a cluster, controllers do this some time after the CRD was created. Here it is part of the same request, so the
 /// kind is served by the next one.
+///
+/// The steps are the same for each write; one that has nothing to change writes nothing.
 pub(crate) fn name(store: &mut Store, key: &Key) {
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
         write(store, key, &definition, crd::judge);
@@ -69,6 +75,9 @@ fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
 
 /// Deletes the objects of a CRD that is being deleted, and removes this controller's finalizer when none is left. A
 /// CRD that was never established has none.
+///
+/// The condition `Terminating` shows the progress. An object with a finalizer keeps the CRD until
+/// the finalizer is removed.
 pub(super) fn end(store: &mut Store, key: &Key) {
     let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
@@ -88,6 +97,8 @@ pub(super) fn end(store: &mut Store, key: &Key) {
 }
 
 /// Changes the status of a CRD, if that changes anything.
+///
+/// `change` gets the CRD and the present time.
 fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
     let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);

@@ -3,6 +3,12 @@
 //! The graph of owners (`store/owners.rs`) decides which objects are looked at; this module decides about one of
 //! them. kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the
 //! newest one.
+//!
+//! | propagation | finalizer | dependents |
+//! |---|---|---|
+//! | `Background` | none | deleted after the owner |
+//! | `Foreground` | `foregroundDeletion` | those with `blockOwnerDeletion` are deleted before the owner |
+//! | `Orphan` | `orphan` | kept, without the reference |
 
 use std::sync::Arc;
 
@@ -52,6 +58,8 @@ enum Undecided {
 }
 
 /// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
+///
+/// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
 fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let known = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
@@ -76,6 +84,8 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
 }
 
 /// Returns the owner references.
+///
+/// An object without references is never collected.
 fn references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -124,12 +134,16 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
 }
 
 /// Returns `true` if an object is in foreground deletion.
+///
+/// It is in foreground deletion if the graph has recorded it so.
 fn waits(store: &Store, of: &GroupResource, key: &Key) -> bool {
     let object = store.get(of, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
 }
 
 /// Sets `blockOwnerDeletion: false` in all references of an object.
+///
+/// Without it, two objects that own each other would wait for each other forever.
 fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let mut new = Value::clone(object);
     for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
@@ -141,6 +155,9 @@ fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>
 }
 
 /// Removes the references to an object from its dependents, and then its finalizer.
+///
+/// Dependents are written first: if the process stopped between the two, the finalizer would still
+/// be there.
 fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     for (of, place) in store.dependents(uid) {
@@ -169,6 +186,8 @@ fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &A
 }
 
 /// Removes the references to these owners.
+///
+/// An object that has lost all references has no `ownerReferences`, rather than an empty list.
 fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
     let Some(object) = store.get(of, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);

@@ -4,6 +4,19 @@
 //!
 //! The way of a change: the store announces it, [`Controllers`] notes which objects may need work, and
 //! `server/run_controllers.rs` lets it work on one object at a time under the lock.
+//!
+//! | controller | file | name in `--controllers` |
+//! |---|---|---|
+//! | aggregated roles | `roles` | `clusterrole-aggregation-controller` |
+//! | garbage collector | `garbage` | `garbage-collector-controller` |
+//! | namespaces | `namespaces` | `namespace-controller` |
+//! | quotas | `quotas` | `resourcequota-controller` |
+//! | root CA and default account | `accounts` | two controllers |
+//! | token Secrets | `tokens` | `serviceaccount-token-controller` |
+//! | CRDs, `APIServices` | `definitions`, `api_services` | always on |
+//!
+//! A pass is pure code on the store: it makes no requests and never waits, so a seed of the
+//! simulator gives one order.
 
 pub(crate) mod accounts;
 mod api_services;

@@ -2,6 +2,15 @@
 //!
 //! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of
 //! `pkg/controller/namespace/deletion`.
+//!
+//! The deletion is reported in the conditions of the namespace, which `kubectl describe namespace`
+//! shows:
+//!
+//! | condition | `True` if |
+//! |---|---|
+//! | `NamespaceContentRemaining` | objects are left, for example Pods in their grace period |
+//! | `NamespaceFinalizersRemaining` | objects are left that have finalizers |
+//! | three about failures | never: discovery and deletion cannot fail here |
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,6 +38,8 @@ const FINALIZER: &str = "kubernetes";
 #[derive(Default)]
 pub(super) struct Remaining {
     /// The number of remaining objects of each resource.
+    ///
+    /// Sorted, as the message lists them.
     by_resource: BTreeMap<GroupResource, usize>,
     /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,
@@ -58,6 +69,9 @@ impl Remaining {
     }
 
     /// Returns the conditions of the namespace's status: type, status, reason and message of each.
+    ///
+    /// A message is `Some resources are remaining: pods. has 2 resource instances`, in which the
+    /// core group has no name.
     fn conditions(&self) -> [[String; 4]; 5] {
         let told = |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
         let mut all = [
@@ -100,6 +114,9 @@ impl Remaining {
 ///
 /// Runs again whenever an object of the namespace is removed. Objects with finalizers are deleted (marked) once and
 /// then only counted.
+///
+/// Pods come first, because their containers may still use a `ConfigMap` or the account's token
+/// while they terminate.
 pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
@@ -129,6 +146,9 @@ pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
 }
 
 /// Removes this controller's finalizer. Upstream writes the remaining ones sorted.
+///
+/// Finalizers of other controllers keep the namespace. The API server removes an object without
+/// finalizers itself.
 fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
     let Some(namespace) = store.get(of, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -139,6 +159,9 @@ fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
 }
 
 /// Deletes the objects of a resource, and counts those that still exist.
+///
+/// With `namespace: None`, all objects of the resource are deleted: that is how a CRD ends. A
+/// cluster-scoped resource has no objects in a namespace.
 pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, remaining: &mut Remaining) {
     let Some(resource) = store.registry.any_version(of) else { return };
     if namespace.is_some() && !resource.listed.namespaced {

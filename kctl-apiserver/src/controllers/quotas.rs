@@ -1,5 +1,13 @@
 //! The usage of `ResourceQuotas` (`pkg/controller/resourcequota`): computed again when an object is deleted or shrinks,
 //! and for a new quota. The admission plugin charges creates and updates.
+//!
+//! The admission plugin only adds to `status.used`. Everything that lowers the usage is found by
+//! counting again:
+//!
+//! - an object was deleted,
+//! - an update has freed something (`Quota::frees_usage` of the kind), such as a Pod that has
+//!   ended,
+//! - `spec.hard` of a quota is new or has changed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,12 +26,16 @@ use crate::{
 const WRITER: Writer = Writer::of_manager("status");
 
 /// Returns `true` if there are quotas. Most servers have none, and count nothing.
+///
+/// The look-up does not create the table of a resource that has no objects.
 pub(super) fn has_any(store: &Store) -> bool {
     let of = kinds::core::resource_quota::KIND.group_resource();
     store.known_table(&of).is_some_and(|table| !table.is_empty())
 }
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
+///
+/// Cluster-scoped objects, and kinds that quotas ignore, never touch one.
 pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
     let quota = kinds::find(of).map_or(&Quota::DEFAULT, |kind| &kind.quota);
     if event.key.0.is_empty() || !quota.is_counted {
@@ -38,6 +50,9 @@ pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
 }
 
 /// Computes the usage of all quotas in a namespace.
+///
+/// Only resources that a quota names in `spec.hard` are read. A quota whose status is right is not
+/// written.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
     let of = kinds::core::resource_quota::KIND.group_resource();
     let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();

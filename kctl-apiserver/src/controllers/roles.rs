@@ -1,4 +1,8 @@
 //! Aggregated `ClusterRoles` (`pkg/controller/clusterroleaggregation`).
+//!
+//! `admin`, `edit` and `view` are such roles: their rules are those of all roles with a label such
+//! as `rbac.authorization.k8s.io/aggregate-to-view: "true"`. A CRD's author adds a role with the
+//! label to extend them.
 
 use std::sync::Arc;
 
@@ -16,6 +20,8 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Returns the rules of the roles that an aggregation rule selects: by selector, then by name, each rule once. `None`
 /// for a role without an aggregation rule.
+///
+/// A role never includes itself. Rules are compared as a whole, so overlapping ones are kept.
 pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
@@ -34,6 +40,10 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 }
 
 /// Updates all aggregated roles.
+///
+/// The rules are applied with force, so that this controller owns them: a user who wrote them loses
+/// the field. Roles that aggregate aggregated roles take another pass, because each write queues
+/// all roles again.
 pub(super) fn aggregate(store: &mut Store) {
     let of = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&of) else { return };

@@ -1,5 +1,15 @@
 //! Fills in Secrets of type `kubernetes.io/service-account-token`, and deletes those without an account
 //! (`tokens_controller.go` of `pkg/controller/serviceaccount`).
+//!
+//! A client creates such a Secret with the annotation `kubernetes.io/service-account.name`:
+//!
+//! | key | value |
+//! |---|---|
+//! | `token` | a token of the account that does not expire |
+//! | `namespace` | the namespace of the Secret |
+//! | `ca.crt` | the certificate authority of the server, once it listens |
+//!
+//! The token is valid as long as the Secret exists with it.
 
 use std::sync::Arc;
 
@@ -15,6 +25,7 @@ use crate::{
     tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, SharedSigner, TOKEN_TYPE},
 };
 
+/// Writes as kube-controller-manager.
 const WRITER: Writer = Writer::of_manager("");
 /// The field manager of labels, which the API server writes itself.
 const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
@@ -25,12 +36,17 @@ pub(super) enum TokenWork {
     /// A Secret of the type was created or changed.
     Secret(Key),
     /// A Secret of the type was deleted, to which an account may refer.
+    ///
+    /// The account may still list the Secret in `secrets`.
     Removed { account: Key, secret: String },
     /// A `ServiceAccount` was deleted.
     Account(Key),
 }
 
 /// Returns the work that a change causes.
+///
+/// A new account causes no work: a Secret that names no existing account is deleted as soon as it
+/// is created.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
     if service_account::KIND.is_of(of) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
@@ -95,6 +111,9 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
 }
 
 /// Completes a Secret, or deletes it if its account does not exist or has another uid.
+///
+/// An account of the same name but another uid is another account, whose tokens the Secret must not
+/// get.
 fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let of = secrets();
     let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
@@ -116,6 +135,9 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
 }
 
 /// Returns the Secret with the data that it lacks; `None` if it lacks nothing.
+///
+/// Keys that the client has set are kept, apart from `ca.crt`. A failure to sign is logged, and the
+/// Secret stays without a token.
 fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
     let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
     let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();
@@ -144,6 +166,8 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
 }
 
 /// Removes a deleted Secret from the list of its account.
+///
+/// A Secret that was created again under the same name keeps the reference.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     let of = service_account::KIND.group_resource();
     let Some(known) = store.get(&of, account) else { return };
@@ -163,6 +187,8 @@ fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
 
 /// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of
 /// `pkg/serviceaccount/legacy.go`).
+///
+/// It is written at most once a day for each Secret, so that requests do not become writes.
 pub(crate) fn label_used(store: &mut Store, key: &Key) {
     let of = secrets();
     let Some(secret) = store.get(&of, key) else { return };

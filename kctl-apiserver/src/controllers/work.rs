@@ -2,6 +2,9 @@
 //!
 //! Work is noted in sets, so that many changes of one object cause one pass, as in a work queue. The sets are
 //! ordered, so that a seed gives one order of work. After each pass the changes that it made are observed again.
+//!
+//! Nothing here is stored: a server that starts on existing objects queues what it needs (`enable`,
+//! `look_at_names`), and the graph of owners is rebuilt from the objects.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -53,6 +56,9 @@ impl Controllers {
 
     /// Returns the controllers of a copied server: none of kube-controller-manager's runs, and the work that all
     /// servers share is pending.
+    ///
+    /// Work of controllers of kube-controller-manager that is not shared is dropped, because they
+    /// do not run on the copy.
     pub(crate) fn fork(&self) -> Self {
         Self {
             roles_changed: self.roles_changed,
@@ -68,6 +74,8 @@ impl Controllers {
     }
 
     /// Selects the controllers of this server, and lets them look at the objects that exist.
+    ///
+    /// Changes so far are observed with the old selection first.
     pub(crate) fn enable(&mut self, store: &mut Store, options: &ControllerOptions) {
         self.observe(store);
         self.enabled = options.clone();
@@ -106,6 +114,9 @@ impl Controllers {
 
     /// Queues the work of all changes since the last call. Work of controllers that don't run is queued only if
     /// another server may need it after a fork.
+    ///
+    /// It is called before and after each pass, so no change is missed and none is counted twice:
+    /// taking the changes empties their list.
     fn observe(&mut self, store: &mut Store) {
         let announced = store.take_announced();
         if announced.is_empty() {
@@ -133,6 +144,8 @@ impl Controllers {
     }
 
     /// Returns the number of objects that are queued.
+    ///
+    /// Tests and the simulator wait until it is 0.
     pub(crate) fn pending(&mut self, store: &mut Store) -> usize {
         self.observe(store);
         store.owners().n_suspects()
@@ -165,6 +178,9 @@ impl Controllers {
     }
 
     /// Works on one object. Returns `false` if the queues are empty.
+    ///
+    /// The caller holds the lock of the server for one step, so requests are served between two of
+    /// them.
     pub(crate) fn step(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         self.observe(store);
         let is_left = self.step_once(store, signer);
@@ -209,6 +225,9 @@ impl Controllers {
     }
 
     /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted.
+    ///
+    /// The end of a namespace or a CRD is decided here, too, because both wait for objects that the
+    /// graph sees disappear.
     fn sync_suspect(&self, store: &mut Store) -> bool {
         let Some((of, key)) = store.owners().next_suspect() else { return false };
         let Some(object) = store.get(&of, &key) else { return true };

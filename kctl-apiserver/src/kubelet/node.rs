@@ -1,4 +1,7 @@
 //! The Node of a simulated kubelet: registers it, and marks it as lost or ready.
+//!
+//! Labels and annotations of the Node decide if it is lost: see `stage.rs`. The writes are those
+//! that a kubelet and the node lifecycle controller share on a cluster.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
@@ -19,6 +22,9 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub(super) const REASON: &str = "NodeNotReady";
 
 /// Returns a new node that is ready.
+///
+/// Its capacity is 64 CPUs, 256 GiB and 10,000 Pods, more than tests need: the simulated scheduler
+/// does not count them.
 pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
     let node = json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
@@ -39,6 +45,9 @@ pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
 }
 
 /// Returns the condition `Ready`.
+///
+/// A lost node is `Unknown`, not `False`: the control plane does not know its state. Only the
+/// condition of a lost node sets the time of its transition.
 fn condition(is_ready: bool, clock: Clock) -> Value {
     if is_ready {
         return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
@@ -50,6 +59,8 @@ fn condition(is_ready: bool, clock: Clock) -> Value {
 }
 
 /// Creates the node, unless it exists.
+///
+/// An existing node, for example of a kubelet that has restarted, keeps its labels and taints.
 pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube::Result<()> {
     match Api::all(client.clone()).create(&PostParams::default(), &ready(name, clock)?).await {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -69,12 +80,18 @@ pub(super) fn is_tainted(node: &Node) -> bool {
 }
 
 /// Returns `true` if the taints of a node are those of a lost or of a ready node.
+///
+/// A node that has not been written yet has the taint of a new node, which belongs to neither
+/// state.
 pub(super) fn shows(node: &Node, lost: bool) -> bool {
     is_tainted(node) == lost && !has_taint(node, NOT_READY)
 }
 
 /// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
 /// taint of a new node.
+///
+/// The taints come first, and the condition is written only when the state changes. Other taints
+/// stay.
 pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
@@ -98,6 +115,9 @@ pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock:
 }
 
 /// Returns the seconds for which a Pod stays on a lost node; `None` if it tolerates the taint forever.
+///
+/// The smallest `tolerationSeconds` of the tolerations that match counts. Without a match the Pod
+/// is evicted at once.
 pub(super) fn stays_for(pod: &Pod) -> Option<u64> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let matching = tolerations.into_iter().flatten().filter(|toleration| {

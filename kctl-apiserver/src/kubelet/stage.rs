@@ -1,4 +1,15 @@
 //! Stages: reads from the labels and annotations of a Pod or a Node how it should behave.
+//!
+//! ```text
+//! metadata:
+//!   annotations:
+//!     kubelet.kctl.dev/stage: crash-looping
+//!     kubelet.kctl.dev/delay: 5s
+//!     kubelet.kctl.dev/exit-code: "137"
+//!     kubelet.kctl.dev/reason: OOMKilled
+//! ```
+//!
+//! An unknown stage and an invalid delay are logged as warnings and otherwise ignored.
 
 use std::{collections::BTreeMap, time::Duration};
 

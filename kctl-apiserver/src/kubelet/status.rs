@@ -1,4 +1,15 @@
 //! The statuses of simulated Pods: what a kubelet would report after an event.
+//!
+//! The phase follows from the event, and the conditions from phase and readiness:
+//!
+//! | event | phase | containers |
+//! |---|---|---|
+//! | `Waits` | `Pending` | waiting, with the reason |
+//! | `Runs` | `Running` | running |
+//! | `Crashed` | `Running` | waiting, `CrashLoopBackOff`; the end is in `lastState` |
+//! | `Ended` | `Succeeded` or `Failed` | terminated |
+//!
+//! A status is sent as a merge patch: lists of containers and conditions are replaced as a whole.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::{Value, json};
@@ -6,6 +17,8 @@ use serde_json::{Value, json};
 use super::stage::StageRequest;
 
 /// An event of the containers of a Pod.
+///
+/// Each is the result of one step of the kubelet's plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// They cannot run yet, for this reason.
@@ -19,6 +32,9 @@ pub(super) enum Event {
 }
 
 /// Returns the status of a Pod after an event.
+///
+/// `asked` has exit code, reason and message of containers that end, and may name a single
+/// container. Init containers have no status: they are not simulated.
 pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -> Value {
     let known = |name: &str| {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
@@ -47,6 +63,9 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
 }
 
 /// Returns the status of one container.
+///
+/// `known` is the stored status, from which start time, last state and restarts are kept. `asked`
+/// is `None` for a container that the event does not affect.
 fn container_status(
     name: &str,
     image: &str,
@@ -97,6 +116,9 @@ fn container_status(
 }
 
 /// Returns the conditions of a Pod.
+///
+/// A condition whose status stays keeps the time of its transition. Only conditions about
+/// containers have a reason.
 fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
     /// Conditions that depend on the containers.
     const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];

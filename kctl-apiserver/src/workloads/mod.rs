@@ -2,6 +2,15 @@
 //!
 //! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each
 //! change they list everything and compare. Each list is the newest state, so no Pod is created twice.
+//!
+//! | kind | simulated | not simulated |
+//! |---|---|---|
+//! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions | Events |
+//! | `ReplicaSet` | creation and deletion of Pods, status | `minReadySeconds`, slow start |
+//! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods |
+//!
+//! A pass reads the lists once and may do several writes. Writes that fail because an object has
+//! changed are not errors: the change causes another pass.
 
 mod deployment;
 mod job;

@@ -1,4 +1,6 @@
 //! Syncs a `ReplicaSet`: creates and deletes Pods until it has as many as it asks for (`pkg/controller/replicaset`).
+//!
+//! Pods that have ended do not count, so they are replaced. They are not deleted here.
 
 use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},
@@ -12,6 +14,10 @@ use kube::{
 use super::{Lists, Workloads, controlled, is_alive, is_controlled, optional, reference, unless_outdated};
 
 /// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
+///
+/// The order of deletion is: Pods that are not ready, then newer ones before older ones, then by
+/// name, so that a seed gives one order. A deleted Pod's uid is a precondition, so that a new Pod
+/// of the same name is left alone.
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
     let mut pods = controlled(set, &lists.pods);
     pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
@@ -34,23 +40,31 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
 }
 
 /// Returns `spec.replicas`; 1 by default.
+///
+/// A negative number, which validation rejects, counts as 0.
 pub(super) fn wanted(set: &ReplicaSet) -> usize {
     let replicas = optional::replica_set(set).replicas.unwrap_or(1);
     usize::try_from(replicas).unwrap_or(0)
 }
 
 /// Returns the phase of a Pod.
+///
+/// A Pod without a status has the empty phase; the API server sets `Pending` on creation.
 pub(super) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 /// Returns `true` if the Pod has the condition `Ready`.
+///
+/// Readiness is what the simulated kubelet reports. A Pod that has ended is not ready.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Returns a Pod of the template.
+///
+/// The name is generated from that of the set. Labels and annotations are those of the template.
 fn new_pod(set: &ReplicaSet) -> Pod {
     let template = optional::replica_set(set).template.clone().unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
@@ -68,6 +82,8 @@ fn new_pod(set: &ReplicaSet) -> Pod {
 }
 
 /// Returns the number of Pods that are being deleted and have not ended.
+///
+/// They still use resources of their node, but do not count as replicas.
 fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
     let is_ending =
         |pod: &&Pod| !is_alive(*pod) && is_controlled(*pod, set) && !["Succeeded", "Failed"].contains(&phase(pod));
@@ -75,6 +91,10 @@ fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
 }
 
 /// Writes the status if it differs. Returns the number of writes.
+///
+/// Ready and available Pods are the same: `minReadySeconds` is not simulated. All Pods are fully
+/// labeled, since their labels come from the template. Zero counts are left out, as Go does with
+/// `omitempty`.
 async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> kube::Result<usize> {
     let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
     let some = |n: i32| (n > 0).then_some(n);

@@ -3,7 +3,7 @@
 //! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is
 //!   `v1.`.
 //! - Without `spec.service` the version is served locally. The embedded server forwards no
-//!   requests, so other objects exist for controllers that write or watch them.
+//!   requests: the paths of another version return 503, and its condition `Available` is `False`.
 //! - A write of `status` leaves spec and metadata as they are.
 //! - `kubectl get` prints name, Service (or `Local`), availability and age.
 

@@ -1,4 +1,8 @@
 //! The number of Pods that a Deployment may have during a rollout: `maxSurge` and `maxUnavailable`.
+//!
+//! With 4 replicas and the defaults of 25 %, a rollout has at most 5 Pods, and at least 3 available
+//! ones. The surge is rounded up and the unavailable Pods are rounded down, so a small percentage
+//! of few replicas still allows one new Pod.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +16,9 @@ pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Numbers of Pods.
+///
+/// Invariant: `surge` and `unavailable` are not both 0, unless the strategy is `Recreate` or
+/// `replicas` is 0.
 pub(super) struct Bounds {
     /// `spec.replicas`.
     pub(super) replicas: i32,
@@ -41,6 +48,9 @@ impl Bounds {
 
     /// Returns the replicas of the current set, which has `has`, if all sets together ask for `n_asked`
     /// (`NewRSNewReplicas`).
+    ///
+    /// A set that is too large is scaled down to the replicas at once. Otherwise it grows into the
+    /// room that the other sets leave below the surge.
     pub(super) fn of_current(&self, has: i32, n_asked: i32) -> i32 {
         if has > self.replicas || self.recreates {
             return self.replicas;
@@ -50,6 +60,8 @@ impl Bounds {
     }
 
     /// Returns the largest number of Pods at once.
+    ///
+    /// A Deployment with 0 replicas has none, without a surge.
     pub(super) fn most(&self) -> i32 {
         if self.replicas == 0 { 0 } else { self.replicas + self.surge }
     }
@@ -64,6 +76,8 @@ impl Bounds {
 }
 
 /// Resolves a number or a percentage. `add` hundredths are added before rounding down. The default is 25%.
+///
+/// A string without `%` counts as 0; validation rejects it.
 fn share(said: Option<&IntOrString>, of: i32, add: i32) -> i32 {
     let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok()).unwrap_or(0);
     let percent = match said {

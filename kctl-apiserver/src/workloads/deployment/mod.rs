@@ -1,6 +1,16 @@
 //! Syncs a Deployment: a `ReplicaSet` for its template grows as the sets of older templates shrink.
 //!
 //! The steps and the messages are those of the deployment controller (`pkg/controller/deployment`).
+//!
+//! A pass is one step: it grows the current set or shrinks old ones, and the next change causes the
+//! next step. All state is in the objects, so a process that stops continues where it was.
+//!
+//! | annotation or label | on | meaning |
+//! |---|---|---|
+//! | `pod-template-hash` | set, Pods | the template |
+//! | `deployment.kubernetes.io/revision` | Deployment, sets | order of the templates |
+//! | `deployment.kubernetes.io/desired-replicas` | sets | size of the Deployment when the set was scaled |
+//! | `deployment.kubernetes.io/max-replicas` | sets | the same with the surge |
 
 mod bounds;
 mod revisions;
@@ -27,6 +37,8 @@ pub(super) use status::due;
 use {bounds::Bounds, status::StatusUpdate};
 
 /// The label with the hash of the Pod template.
+///
+/// It is in the selector of the set, so that sets of one Deployment never select each other's Pods.
 const HASH: &str = "pod-template-hash";
 /// The characters of a hash: without vowels, so that it spells no words (`rand.SafeEncodeString`).
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -34,6 +46,9 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const HASH_LEN: usize = 10;
 
 /// A Deployment and its `ReplicaSets`.
+///
+/// Built for one pass from lists that are a moment old. A write to an object that has been deleted
+/// or replaced since is skipped.
 struct Rollout<'a> {
     workloads: &'a Workloads,
     deployment: &'a Deployment,
@@ -46,6 +61,9 @@ struct Rollout<'a> {
 
 /// Creates the set of the template, scales the sets by one step, and updates the status. Returns the number of
 /// writes.
+///
+/// A set belongs to the present template if its label has the hash of it, not by comparing
+/// templates: defaults of the API server may have been added.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
     let hash = hash(&optional::deployment(deployment).template);
     let sets = controlled(deployment, &lists.sets);
@@ -88,6 +106,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns a client for the sets.
+    ///
+    /// All sets are in the namespace of the Deployment.
     fn api(&self) -> Api<ReplicaSet> {
         Api::namespaced(self.workloads.client.clone(), &self.deployment.namespace().unwrap_or_default())
     }
@@ -98,6 +118,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns the sum of `spec.replicas` of all sets.
+    ///
+    /// It is the number that the sets want, not the number of existing Pods.
     fn n_asked(&self) -> i32 {
         self.sets().map(replicas).sum()
     }
@@ -108,6 +130,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Performs one step: scales the current set up, or old ones down.
+    ///
+    /// With `Recreate`, the current set grows only after all old Pods have ended.
     async fn roll(&self, current: &ReplicaSet, pods: &[Pod]) -> kube::Result<usize> {
         if self.bounds.recreates {
             let n_ended = self.end_old().await?;
@@ -120,6 +144,12 @@ impl<'a> Rollout<'a> {
     }
 
     /// Scales old sets down, as far as enough Pods stay available.
+    ///
+    /// Pods of the current set that are not available yet reserve availability, so old ones stay
+    /// for them.
+    ///
+    /// - First, unavailable Pods of old sets are removed, oldest set first.
+    /// - Then available ones, as long as `replicas - unavailable` of all sets remain.
     async fn shrink_old(&self, current: &ReplicaSet) -> kube::Result<usize> {
         let least = self.bounds.replicas - self.bounds.unavailable;
         let missing = replicas(current) - available(current);
@@ -157,6 +187,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns `true` if a Pod of an old template has not ended.
+    ///
+    /// A Pod that is being deleted counts until it has ended, even if its set wants no replicas.
     fn runs_old(&self, pods: &[Pod]) -> bool {
         pods.iter().any(|pod| {
             !["Succeeded", "Failed"].contains(&replica_set::phase(pod))
@@ -170,6 +202,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Writes the replicas of a set, with the annotations for the present size of the Deployment.
+    ///
+    /// The annotations tell a later resize from a rollout: see `is_resized`.
     async fn write_scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
         let annotations = self.bounds.annotations();
         self.patch(set, json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": to } })).await?;
@@ -183,6 +217,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Gives the current set the newest revision.
+    ///
+    /// It also copies annotations of the Deployment to the set, for `kubectl rollout history`.
     async fn name_revision(&self, current: &ReplicaSet) -> kube::Result<usize> {
         let annotations = revisions::annotations(self.deployment, Some(current), &self.old);
         let is_said = annotations.iter().all(|(name, value)| current.annotations().get(name) == Some(value));
@@ -194,6 +230,9 @@ impl<'a> Rollout<'a> {
     }
 
     /// Deletes the oldest sets beyond `revisionHistoryLimit`.
+    ///
+    /// A set that still has Pods is kept. Without a limit nothing is deleted; the API server sets
+    /// 10 by default.
     async fn forget_oldest(&self) -> kube::Result<usize> {
         let Some(limit) = optional::deployment(self.deployment).revision_history_limit else { return Ok(0) };
         let surplus = self.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
@@ -210,6 +249,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns a set for the present template.
+    ///
+    /// Its replicas are those that the bounds allow now: 0 if old sets have used up the surge.
     fn new_set(&self, hash: &str) -> ReplicaSet {
         let spec = optional::deployment(self.deployment).clone();
         let with_hash = |labels: Option<BTreeMap<String, String>>| {
@@ -252,12 +293,18 @@ fn available(set: &ReplicaSet) -> i32 {
 }
 
 /// Returns `true` if a set has no Pods and its controller has observed that it asks for none.
+///
+/// `observedGeneration` matters: a set that was just scaled to 0 has Pods that its status does not
+/// show yet.
 fn is_over(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     replicas(set) == 0 && status.replicas == 0 && status.observed_generation >= set.metadata.generation
 }
 
 /// Returns a hash of a Pod template. It differs from that of the deployment controller, and is the same in every run.
+///
+/// A template with another order of fields has the same hash, because it is serialized from a typed
+/// value.
 fn hash(template: &PodTemplateSpec) -> String {
     // FNV-1a needs no seed.
     let bytes = serde_json::to_vec(template).unwrap_or_default();

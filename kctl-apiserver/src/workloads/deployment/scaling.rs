@@ -1,5 +1,8 @@
 //! Scales a Deployment during a rollout: each set gets its share of the difference
 //! (`pkg/controller/deployment/sync.go`).
+//!
+//! Without this, a Deployment that is scaled during a rollout would give all new Pods to one
+//! template, and a faulty one could get them all.
 
 use std::cmp::Reverse;
 
@@ -15,11 +18,21 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns `true` if a set was scaled for another size of the Deployment.
+    ///
+    /// The annotation has the size for which a set was scaled last. Sets without it, made by hand,
+    /// are not compared.
     pub(super) fn is_resized(&self) -> bool {
         self.active().filter_map(|set| said(set, bounds::DESIRED)).any(|desired| desired != self.bounds.replicas)
     }
 
     /// Scales the sets to the new size, without progress of the rollout.
+    ///
+    /// | sets with replicas | done |
+    /// |---|---|
+    /// | one | it gets all replicas |
+    /// | none | the current set, or the newest old one, gets all replicas |
+    /// | several, and the current one is complete | old sets are scaled to 0 |
+    /// | several | see `share`; nothing with `Recreate` |
     pub(super) async fn resize(&self) -> kube::Result<usize> {
         let active: Vec<_> = self.active().collect();
         if let [only] = active[..] {
@@ -39,12 +52,18 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns `true` if a set has all Pods of the Deployment (`IsSaturated`).
+    ///
+    /// The set has been scaled for the present size, and all its Pods are available.
     fn is_saturated(&self, set: &ReplicaSet) -> bool {
         let all = self.bounds.replicas;
         said(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
     }
 
     /// Distributes the difference in proportion to the sizes of the sets. The largest set gets the rest.
+    ///
+    /// Upward, the newer of two sets of one size comes first; downward, the older one. No set gets
+    /// more than what is left, and none becomes negative. Annotations are written even if the size
+    /// stays, so that the resize counts as done.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
         let more = self.bounds.most() - self.n_asked();
         if more > 0 {
@@ -76,6 +95,8 @@ impl<'a> Rollout<'a> {
     }
 
     /// Returns the change of a set that keeps its share (`getReplicaSetFraction`).
+    ///
+    /// The size before is that of the annotation, or of the status if the set has none.
     fn part(&self, set: &ReplicaSet) -> i32 {
         let has = replicas(set);
         if self.bounds.replicas == 0 {
@@ -91,6 +112,8 @@ impl<'a> Rollout<'a> {
 }
 
 /// Returns the number in an annotation.
+///
+/// `None` if it is absent or not a number.
 fn said(set: &ReplicaSet, annotation: &str) -> Option<i32> {
     set.annotations().get(annotation)?.parse().ok()
 }

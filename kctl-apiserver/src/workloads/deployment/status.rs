@@ -1,4 +1,13 @@
 //! The status of a Deployment: counts and conditions.
+//!
+//! Upstream: `pkg/controller/deployment/progress.go` and `util/deployment_util.go`.
+//!
+//! | condition | status and reason |
+//! |---|---|
+//! | `Available` | `True` while at most `maxUnavailable` Pods are missing |
+//! | `Progressing` | `True`: `NewReplicaSetCreated`, `ReplicaSetUpdated`, `NewReplicaSetAvailable` |
+//! | `Progressing` | `False`: `ProgressDeadlineExceeded` |
+//! | `Progressing` | `Unknown`: `DeploymentPaused`, `DeploymentResumed` |
 
 use std::time::Duration;
 
@@ -27,8 +36,12 @@ const COMPLETE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
 /// A status under construction.
+///
+/// Built at the start of a pass, completed during it and written at its end.
 pub(super) struct StatusUpdate<'a> {
+    /// The Deployment with its sets.
     rollout: &'a Rollout<'a>,
+    /// The time of the pass; all conditions that change in it get this time.
     now: Time,
     /// The stored status.
     before: DeploymentStatus,
@@ -53,6 +66,9 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Sets `Progressing` for a paused or resumed Deployment (`checkPausedConditions`).
+    ///
+    /// A Deployment without a progress deadline has no such condition. A rollout that has timed out
+    /// stays so while paused.
     pub(super) fn pause(&mut self) {
         let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
@@ -68,6 +84,8 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Sets `Progressing` for a new set.
+    ///
+    /// The deadline counts from here.
     pub(super) fn created(&mut self, name: &str) {
         self.has_created = true;
         if deadline(self.deployment()).is_some() {
@@ -76,6 +94,8 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Returns `true` if all Pods exist and are of the present template (`DeploymentComplete`).
+    ///
+    /// Pods of old sets that still run make `replicas` larger than wanted.
     pub(super) fn is_complete(&self) -> bool {
         let wanted = self.rollout.bounds.replicas;
         let has = |n: Option<i32>| n.unwrap_or(0) == wanted;
@@ -83,6 +103,9 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Writes the status and the revision of the Deployment, if they differ. Returns the number of writes.
+    ///
+    /// Status and annotation go in one request: the API server takes annotations of a Deployment in
+    /// a write of its status.
     pub(super) async fn write(&mut self) -> kube::Result<usize> {
         self.set_available();
         self.set_progressing();
@@ -116,6 +139,10 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Sets the condition `Progressing` (`syncRolloutStatus` upstream).
+    ///
+    /// A complete rollout stays complete until there are Pods of another template: Pods that fail
+    /// later do not belong to the rollout. Progress keeps the time of the transition and renews the
+    /// time of the update, from which the deadline counts.
     fn set_progressing(&mut self) {
         let Some(deadline) = deadline(self.deployment()) else {
             self.new
@@ -159,6 +186,8 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Removes the condition `Progressing`.
+    ///
+    /// It is then added again at the end of the list, as upstream does.
     fn forget_progress(&mut self) {
         if let Some(all) = &mut self.new.conditions {
             all.retain(|known| string(&known.type_) != Some(PROGRESSING));
@@ -166,6 +195,8 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Sets a condition. An unchanged one keeps its times; a changed one moves to the end (`SetDeploymentCondition`).
+    ///
+    /// The time of the transition changes only with the status; a new reason alone keeps it.
     fn set(&mut self, kind: &str, status: &str, reason: &str, message: String) {
         let all = self.new.conditions.get_or_insert_default();
         let at = all.iter().position(|known| string(&known.type_) == Some(kind));
@@ -187,6 +218,9 @@ impl<'a> StatusUpdate<'a> {
 }
 
 /// Returns the counts (`calculateStatus`).
+///
+/// Unavailable Pods are those that the sets want and that are not available. Counts are sums over
+/// the statuses of the sets, so they lag behind the Pods by a pass.
 fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
     let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| rollout.sets().filter_map(|set| of(&status(set))).sum::<i32>();
@@ -214,12 +248,16 @@ fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
 }
 
 /// Returns `progressDeadlineSeconds`; `None` for `MaxInt32`, which means no deadline.
+///
+/// The API server sets 600 seconds by default.
 fn deadline(deployment: &Deployment) -> Option<Duration> {
     let seconds = optional::deployment(deployment).progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 /// Returns the time at which progress is overdue, or `None` if none is expected.
+///
+/// The deadline counts from the last update of the condition.
 fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
     let known = progress(status)?;
     let is_over = [COMPLETE, TIMED_OUT].contains(&known.reason.as_deref().unwrap_or_default());
@@ -233,6 +271,8 @@ fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> boo
 }
 
 /// Returns the time until progress is overdue, or `None` if none is expected.
+///
+/// The caller sleeps until then, because no change announces that a deadline has passed.
 pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
     if optional::deployment(deployment).paused == Some(true) {
         return None;

@@ -1,4 +1,12 @@
 //! The conditions of a Job.
+//!
+//! Upstream: `pkg/controller/job/job_controller.go`. A result is announced first, and becomes final
+//! when no Pod is left:
+//!
+//! | result | announced by | final |
+//! |---|---|---|
+//! | success | `SuccessCriteriaMet` | `Complete` |
+//! | failure | `FailureTarget` | `Failed` |
 
 use k8s_openapi::{
     api::batch::v1::{Job, JobCondition},
@@ -9,18 +17,25 @@ use k8s_openapi::{
 /// The result of a Job. The Job ends when its last Pod has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
+    /// `true` for a success.
     pub(super) has_succeeded: bool,
+    /// The reason of both conditions, in `CamelCase`.
     reason: String,
+    /// The message of both conditions.
     message: String,
 }
 
 impl Verdict {
     /// Creates the result of a successful Job.
+    ///
+    /// The reason is `CompletionsReached` or `SuccessPolicy`.
     pub(super) fn succeeded(reason: &str, message: &str) -> Self {
         Self { has_succeeded: true, reason: reason.into(), message: message.into() }
     }
 
     /// Creates the result of a failed Job.
+    ///
+    /// The reason says which limit or rule was exceeded.
     pub(super) fn failed(reason: &str, message: &str) -> Self {
         Self { has_succeeded: false, reason: reason.into(), message: message.into() }
     }
@@ -47,12 +62,16 @@ pub(super) fn is_finished(job: &Job) -> bool {
 }
 
 /// Returns the time at which the Job finished.
+///
+/// A condition without a time, which another client may have written, counts as very old.
 pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
     let ended = is_true(of(job), "Complete").or_else(|| is_true(of(job), "Failed"))?;
     Some(ended.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
 }
 
 /// Returns the result that the conditions of a Job record.
+///
+/// A result stays: Pods that end after it do not change it.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
     let of_condition = |kind: &str| {
         let known = is_true(of(job), kind)?;
@@ -66,6 +85,9 @@ pub(super) fn verdict(job: &Job) -> Option<Verdict> {
 }
 
 /// Returns the conditions after this pass.
+///
+/// `is_over` is `true` if no Pod is running, terminating or uncounted. A Job with a result is
+/// neither suspended nor resumed. A Job that was never suspended has no condition `Suspended`.
 pub(super) fn next(
     mut all: Vec<JobCondition>,
     verdict: Option<&Verdict>,
@@ -88,6 +110,8 @@ pub(super) fn next(
 }
 
 /// Sets a condition. An unchanged one keeps its times.
+///
+/// The reason of an existing condition stays, even if the new one differs.
 fn set(all: &mut Vec<JobCondition>, (kind, status): (&str, &str), (reason, message): (&str, &str), now: Timestamp) {
     if all.iter().any(|known| known.type_ == kind && known.status == status) {
         return;

@@ -1,4 +1,7 @@
 //! Completion indexes of an Indexed Job, and the format of sets of them: `1,3-5,7`.
+//!
+//! Each index from 0 to `completions - 1` needs one successful Pod. Programs read theirs from the
+//! environment variable `JOB_COMPLETION_INDEX`.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +14,8 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
 /// Returns the index of a Pod.
+///
+/// `None` for a Pod of a Job that is not indexed.
 pub(super) fn of(pod: &Pod) -> Option<i32> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
@@ -21,20 +26,29 @@ const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// The failures of one index.
+///
+/// They decide when the index has failed (`backoffLimitPerIndex`), and are ordered, so that the
+/// newest Pod has the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failures {
+    /// Failures that count towards the limit of the index.
     pub(super) counted: i32,
+    /// Failures that a rule `Ignore` has matched.
     pub(super) ignored: i32,
 }
 
 impl Failures {
     /// Reads the failures before a Pod.
+    ///
+    /// A Pod without the annotations is the first of its index.
     pub(super) fn before(pod: &Pod) -> Self {
         let of = |name: &str| pod.annotations().get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         Self { counted: of(FAILURES), ignored: of(IGNORED) }
     }
 
     /// Writes the failures into the next Pod of the index.
+    ///
+    /// The annotation of ignored failures is left out if its number is 0.
     pub(super) fn say(self, pod: &mut Pod) {
         pod.annotations_mut().insert(FAILURES.into(), self.counted.to_string());
         if self.ignored > 0 {
@@ -44,6 +58,9 @@ impl Failures {
 }
 
 /// Sets the index of a new Pod, in all places where the job controller does.
+///
+/// The places are: generated name, host name, annotation, label, and the environment of all
+/// containers. A variable of the same name in the template is kept.
 pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
     pod.metadata.generate_name = Some(format!("{job}-{index}-"));
     pod.annotations_mut().insert(INDEX.into(), index.to_string());
@@ -72,6 +89,8 @@ pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
 }
 
 /// Returns a set with one more index.
+///
+/// The result is sorted. A run of three or more is a range.
 pub(super) fn with(text: Option<&str>, index: i32) -> String {
     let mut all = read(text);
     all.insert(index);

@@ -3,6 +3,19 @@
 //! Each Pod that has ended is counted once, whenever this process stops, as by the job controller
 //! (`pkg/controller/job`): its uid is added to `status.uncountedTerminatedPods`, its finalizer is removed, and only
 //! then it is counted. A pass either writes the status or changes Pods. Backoff between failed Pods is not simulated.
+//!
+//! | case | result |
+//! |---|---|
+//! | `completions` Pods, or indexes, have succeeded | `Complete`, reason `CompletionsReached` |
+//! | a rule of `successPolicy` is met | `Complete`, reason `SuccessPolicy` |
+//! | more than `backoffLimit` Pods have failed | `Failed`, reason `BackoffLimitExceeded` |
+//! | `activeDeadlineSeconds` are over | `Failed`, reason `DeadlineExceeded` |
+//! | a rule `FailJob` matches | `Failed`, reason `PodFailurePolicy` |
+//! | more than `maxFailedIndexes` have failed | `Failed`, reason `MaxFailedIndexesExceeded` |
+//! | no index is left and some have failed | `Failed`, reason `FailedIndexes` |
+//!
+//! `SuccessCriteriaMet` or `FailureTarget` is set at once. `Complete` or `Failed` follows when all
+//! Pods have ended and are counted.
 
 mod conditions;
 mod indexes;

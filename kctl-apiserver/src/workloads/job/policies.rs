@@ -1,4 +1,7 @@
 //! `podFailurePolicy` and `successPolicy` of a Job.
+//!
+//! Rules are checked in their order, and the first that matches decides. Upstream:
+//! `pkg/controller/job`.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +33,9 @@ pub(super) fn has_failure_policy(job: &Job) -> bool {
 
 /// Returns the consequence of a failed Pod: that of the first matching rule (`matchPodFailurePolicy` of
 /// `pkg/controller/job/pod_failure_policy.go`).
+///
+/// A rule matches by exit codes or by conditions of the Pod. `Count`, and a Pod that no rule
+/// matches, count as usual.
 pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
     for (index, rule) in policy.iter().flat_map(|policy| &policy.rules).enumerate() {
@@ -52,6 +58,9 @@ fn named(pod: &Pod) -> String {
 }
 
 /// Returns the message of a matching rule on exit codes.
+///
+/// The first container that fits is named in the message. Exit code 0 never fits, also not with
+/// `NotIn`. Init containers are checked after the others.
 fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
@@ -69,6 +78,8 @@ fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Opti
 }
 
 /// Returns the message of a matching rule on conditions.
+///
+/// The status of a pattern is `True` by default.
 fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Pod) -> Option<String> {
     let known: Vec<_> = pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).collect();
     let fitting = patterns.iter().find(|pattern| {
@@ -80,6 +91,9 @@ fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Po
 
 /// Returns the message of a success policy that is met (`matchSuccessPolicy` of
 /// `pkg/controller/job/success_policy.go`).
+///
+/// `done` are the indexes that have succeeded. A rule with indexes and a count needs that many of
+/// these indexes; one with indexes alone needs all of them.
 pub(super) fn success(job: &Job, done: &BTreeSet<i32>) -> Option<String> {
     let policy = job.spec.as_ref()?.success_policy.as_ref()?;
     let fits = policy.rules.iter().position(|rule| {

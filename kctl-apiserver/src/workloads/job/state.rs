@@ -30,6 +30,7 @@ use super::{
 
 /// A Job with its pods.
 pub(super) struct JobState<'a> {
+    /// The Job as it is stored.
     pub(super) job: &'a Job,
     /// Pods that have not ended and are not being deleted.
     pub(super) active: Vec<&'a Pod>,
@@ -49,6 +50,8 @@ pub(super) struct JobState<'a> {
 
 impl<'a> JobState<'a> {
     /// Computes the state from the Job and its Pods.
+    ///
+    /// `pods` are all Pods that the Job controls, in any state.
     pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
         // With a `podFailurePolicy`, a deleted Pod is judged only after it has ended.
@@ -71,6 +74,9 @@ impl<'a> JobState<'a> {
     }
 
     /// Counts the Pods that were noted earlier and have lost their finalizer.
+    ///
+    /// A noted Pod without the finalizer may also be gone altogether; both mean that the finalizer
+    /// was removed.
     fn count(&mut self) {
         let known = self.counted.uncounted_terminated_pods.take().unwrap_or_default();
         let held: Vec<_> = self.held.iter().filter_map(|pod| pod.uid()).collect();
@@ -88,6 +94,8 @@ impl<'a> JobState<'a> {
 
     /// Notes the Pods that have ended. A Pod that someone else deleted has failed; the finalizer of a Pod that the
     /// Job deletes is removed before.
+    ///
+    /// An index is noted with the Pod, so that both are stored by the same write.
     fn note(&mut self) {
         for pod in self.held.clone() {
             let Some(uid) = pod.uid() else { continue };
@@ -108,6 +116,9 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns `true` if a failed Pod counts.
+    ///
+    /// It also records a failed index, and the result of a rule `FailJob`. An ignored failure is
+    /// not counted, but its Pod is released and replaced.
     fn note_failure(&mut self, pod: &Pod) -> bool {
         let failure = policies::failure(self.job, pod);
         let limit = self.limit_per_index();
@@ -128,7 +139,10 @@ impl<'a> JobState<'a> {
         true
     }
 
-    /// The next pod of an index says how often those before it have failed.
+    /// Counts the failures of each index, which the next Pod of the index carries in annotations.
+    ///
+    /// Only Jobs with `backoffLimitPerIndex` need them. Failed Pods may be deleted, so the highest
+    /// count of those left counts.
     fn count_by_index(&mut self, pods: &[&'a Pod]) {
         if self.limit_per_index().is_none() {
             return;
@@ -148,6 +162,8 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns the maximum number of failures of one index (`backoffLimitPerIndex`).
+    ///
+    /// `None` for a Job that is not indexed: validation rejects the field there.
     pub(super) fn limit_per_index(&self) -> Option<i32> {
         self.job.spec.as_ref()?.backoff_limit_per_index.filter(|_| self.is_indexed())
     }
@@ -173,6 +189,8 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns the number of successes, including those that are only noted.
+    ///
+    /// For an indexed Job it is the number of indexes; two successful Pods of one index count once.
     pub(super) fn n_succeeded(&self) -> usize {
         if self.is_indexed() {
             return self.done().len();
@@ -185,7 +203,10 @@ impl<'a> JobState<'a> {
         all_of(self.counted.failed, self.noted.failed.as_deref())
     }
 
-    /// Times that containers were started again in pods that are left to do so.
+    /// Returns how often containers of the active Pods were started again.
+    ///
+    /// With `restartPolicy: OnFailure`, failures are restarts within a Pod, and count towards
+    /// `backoffLimit` as well.
     fn n_restarts(&self) -> i32 {
         let statuses =
             self.active.iter().flat_map(|pod| pod.status.iter().flat_map(|status| &status.container_statuses));
@@ -193,6 +214,10 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns the result of the Job so far, if it has one.
+    ///
+    /// The first of these decides: a stored result, a rule `FailJob`, the backoff limit, the
+    /// deadline, indexes, a success policy and completions. A suspended Job may fail, but not
+    /// succeed.
     pub(super) fn verdict(&self, now: Timestamp) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
         if let Some(known) = verdict(self.job).or_else(|| self.failure.clone()) {
@@ -221,6 +246,8 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns `true` if too many indexes have failed, or if some have failed and no other index is left.
+    ///
+    /// It is `None` as long as an index can still succeed.
     fn verdict_of_indexes(&self) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
         let (n_failed, n_done) = (count(self.failed_indexes().len()), count(self.done().len()));
@@ -233,6 +260,9 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns the new status of the Job.
+    ///
+    /// A suspended Job has no start time, so that its deadline starts anew when it resumes. A Job
+    /// with a result always has one.
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
         let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
