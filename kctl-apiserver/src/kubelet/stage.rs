@@ -64,9 +64,14 @@ const LOST: &str = "lost";
 /// The behaviour that metadata ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StageRequest {
+    /// The behaviour; `None` for a Pod without the key that is restarted after success: it runs
+    /// until it is deleted.
     pub(super) stage: Option<Stage>,
+    /// Exit code of containers that end: by default 0 for `succeeding`, and 1 for all others.
     pub(super) exit_code: i32,
+    /// Reason of containers that end: by default `Completed` for exit code 0, otherwise `Error`.
     pub(super) reason: String,
+    /// Message of containers that end; left out of the status if it is empty.
     pub(super) message: String,
     /// The only container that is affected; `None` for all.
     pub(super) container: Option<String>,

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::table::age::age;
 
+/// Stands for every missing value, so that readers can return a reference.
 static ABSENT: Value = Value::Null;
 
 /// Returns the value at the JSON pointer, or null.

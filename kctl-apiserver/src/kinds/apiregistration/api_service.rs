@@ -37,7 +37,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns name, Service, availability and age (`printAPIService`).
+/// Returns name, Service, availability and age (`ConvertToTable` in
+/// `kube-aggregator/pkg/registry/apiservice/etcd`).
 ///
 /// The Service is `namespace/name`, or `Local`. The third cell is the status of the condition
 /// `Available`; any status but `True` is followed by the reason, as in `False (MissingEndpoints)`.

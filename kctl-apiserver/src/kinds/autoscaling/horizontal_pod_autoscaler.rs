@@ -26,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts of the status that may not be negative (`validateHorizontalPodAutoscalerStatus`).
+/// Counts of the status that may not be negative (`ValidateHorizontalPodAutoscalerStatusUpdate`).
 const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"], orders: &[] };
 
 /// Sets the defaults of the object's version. They differ: only version 2 has `metrics` and

@@ -110,6 +110,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
 fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
+    /// Finalizers of Kubernetes itself, which have no domain.
     const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
     let given = text(name);
     if let Some(message) = check_qualified_name(given) {

@@ -72,6 +72,7 @@ pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
 /// Either both lists are given or neither; names are qualified and unique, and no name is in both
 /// lists.
 pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
+    /// The two lists of conditions, each with the other one.
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {

@@ -100,6 +100,7 @@ fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("<auto>"))
 }
 
+/// Returns a utilization as `80%`; `None` if it is absent.
 fn percent(value: &Value) -> Option<String> {
     value.as_i64().map(|number| format!("{number}%"))
 }

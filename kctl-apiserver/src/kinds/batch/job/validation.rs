@@ -108,7 +108,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     whole_spec(spec, errors);
 }
 
-/// Validates the four labels by which a Job finds its Pods (`ValidateGeneratedSelector`).
+/// Validates the four labels by which a Job finds its Pods (`validateGeneratedSelector`).
 ///
 /// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
 /// whole map.

@@ -1,7 +1,7 @@
 //! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
 //!
-//! Certificates and requests are recognized by their PEM blocks. Signatures and most contents are
-//! not verified: no signer runs in this server.
+//! Certificates and requests are recognized by their PEM blocks. Their contents and signatures are
+//! not verified, unlike in kube-apiserver, which parses the request and checks its signature.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -87,7 +87,9 @@ fn certificates(bytes: &[u8]) -> Result<(), String> {
 /// Every certificate in DER begins with one. The length has at most four bytes, which is more than
 /// any real certificate.
 fn is_sequence(der: &[u8]) -> bool {
+    /// Tag of a sequence in ASN.1.
     const SEQUENCE: u8 = 0x30;
+    /// Bit of a length whose value is in the bytes after it; the other bits are their number.
     const LONG: u8 = 0x80;
     let [SEQUENCE, first, rest @ ..] = der else { return false };
     if first & LONG == 0 {

@@ -67,6 +67,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 /// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
 /// error about the order is at the second of the two names.
 fn features(list: &Value, errors: &mut Errors) {
+    /// Detail of the error about a malformed name, with the form that is required.
     const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
                         MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
     let is_word = |word: &str| {

@@ -43,7 +43,7 @@ fn is_extended(name: &str) -> bool {
 
 /// Returns `true` if the Pod has `activeDeadlineSeconds`, which decides between `Terminating` and `NotTerminating`.
 ///
-/// Upstream: `isTerminating`. The scope is about Pods that end by design, not about Pods that are
+/// Upstream: `IsTerminating`. The scope is about Pods that end by design, not about Pods that are
 /// being deleted.
 pub(super) fn has_deadline(pod: &Value) -> bool {
     pod["spec"]["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0)
