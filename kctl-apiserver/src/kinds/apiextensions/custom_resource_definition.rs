@@ -3,8 +3,8 @@
 //! This file connects the kind to the rules in `crd/`: defaults, validation and the names and
 //! conditions of the status.
 //!
-//! - A delete only marks the object. The finalizer `customresourcecleanup.apiextensions.k8s.io`
-//!   keeps it until its custom resources are gone.
+//! - A delete marks the object and adds the finalizer `customresourcecleanup.apiextensions.k8s.io`,
+//!   which keeps it until its custom resources are gone.
 //! - `status.storedVersions` grows by the storage version of the spec. A version leaves it only by
 //!   a write of the status, after all objects have been migrated.
 //! - The response has a warning for each unknown `format` in a schema that the stored object does

@@ -1,7 +1,7 @@
 //! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
 //!
-//! - The generation counts changes of labels as well, because the label
-//!   `kubernetes.io/service-name` names the Service.
+//! - The generation counts changes of labels as well. The label `kubernetes.io/service-name` names
+//!   the Service.
 //! - `addressType` is immutable, by a rule that the schema declares.
 //! - `kubectl get` shows address type, ports and addresses, at most three of each.
 
