@@ -26,9 +26,9 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// A value as it is written; nothing when it is left out.
+    /// Formats a value as JSON; `None` leaves the field out.
     ///
-    /// `None` leaves the field out. A null counts as absent.
+    /// A null counts as absent: a string is then `""`, and an `Amount` is `"0"`.
     pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
         let value = value.unwrap_or(&Value::Null);
         match self {
@@ -45,13 +45,12 @@ impl Shape {
         }
     }
 
-    /// A value that was written; nothing when it was left out.
+    /// Reads a value of an annotation; `None` if the field was left out.
+    ///
+    /// Quantities get their canonical form, and may be JSON numbers.
     ///
     /// # Errors
     /// Fails if the value is of another type.
-    ///
-    /// `None` means that the field was left out. Quantities get their canonical form, and may be
-    /// numbers.
     pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
         let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
         Ok(match (self, value) {
@@ -77,7 +76,7 @@ impl Shape {
     }
 }
 
-/// An annotation has a value of another type than its field: it stands for nothing.
+/// The error about a value in an annotation that has another type than its field.
 ///
 /// The whole annotation is then ignored, as upstream ignores one that cannot be decoded.
 pub(super) struct Mistyped;

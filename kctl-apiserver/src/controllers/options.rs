@@ -133,7 +133,10 @@ pub struct UnknownController {
 impl FromStr for ControllerOptions {
     type Err = UnknownController;
 
-    /// An empty list selects no controller. Names that are unknown fail, even behind a dash.
+    /// Selects the controllers of a list. An empty list selects none of them.
+    ///
+    /// # Errors
+    /// Fails with the first name that is unknown, even if a dash stands before it.
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         let is_known = |name: &str| Controller::ALL.iter().any(|known| known.name() == name);

@@ -123,7 +123,7 @@ fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
 
-/// A list with a default if it is absent. An empty one stays, because validation rejects it.
+/// A list that has a default if it is absent. An empty one stays, because validation rejects it.
 const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
 /// Removes zeros that Go leaves out, nulls, empty lists and empty maps. A null in a map of strings is the empty string.

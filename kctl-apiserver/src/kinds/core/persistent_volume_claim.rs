@@ -51,6 +51,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts claims and their requested storage, in total and by storage class.
+///
 /// A change of the status may change the usage: a volume that was made larger counts with its
 /// allocated size.
 const QUOTA: Quota = Quota {

@@ -78,9 +78,10 @@ pub(crate) static KIND: Kind = Kind {
 ///
 /// A client that does not send them does not own them, though the stored object has them.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
-/// An ended Pod uses nothing. Only a resize, or an update that adds or removes
-/// `activeDeadlineSeconds`, may change the usage of a running one: other resources of a Pod are
-/// immutable.
+/// Counts Pods with their requests and limits. An ended Pod uses nothing.
+///
+/// Only a resize, or an update that adds or removes `activeDeadlineSeconds`, may change the usage
+/// of a running Pod: other resources are immutable.
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },

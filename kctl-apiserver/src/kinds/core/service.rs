@@ -53,6 +53,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Counts Services, load balancers and node ports.
+///
 /// Only an update of the spec changes the usage. Quotas are counted again when the type changes.
 const QUOTA: Quota = Quota {
     counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
@@ -62,6 +64,8 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
+/// Keeps allocated values that the update leaves out, and drops fields that only the old type has.
+///
 /// Upstream: `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     keep_addresses(old, new);

@@ -39,6 +39,8 @@ fn default(object: &mut Value) {
     defaulting::add(object, "value", 0);
 }
 
+/// Validates that value and preemption policy stay.
+///
 /// A changed value is `FieldValueForbidden`, a changed policy `FieldValueInvalid`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["value"] != new["value"] {

@@ -35,6 +35,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
+/// Validates that `attachRequired` and `volumeLifecycleModes` stay (`FieldValueInvalid`).
+///
 /// The first path is spelled `attachedRequired`, as in kube-apiserver.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (shown, field) in [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {

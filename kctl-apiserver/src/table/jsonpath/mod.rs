@@ -66,7 +66,7 @@ enum Node {
     },
 }
 
-/// An index is a slice of one item.
+/// Some items of a list. A single index is a slice of one item.
 #[derive(Debug)]
 struct Slice {
     /// First index; negative ones count from the end.

@@ -88,15 +88,18 @@ pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// The reason is, from the least to the most specific:
+/// Computes Status, ready containers and restarts of a Pod that is not being deleted.
+///
+/// The Status is the last of these that applies:
 ///
 /// 1. the phase, or the reason of the status,
 /// 2. `SchedulingGated`,
 /// 3. the first init container that has not succeeded, as `Init:1/3` or `Init:Error`,
-/// 4. the container that comes first in the status and waits or has ended, as `CrashLoopBackOff`.
+/// 4. the first container in the status that waits or has ended, as `CrashLoopBackOff`.
 ///
-/// The restarts of init containers count only until all of them have ended; those of sidecars
-/// always count.
+/// Containers are read only after all init containers have succeeded or, as sidecars, started, or
+/// once the Pod is `Initialized`. The restarts of init containers count only until then; those of
+/// sidecars always count.
 fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     let mut summary = Summary {
         reason: text_or(object, "/status/reason", text(object, "/status/phase")).to_owned(),
