@@ -44,6 +44,8 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 /// The rules are applied with force, so that this controller owns them: a user who wrote them loses
 /// the field. Roles that aggregate aggregated roles take another pass, because each write queues
 /// all roles again.
+///
+/// A role whose rules are right is not written. A failure is logged, and the role keeps its rules.
 pub(super) fn aggregate(store: &mut Store) {
     let of = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&of) else { return };

@@ -67,6 +67,9 @@ fn places(subset: &Value) -> Vec<String> {
 /// Each subset has at least one address, ready or not. The name of a port is required if its subset
 /// has several ports. An address may not be unspecified, loopback or link-local: traffic to it would
 /// reach the node that sends it, or its metadata service.
+///
+/// Numbers of ports are 1 to 65,535 (`FieldValueInvalid`). Names of ports are DNS labels and need
+/// not be unique.
 fn validate(object: &Value, errors: &mut Errors) {
     for (index, subset) in entries(&object["subsets"]) {
         let at = format!("subsets[{index}]");

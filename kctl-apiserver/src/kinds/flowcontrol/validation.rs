@@ -80,6 +80,12 @@ fn rules(rule: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a subject, which has the field of its kind (`FieldValueRequired`) and no other
 /// (`FieldValueForbidden`).
+///
+/// | kind | field |
+/// |---|---|
+/// | `User` | `user.name` |
+/// | `Group` | `group.name` |
+/// | `ServiceAccount` | `serviceAccount.namespace` and `serviceAccount.name` |
 fn of_subject(subject: &Value, at: &str, errors: &mut Errors) {
     /// Kinds of subjects, each with its field.
     const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
@@ -213,6 +219,12 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
 /// The type is `Exempt` if and only if the name is `exempt`. Errors of tags below `limited` are
 /// dropped for other types, because kube-apiserver does not validate the part that the type does
 /// not use.
+///
+/// | type | validated |
+/// |---|---|
+/// | `Exempt` | `exempt.nominalConcurrencyShares`, `exempt.lendablePercent` |
+/// | `Limited` | `limited` with its response to requests beyond the limit |
+/// | empty | nothing: the schema requires the type |
 pub(crate) fn level(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (kind, name) = (text(&spec["type"]), text(&object["metadata"]["name"]));
@@ -267,6 +279,9 @@ fn of_limits(limited: &Value, errors: &mut Errors) {
 }
 
 /// Validates the response to requests beyond the limit.
+///
+/// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
+/// `Reject`, it answers them with 429 at once.
 fn response(response: &Value, errors: &mut Errors) {
     let at = "spec.limited.limitResponse";
     let queuing = &response["queuing"];

@@ -59,6 +59,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).
+///
+/// An `IngressClass` without parameters stays without. The scope `Namespace` has to be chosen by
+/// the client.
 fn default(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");

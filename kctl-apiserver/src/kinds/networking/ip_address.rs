@@ -45,6 +45,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not
 /// empty.
+///
+/// The parent of an address is usually the Service that has it. The object is not required to
+/// exist.
 fn validate(object: &Value, errors: &mut Errors) {
     let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
     if !text(&parent["group"]).is_empty() {

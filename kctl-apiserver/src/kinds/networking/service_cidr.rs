@@ -36,6 +36,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 /// Validates the ranges of a new `ServiceCIDR`: one or two, the second of the other IP family.
+///
+/// A third range ends the validation; so does an empty list (`FieldValueRequired`).
 fn validate_create(object: &Value, errors: &mut Errors) {
     let (ranges, at) = (&object["spec"]["cidrs"], "spec.cidrs");
     let families: Vec<Option<bool>> =

@@ -47,6 +47,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 ///
 /// The overhead has the rules of a container's limits. Tolerations are unique by key, operator,
 /// value and effect (`FieldValueDuplicate`); seconds do not count.
+///
+/// The error about a duplicate shows the whole toleration as Go prints it, with absent fields as
+/// empty strings.
 fn validate(object: &Value, errors: &mut Errors) {
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);

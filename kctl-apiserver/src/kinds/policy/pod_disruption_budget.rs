@@ -61,6 +61,8 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 ///
 /// At most one of `minAvailable` and `maxUnavailable` is set, to a number or a percentage of at
 /// most 100 %.
+///
+/// The error about both bounds is at `spec`, and shows the whole spec.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);

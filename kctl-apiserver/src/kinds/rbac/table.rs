@@ -12,6 +12,8 @@ use crate::table::{
 ///
 /// The role is shown as `Kind/name`, service accounts as `namespace/name`. Upstream:
 /// `printRoleBinding`.
+///
+/// Users, groups and accounts are only shown with `-o wide`, each joined by a comma and a space.
 pub(crate) fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let role = at(object, "/roleRef");
     let subjects = |kind: &str| {

@@ -46,6 +46,8 @@ const NODE_ID_LEN_MAX: usize = 256;
 
 /// Validates the drivers of a node (`ValidateCSINode`): unique names, an ID of at most 256 bytes,
 /// and topology keys.
+///
+/// A negative number of volumes is `FieldValueInvalid`; an absent one is unlimited.
 fn validate(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {

@@ -2,6 +2,9 @@
 //!
 //! Upstream: `pkg/apis/autoscaling/validation/validation.go`. Objects of version 1 are converted
 //! before they get here.
+//!
+//! The error paths are those of version 2 for objects of both versions, as in
+//! `spec.metrics[0].resource.target.type`.
 
 use serde_json::Value;
 
@@ -110,6 +113,13 @@ fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the source of a metric: its name, the object or container it is about, and its target.
+///
+/// | source | required |
+/// |---|---|
+/// | Resource | `name` |
+/// | `ContainerResource` | `name` of a container's resource, and `container` |
+/// | Object | `metric.name`, and kind and name of `describedObject` |
+/// | Pods, External | `metric.name` |
 fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
     let target = &source["target"];
     let target_at = format!("{at}.target");

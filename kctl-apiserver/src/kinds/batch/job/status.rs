@@ -5,6 +5,16 @@
 //!
 //! `State` is one status, and `Changed` compares two. A rule that is limited to changes lets a
 //! controller write a status that was stored by an older version and that would not be valid today.
+//!
+//! | field | rule |
+//! |---|---|
+//! | counts | not negative; `failed` and `succeeded` do not decrease |
+//! | `ready` | at most `active` |
+//! | `startTime` | required when the Job finishes; then immutable, unless the Job is suspended or resumes |
+//! | `completionTime` | exactly with `Complete=True`, not before `startTime`, immutable |
+//! | `uncountedTerminatedPods` | unique UIDs; empty when the Job finishes |
+//! | `completedIndexes`, `failedIndexes` | increasing, below `completions`, without overlap |
+//! | `Complete`, `Failed`, `FailureTarget`, `SuccessCriteriaMet` | never taken back |
 
 use serde_json::Value;
 

@@ -1,4 +1,11 @@
 //! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation`).
+//!
+//! A new Job needs a template whose Pods end. Without `manualSelector` it has no selector: the
+//! server generates it. The message for a template that always restarts is, for example:
+//!
+//! ```text
+//! The Job "a" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
+//! ```
 
 use serde_json::Value;
 
@@ -167,6 +174,16 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 ///
 /// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
 /// `FieldValueRequired` if it is `Always`, because Pods of a Job must end.
+///
+/// | field | rule |
+/// |---|---|
+/// | numbers in `NUMBERS` | not negative |
+/// | `maxFailedIndexes` | requires `backoffLimitPerIndex` |
+/// | `managedBy` | a domain and a name, at most 63 bytes |
+/// | `podReplacementPolicy` | `Failed` with a `podFailurePolicy` |
+/// | `template.spec.restartPolicy` | `OnFailure` or `Never`; only `Never` with a `podFailurePolicy` |
+///
+/// `at` is the path of the spec: `spec`, or `spec.jobTemplate.spec` of a `CronJob`.
 pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
     /// Fields that may not be negative.
     const NUMBERS: &[&str] = &[
@@ -300,6 +317,9 @@ fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates exit codes: 1 to 255 of them, sorted and unique, without 0 for `In`. The container must be in the
 /// template.
+///
+/// A code that is listed twice is `FieldValueDuplicate`. The order is checked for the whole list,
+/// at `values`.
 fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     let name = &codes["containerName"];
     let is_known = ["containers", "initContainers"]

@@ -125,6 +125,9 @@ pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
+///
+/// `at` is the path in errors. The values of `effect` are those of the schema: `NoSchedule`,
+/// `PreferNoSchedule` and `NoExecute`. A taint of the same key may be there once for each effect.
 fn taints(list: &Value, at: &str, errors: &mut Errors) {
     let mut known = Vec::new();
     for (index, taint) in entries(list) {

@@ -83,6 +83,15 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
 ///
 /// Access modes, a capacity and one source are required. Most sources have the rules of the same
 /// source in a Pod.
+///
+/// | field | rule |
+/// |---|---|
+/// | `accessModes` | at least one |
+/// | `capacity` | `storage` above 0, and nothing else |
+/// | `nodeAffinity` | `required` must be set |
+/// | source | exactly one, apart from `flexVolume` |
+/// | `persistentVolumeReclaimPolicy` | not `Recycle` for the host path `/` |
+/// | `volumeAttributesClassName` | not empty, and only for CSI |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if entries(&spec["accessModes"]).next().is_none() {

@@ -28,6 +28,17 @@ const LISTS: [(&str, &str); 3] = [
 /// kube-apiserver reports them.
 ///
 /// The QoS class is immutable: it is computed from the spec when the Pod is created.
+///
+/// | field | rule |
+/// |---|---|
+/// | `qosClass` | immutable |
+/// | `nominatedNodeName` | not for a Pod that has a node |
+/// | `containerStatuses` and the like | a container that has ended for good stays terminated |
+/// | `podIPs`, `hostIPs` | at most one of each IP family |
+/// | `resourceClaimStatuses` | unique names of claims in the spec |
+/// | `observedGeneration` | not negative |
+///
+/// Phases, reasons and messages are free.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     conditions(&status["conditions"], errors);

@@ -11,6 +11,12 @@
 //! | `terminationGracePeriodSeconds` | from a negative number to 1 |
 //! | `schedulingGates` | removals |
 //! | `nodeSelector`, required node affinity | additions, while the Pod has scheduling gates |
+//!
+//! The message for another field, such as a port of a container, is that of kube-apiserver:
+//!
+//! ```text
+//! spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, ...
+//! ```
 
 use serde_json::Value;
 
@@ -23,6 +29,9 @@ use crate::{
 /// validation.
 ///
 /// The last error, at `spec`, is about all other fields. It lists the fields that may change.
+///
+/// The images are validated again, because they may change: they are required and have no white
+/// space around them.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     for list in ["containers", "initContainers"] {

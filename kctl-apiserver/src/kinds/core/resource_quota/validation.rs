@@ -157,6 +157,19 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
 /// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
 ///
 /// A type may be there once. It is a standard one or has a domain, for objects of other APIs.
+///
+/// ```text
+/// limits:
+/// - type: Container
+///   min: {cpu: 100m}
+///   defaultRequest: {cpu: 200m}
+///   default: {cpu: 500m}
+///   max: {cpu: "2"}
+///   maxLimitRequestRatio: {cpu: "10"}
+/// ```
+///
+/// The amounts of one resource must increase in this order: `min`, `defaultRequest`, `default`,
+/// `max`.
 pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
@@ -275,6 +288,8 @@ fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Error
 /// most `max / min`.
 ///
 /// `size` returns an amount of the limit in thousandths.
+///
+/// An invalid quantity is not compared; the decoder or another rule reports it.
 fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
     let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{at}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };

@@ -25,6 +25,13 @@ const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 /// Checks that ports are there unless the Service is headless or an `ExternalName`, the ports themselves, selector, session
 /// affinity, addresses, and the fields that only one type may have. Only `LoadBalancer` may set the load balancer fields
 /// (`FieldValueForbidden`).
+///
+/// | type | required | forbidden |
+/// |---|---|---|
+/// | `ClusterIP` | ports, unless it is headless | node ports |
+/// | `NodePort` | ports | `None` as cluster IP |
+/// | `LoadBalancer` | ports | `None` as cluster IP |
+/// | `ExternalName` | `externalName` | cluster IPs and IP families |
 pub(crate) fn service(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);

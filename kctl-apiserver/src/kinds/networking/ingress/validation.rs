@@ -106,6 +106,12 @@ fn paths(list: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a path. One for `Exact` or `Prefix` is absolute and unambiguous; one for
 /// `ImplementationSpecific` may be empty.
+///
+/// | `pathType` | matches | rule for `path` |
+/// |---|---|---|
+/// | `Exact` | this path only | absolute, without `//`, `/./`, `/../` and encoded slashes |
+/// | `Prefix` | the path and all below it | the same |
+/// | `ImplementationSpecific` | as the class decides | absolute, or empty |
 fn one_path(path: &Value, at: &str, errors: &mut Errors) {
     let (given, path_at) = (text(&path["path"]), format!("{at}.path"));
     let is_relative = !given.starts_with('/');
@@ -135,6 +141,13 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
 ///
 /// A Service has a name, and its port a name or a number. The errors about both and about none are
 /// at the backend itself.
+///
+/// | backend | error |
+/// |---|---|
+/// | Service and resource | `FieldValueInvalid` |
+/// | neither | `FieldValueInvalid` |
+/// | Service with name and number of a port | `FieldValueInvalid` |
+/// | Service without a port | `FieldValueRequired` |
 fn backend(backend: &Value, at: &str, errors: &mut Errors) {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {

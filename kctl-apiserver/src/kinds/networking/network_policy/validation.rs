@@ -63,6 +63,13 @@ fn port(port: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a peer: either a block of addresses, or selectors of Pods and namespaces.
+///
+/// | fields | peers |
+/// |---|---|
+/// | `podSelector` | Pods of the policy's namespace |
+/// | `namespaceSelector` | all Pods of the selected namespaces |
+/// | both selectors | selected Pods of the selected namespaces |
+/// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
 fn peer(peer: &Value, at: &str, errors: &mut Errors) {
     for name in ["podSelector", "namespaceSelector"] {
         selector::selector(&peer[name], &format!("{at}.{name}"), errors);

@@ -1,4 +1,17 @@
 //! Validation of `ResourceClaim`s, and of those in templates (`pkg/apis/resource/validation/validation.go`).
+//!
+//! ```text
+//! devices:
+//!   requests:
+//!   - name: gpu
+//!     exactly: {deviceClassName: gpu.example.com, count: 2}
+//!   constraints:
+//!   - requests: [gpu]
+//!     matchAttribute: example.com/numa
+//! ```
+//!
+//! A request of several alternatives has `firstAvailable` instead of `exactly`. Other parts of the
+//! claim name one of its alternatives as `gpu/large`.
 
 use std::collections::BTreeSet;
 
@@ -115,6 +128,8 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
 /// Validates the selectors, the number and the tolerations of a request.
 ///
 /// The count is positive with `ExactCount`, and absent with `All`.
+///
+/// `asked` is a request or one of its alternatives.
 fn asked(asked: &Value, at: &str, errors: &mut Errors) {
     selectors(&asked["selectors"], &format!("{at}.selectors"), errors);
     let (count, count_at) = (asked["count"].as_i64().unwrap_or_default(), format!("{at}.count"));

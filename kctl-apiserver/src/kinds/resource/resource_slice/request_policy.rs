@@ -4,6 +4,15 @@
 //!
 //! A policy has a default for requests without an amount, and either a list of amounts or a range
 //! with steps.
+//!
+//! ```text
+//! capacity:
+//!   memory:
+//!     value: 64Gi
+//!     requestPolicy:
+//!       default: 1Gi
+//!       validRange: {min: 1Gi, max: 32Gi, step: 1Gi}
+//! ```
 
 use serde_json::Value;
 
