@@ -1,4 +1,13 @@
 //! Validation of IP addresses and CIDR ranges.
+//!
+//! Fields with addresses are older than the strict parsers, so upstream has three rules for them:
+//!
+//! - `legacy` and `legacy_range`: fields that once accepted leading zeros and IPv4-mapped
+//!   addresses. Both are rejected for new values, because parsers disagree about them.
+//! - `endpoint`: addresses that a proxy forwards to, which must not be local to the node.
+//! - `of_interface`: addresses with a prefix length, in the one canonical form.
+//!
+//! Upstream: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 
 use std::net::IpAddr;
 
@@ -11,9 +20,18 @@ use crate::{
 
 pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
 
+/// The message for a string that is not a CIDR range.
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
+/// Validates an IP address that all parsers read alike (`IsValidIPForLegacyField` with the feature
+/// gate `StrictIPCIDRValidation`).
+///
+/// All failures are `FieldValueInvalid`, and at most one is reported:
+///
+/// - a string that is not an IPv4 or IPv6 address, the empty string included;
+/// - an IPv4 address with leading zeros, such as `010.0.0.1`: some parsers read octal, others
+///   decimal;
+/// - an IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`: some parsers read IPv4, others IPv6.
 pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
     match parse(text(address)) {
         None => errors.invalid(at, address, INVALID),
@@ -24,6 +42,10 @@ pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the host name of a load balancer.
+///
+/// An empty or absent name is valid: the cloud provider may report an IP address instead. A string
+/// that parses as an IP address gets a separate error even if it is also a valid DNS subdomain,
+/// which every dotted IPv4 address is.
 pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return;
@@ -34,8 +56,10 @@ pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// The message for an IPv4-mapped IPv6 address.
 const MAPPED: &str = "must not be an IPv4-mapped IPv6 address";
 
+/// Returns `true` for an IPv4-mapped IPv6 address, `::ffff:0:0/96`.
 fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some())
 }
@@ -45,7 +69,12 @@ fn has_zeros(address: &str) -> bool {
     !address.contains(':') && address.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
 }
 
-/// An address at which a service can be reached (`ValidateEndpointIP`).
+/// Validates an address at which clients reach a backend (`ValidateEndpointIP`).
+///
+/// Rejects addresses that mean another host on every node, since a proxy on any node must be able
+/// to forward to the address: unspecified, loopback, link-local unicast and link-local multicast
+/// ranges. Several of them are reported together. Upstream calls this for `Endpoints` and
+/// `EndpointSlice`.
 pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
     let Some(parsed) = parse(text(address)) else {
         return errors.invalid(at, address, "must be a valid IP address");
@@ -69,6 +98,10 @@ pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Parses a CIDR range into its address and the length of its prefix.
+///
+/// `None` for a string without `/`, an invalid address, or a prefix length beyond 32 (IPv4) or 128
+/// (IPv6). Bits beyond the prefix may be set: `10.9.8.7/24` is parsed, since interface addresses
+/// have this form. Leading zeros in the prefix length are accepted here and judged by the callers.
 pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;
@@ -79,6 +112,11 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     Some((address, bits))
 }
 
+/// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`).
+///
+/// A string that does not parse and one with leading zeros, in the address or in the prefix length,
+/// get that one error. After that an IPv4-mapped address and bits beyond the prefix length are
+/// reported independently. `10.9.8.7/24` fails for the latter, `10.9.8.0/24` is valid.
 pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
     let (before, len) = text(value).split_once('/').unwrap_or_default();
@@ -97,7 +135,11 @@ pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// An address with the length of its network's prefix, as an interface has it (`IsValidInterfaceAddress`).
+/// Validates an address with the prefix length of its network, as a network interface has it
+/// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
+///
+/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no
+/// IPv4-mapped address. The error contains the canonical form, so that a client can copy it.
 pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else {
         return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
@@ -111,6 +153,10 @@ pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns `true` if one range is a strict subset of another.
+///
+/// `part` and `whole` are pairs of address and prefix length, as `range` returns them. Equal ranges
+/// are not a strict subset, and ranges of different IP families never contain each other. The
+/// address bits are compared after shifting out all bits beyond the prefix of `whole`.
 pub(crate) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
     let bits_of = |address: IpAddr| match address {
         IpAddr::V4(four) => u128::from(u32::from(four)) << 96,

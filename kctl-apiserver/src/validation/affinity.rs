@@ -2,6 +2,13 @@
 //!
 //! Upstream: `validateAffinity`, `ValidateTolerations` and `validateTopologySpreadConstraints` in
 //! `pkg/apis/core/validation/validation.go`.
+//!
+//! A scheduler reads these fields, not the API server. Validation only promises that each of them
+//! can be evaluated: selectors parse, topology keys are label keys and weights are in range. No
+//! rule looks at existing Nodes or Pods.
+//!
+//! `Pod`, Pod templates, `PersistentVolume` (node affinity) and `RuntimeClass` (tolerations) share
+//! these rules.
 
 use serde_json::Value;
 
@@ -11,12 +18,20 @@ use crate::{
     validation::{declared, entries, selector},
 };
 
+/// The field of terms that must hold when a Pod is scheduled.
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+/// The field of terms that raise the score of a Node; each has a `weight`.
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// Valid weights of preferred terms.
+///
+/// A scheduler adds the weight of each matching term to the score of a Node.
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
 /// Validates node affinity, Pod affinity and Pod anti-affinity, both required and preferred terms.
+///
+/// The three parts are independent: an absent one has no errors. Required node affinity is one
+/// selector, required Pod affinity a list of terms. In preferred terms the node selector term is in
+/// the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
     let of_nodes = &affinity["nodeAffinity"];
     let nodes_at = format!("{at}.nodeAffinity");
@@ -42,6 +57,8 @@ pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the weight of a preferred term, 1 to 100 (`FieldValueInvalid`).
+///
+/// An absent weight counts as 0, which is out of range.
 fn weight(weight: &Value, at: &str, errors: &mut Errors) {
     let number = weight.as_i64().unwrap_or(0);
     if !WEIGHTS.contains(&number) {
@@ -50,6 +67,9 @@ fn weight(weight: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
+///
+/// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
+/// clients that leave the list empty usually expect the opposite. `at` is the path of the selector.
 pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.nodeSelectorTerms");
     if entries(&selector["nodeSelectorTerms"]).next().is_none() {
@@ -61,6 +81,18 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a node selector term. With `judges_values` each value must be a valid label value; preferred terms skip it.
+///
+/// Requirements within a term are `ANDed`. A term without requirements is valid and matches no
+/// Node. Rules by operator:
+///
+/// | operator | values | else |
+/// |---|---|---|
+/// | `In`, `NotIn` | at least one | `FieldValueRequired` |
+/// | `Exists`, `DoesNotExist` | none | `FieldValueForbidden` |
+/// | `Gt`, `Lt` | exactly one | `FieldValueRequired` |
+/// | another | – | `FieldValueInvalid` |
+///
+/// That the value of `Gt` and `Lt` is an integer is not validated here, as upstream.
 fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {
         let at = format!("{at}.matchExpressions[{index}]");
@@ -90,6 +122,12 @@ fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a requirement on a field of the Node instead of a label
+/// (`ValidateNodeFieldSelectorRequirement`).
+///
+/// The only key is `metadata.name`. The operators are `In` and `NotIn`, each with exactly one
+/// value, which must be a valid Node name. `DaemonSet` Pods are bound to their Nodes by such a
+/// term.
 fn node_field(requirement: &Value, at: &str, errors: &mut Errors) {
     let operator = text(&requirement["operator"]);
     if !["In", "NotIn"].contains(&operator) {
@@ -107,6 +145,12 @@ fn node_field(requirement: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`).
+///
+/// Both selectors are optional here: a null `labelSelector` matches no Pods, and a null
+/// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
+/// topology key is required. An empty one adds two errors, since the empty string is not a label
+/// key either.
 fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
     selector::selector(&term["labelSelector"], &format!("{at}.labelSelector"), errors);
     selector::selector(&term["namespaceSelector"], &format!("{at}.namespaceSelector"), errors);
@@ -121,7 +165,15 @@ fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
     errors.qualified_name(&format!("{at}.topologyKey"), key);
 }
 
-/// Labels whose values are those of the pod itself.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
+/// from the Pod itself.
+///
+/// - Either list needs a `labelSelector` beside it (`FieldValueForbidden`); then its keys are not
+///   validated.
+/// - Each key must be a qualified name.
+/// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
+///
+/// `at` is the path of an affinity term or of a topology spread constraint.
 fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
     for name in ["matchLabelKeys", "mismatchLabelKeys"] {
         let at = format!("{at}.{name}");
@@ -142,7 +194,12 @@ fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The server has added a requirement for each key whose label is there: one more is the client's.
+/// Reports a key of `matchLabelKeys` that the client's `labelSelector` also has
+/// (`FieldValueInvalid`).
+///
+/// On create, the server adds one requirement to the selector for each key whose label the Pod has.
+/// Exactly one requirement per key is therefore valid here, and only a second one must come from
+/// the client. Keys of `matchLabels` count as requirements.
 fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
     let selector = &term["labelSelector"];
     let mut known: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
@@ -157,6 +214,8 @@ fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates tolerations one by one; duplicates are allowed.
+///
+/// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
 pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
     for (index, toleration) in entries(list) {
         tolerates(toleration, &format!("{at}[{index}]"), errors);
@@ -167,6 +226,9 @@ pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
 /// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, whose feature gate is off by default.
+///
+/// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
+/// about the value are reported at `operator`, as upstream does.
 fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
     let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
     let operator_at = format!("{at}.operator");
@@ -201,6 +263,15 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
 ///
 /// `maxSkew` and `minDomains` are above 0, and `minDomains` needs `DoNotSchedule`. A pair of topology key and action that
 /// occurs again is `FieldValueDuplicate`, reported at the earlier constraint.
+///
+/// The other rules per constraint:
+///
+/// - `topologyKey` is required; its form as a label key is not checked.
+/// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
+/// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
+///
+/// The value of a duplicate is printed as Go prints the struct of both fields:
+/// `{zone, DoNotSchedule}`.
 pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
     for (index, constraint) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -232,6 +303,8 @@ pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
+///
+/// The error prints 0 for an absent number, since Go has no other value for it.
 fn positive(number: &Value, at: &str, errors: &mut Errors) {
     let number = number.as_i64().unwrap_or(0);
     if number <= 0 {

@@ -1,4 +1,19 @@
 //! Validation of init containers, containers and ephemeral containers.
+//!
+//! Upstream: `validateContainers`, `validateInitContainers` and `validateEphemeralContainers` in
+//! `pkg/apis/core/validation/validation.go`.
+//!
+//! The three lists differ in the fields that they allow:
+//!
+//! | | probes, lifecycle | ports, resources | restart policy |
+//! |---|---|---|---|
+//! | containers | yes | yes | yes |
+//! | init containers | only sidecars (`restartPolicy: Always`) | yes | yes |
+//! | ephemeral containers | no | no | no |
+//!
+//! Enums and tags of all containers were validated before (`declared`), wherever they stand. Where
+//! upstream does not look into a field at all, the rules here remove those errors again
+//! (`Errors::leave_out`).
 
 use serde_json::Value;
 
@@ -14,13 +29,24 @@ use crate::{
 };
 
 /// Maximum number of restart rules of a container.
+///
+/// Upstream rejects more with `FieldValueTooMany`; the items beyond the bound are still validated.
 const RULES_MAX: usize = 20;
 /// Maximum number of exit codes of one restart rule.
+///
+/// Exit codes are bytes, so that more values than this could not be distinct.
 const CODES_MAX: usize = 255;
 /// Fields of containers that are validated only where they are allowed.
+///
+/// Ephemeral containers may have none of them, init containers only as sidecars. If the field is
+/// forbidden, its content gets no errors.
 const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Iterates over all containers of a Pod, with the field that lists them and their index in it.
+///
+/// The order is init containers, containers, ephemeral containers; within a list it is the order of
+/// the spec. Rules about a whole Pod (Windows, user namespaces, file keys) use it, since their
+/// error paths need the list and the index.
 pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
@@ -29,6 +55,11 @@ pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &V
 /// Validates the three container lists of a Pod. At least one container is required (`FieldValueRequired`).
 ///
 /// `volumes` are the valid volumes and `claims` the resource claims that containers may refer to.
+///
+/// Names must be unique across the three lists (`FieldValueDuplicate`). The lists are validated in
+/// this order: containers, init containers, ephemeral containers, so the error is at the later one
+/// in that order. Host ports conflict among containers, and within one init container; init
+/// containers run one after the other and may reuse the port of another.
 pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     let list_at = format!("{at}.containers");
@@ -73,6 +104,15 @@ pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: 
 }
 
 /// Rejects fields that an ephemeral container may not have.
+///
+/// Upstream has a list of allowed fields and forbids all others. `NEVER` names the forbidden ones.
+/// An empty list or map counts as unset; any other value, `false` and 0 included, as set.
+///
+/// - `targetContainerName` must name a container or init container of the Pod
+///   (`FieldValueNotFound`).
+/// - Volume mounts may not have `subPath` or `subPathExpr` (`FieldValueForbidden`).
+///
+/// An ephemeral container is never restarted and gets no resources, which explains the list.
 fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     const NEVER: &[&str] = &[
         "ports",
@@ -113,6 +153,11 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
 }
 
 /// Rejects fields that an init container may not have unless it is a sidecar.
+///
+/// A sidecar is an init container with `restartPolicy: Always`: it keeps running beside the
+/// containers, so probes make sense. Other init containers must end before the next one starts.
+/// Probes and `lifecycle` are `FieldValueForbidden`; a `resizePolicy` of `RestartContainer` is
+/// `FieldValueInvalid`.
 fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
     for name in PROBES {
         if !container[name].is_null() {
@@ -131,6 +176,11 @@ fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
+///
+/// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream
+/// records the empty name for containers and ephemeral containers but not for init containers,
+/// hence the look at the path: two nameless containers are duplicates, two nameless init containers
+/// are not.
 fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
     if names.contains(&name) {
@@ -141,6 +191,13 @@ fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &
 }
 
 /// Validates the fields that all containers share (`validateContainerCommon`).
+///
+/// `at` is the path of the container, `spec` the spec of its Pod: the restart policy and
+/// `hostUsers` of the Pod decide about fields of the container. Errors are added in this order:
+///
+/// - name (a DNS label) and image, both required;
+/// - ports, variables, variable sources, mounts and devices;
+/// - resources, resize policies and the security context.
 fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     errors.required_name(&field("name"), &container["name"], NameRule::Label);
@@ -158,6 +215,9 @@ fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], clai
 }
 
 /// Validates that images have no surrounding whitespace. Only Pods are checked, not templates.
+///
+/// Upstream does not check templates, since objects with such templates were accepted in the past.
+/// The Pods of such a template are rejected instead. Ephemeral containers are checked on their own.
 pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
     for list in ["containers", "initContainers"] {
         for (index, container) in entries(&spec[list]) {
@@ -166,6 +226,8 @@ pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not
+/// parsed: the container runtime decides about it.
 fn image(container: &Value, at: &str, errors: &mut Errors) {
     let image = text(&container["image"]);
     if image.trim() != image {
@@ -174,10 +236,16 @@ fn image(container: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// The error for restart rules without a restart policy, which would be the default for other exit
+/// codes.
 const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
 /// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists keep
 /// to their maxima (`FieldValueTooMany`).
+///
+/// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
+/// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:
+/// `validateContainerRestartPolicy`.
 fn restarts(container: &Value, at: &str, errors: &mut Errors) {
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
     let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
@@ -205,6 +273,9 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `resizePolicy`: unique resources, `cpu` and `memory` only. A Pod that never restarts needs `NotRequired`.
+///
+/// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
+/// restart policy of the Pod: with `Never` a container can not be restarted for a resize either.
 fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
     let mut known = Vec::new();
     for (index, policy) in entries(list) {

@@ -2,6 +2,22 @@
 //! (`+k8s:…` in k8s.io/api, `data/validation.json`).
 //!
 //! Rules that no tag states are functions of the kinds. They run after this walk over the object.
+//!
+//! The tables are computed once per process, from the schemas of all built-in types. Types without
+//! a rule, and without a field that leads to one, are left out: the walk visits only parts of an
+//! object that can fail. A path is built as a linked list on the stack and becomes a string only
+//! for an error.
+//!
+//! Per field the checks run in this order, and the first three end the validation of the field:
+//!
+//! - immutability, on update (`FieldValueInvalid`);
+//! - presence: `required`, and membership in a discriminated union (`FieldValueRequired`,
+//!   `FieldValueForbidden`);
+//! - the number of items (`FieldValueTooMany`);
+//! - the value: enum, bounds, length, format, uniqueness;
+//! - the fields of the value, if it is an object, or of its items.
+//!
+//! `write/validate.rs` calls this for every create and update of a built-in kind.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -18,8 +34,14 @@ use crate::{
     validation::{entries, format::Format},
 };
 
+/// The prefix of type names in the `OpenAPI` document. Tables here leave it out.
 const PACKAGE: &str = "io.k8s.api.";
 /// Fields with an enum or a tag whose validation is a function of the kind. Functions take the values from [`values`].
+///
+/// Pairs of type and fields. The reason stands at each entry: the error has another path, another
+/// type or another set of values than the generic rule would produce, or the field is not validated
+/// at all. Leaving a field out removes all its tags, and its inner type is not visited through this
+/// field.
 const BY_FUNCTION: &[(&str, &[&str])] = &[
     // Version 1 rejects `Some` and `Unknown`, which stand in the document for older versions.
     ("admissionregistration.v1.MutatingWebhook", &["sideEffects"]),
@@ -58,6 +80,9 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
 ];
 
 /// Optional enums whose empty string means that the field is unset; others are pointers in Go, where it is a value.
+///
+/// Pairs of type and field. In Go, a string field without a pointer can not distinguish an absent
+/// value from an empty one, so an empty string is accepted although the enum does not list it.
 const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
     ("admissionregistration.v1.MutatingAdmissionPolicySpec", "reinvocationPolicy"),
     ("core.v1.PodSpec", "preemptionPolicy"),
@@ -67,33 +92,58 @@ const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
 ];
 
 /// The tags of one field.
+///
+/// Read from `data/validation.json`, which is generated from the Go sources. Unknown tags fail the
+/// parsing, so that a newer file with tags that this code ignores can not go unnoticed.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a tag")]
 struct FieldTags {
+    /// The field must have a value other than Go's zero value (`+k8s:required`).
     required: bool,
+    /// The field keeps its value from the creation on, absent included (`+k8s:immutable`).
     immutable: bool,
     /// The field may be set and cleared, but not changed (`update=NoModify`).
     no_modify: bool,
     /// Exactly one of the members of a type is set.
     union_member: bool,
     /// The value of this field decides which other fields are set; they have `member`.
+    ///
+    /// Its value is a key of `member` in the other fields.
     discriminator: bool,
+    /// The presence of this field by value of the discriminator. A value without an entry has no
+    /// rule.
     member: BTreeMap<String, Presence>,
+    /// Inclusive lower bound of a number (`+k8s:minimum`).
     minimum: Option<i64>,
+    /// Inclusive upper bound of a number (`+k8s:maximum`).
     maximum: Option<i64>,
+    /// Maximum number of items of a list (`+k8s:maxItems`). A longer list gets only this error.
     max_items: Option<usize>,
     /// In characters.
+    ///
+    /// A string at the bound is valid (`+k8s:maxLength`). The message counts in bytes all the same.
     max_length: Option<usize>,
+    /// In bytes of UTF-8 (`+k8s:maxBytes`).
     max_bytes: Option<usize>,
+    /// The format of a string (`+k8s:format`).
     format: Option<Format>,
+    /// The format of the keys of a map (`+k8s:eachKey=+k8s:format`). Errors are at the map.
     format_of_keys: Option<Format>,
     /// The fields that identify an item; none if it is the item itself.
+    ///
+    /// Missing key fields count as empty strings. The field is `+k8s:listType=map` with its
+    /// `+k8s:listMapKey`s, or `+k8s:unique`.
     unique: Option<Vec<String>>,
     /// The values are those of the `OpenAPI` document.
+    ///
+    /// Needed for statuses only: elsewhere an enum of the document applies without a tag.
     r#enum: bool,
+    /// The allowed strings, in the order of the document, which is the order in the error. Empty
+    /// without an enum. Filled in after parsing.
     #[serde(skip)]
     values: Vec<&'static str>,
+    /// An empty string skips the value rules (see `UNSET_WHEN_EMPTY`). Filled in after parsing.
     #[serde(skip)]
     unset_when_empty: bool,
 }
@@ -102,11 +152,15 @@ struct FieldTags {
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum Presence {
+    /// The member may be set.
     Optional,
+    /// The member must be set, else `FieldValueRequired`.
     Required,
+    /// The member must be absent, else `FieldValueForbidden`.
     Forbidden,
 }
 
+/// One type of `data/validation.json` with the tags of its fields, by JSON name.
 #[derive(Deserialize)]
 struct Tagged {
     #[serde(borrow)]
@@ -117,24 +171,39 @@ struct Tagged {
 /// The fields of a type that have rules, or whose types have.
 #[derive(Default)]
 struct Type {
+    /// In the order of the `OpenAPI` document. Fields that can not fail are left out.
     fields: Vec<Field>,
 }
 
+/// One field of a type: its rules, and the type that its value has.
 struct Field {
+    /// The JSON name.
     name: &'static str,
+    /// Default for a field that only leads to a type with rules.
     rule: FieldTags,
+    /// One value, a list or a map; decides the paths of the inner values.
     shape: Cardinality,
     /// The type of the field, or of its items or values.
     inner: Option<&'static str>,
 }
 
+/// The shape of a field, which decides how the walk enters it.
 #[derive(Clone, Copy)]
 enum Cardinality {
+    /// A single value; its path is the path of the field.
     One,
+    /// A list; items have an index in their path: `[0]`.
     List,
+    /// A map with free keys; values have the key in their path: `[key]`.
     Map,
 }
 
+/// The rules of all types, by full name. Built at first use.
+///
+/// The second half is a fixed point: a type stays if one of its fields has a rule or leads to a
+/// type that stays. Types can contain themselves (JSON schemas of CRDs do), so a plain recursion
+/// would not end. Each round can only add types, so the loop ends after at most as many rounds as
+/// there are types.
 static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
     let tagged: Vec<Tagged> =
         serde_json::from_str(include_str!("../../data/validation.json")).expect("the file is generated and tested");
@@ -165,6 +234,10 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
 });
 
 /// Returns a field with its rules; `None` if its validation is a function of the kind.
+///
+/// `tags` are those of the whole type. A field of an enum type that the schema requires is also
+/// required here, because upstream's enum validation reports an empty string as
+/// `FieldValueRequired`.
 fn field(
     type_name: &'static str,
     of: Schema<'static>,
@@ -191,11 +264,17 @@ fn field(
     Some(Field { name, rule, shape, inner: one.name() })
 }
 
+/// Returns the strings of the schema's `enum`, empty if it has none.
 fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
     schema.json().get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
+///
+/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values are
+/// those of its items. Debug builds panic if the field has no enum, which finds a misspelt name in
+/// every test that reaches the rule; release builds return an empty list, with which every value is
+/// unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
     let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
     let one = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
@@ -205,15 +284,22 @@ pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
 }
 
 /// Validates an object without its status. `old` is the object before an update. Custom resources have no rules here.
+///
+/// Errors of the status are left to `validate_status`: a write of the spec drops the client's
+/// status, and kube-apiserver does not validate a status that it does not store.
 pub(crate) fn validate(old: Option<&Value>, object: &Value, errors: &mut Errors) {
     validate_fields(old, object, |name| name != "status", errors);
 }
 
 /// Validates the status of an object.
+///
+/// `old` is the stored object. Only a write of the subresource `status` calls it.
 pub(crate) fn validate_status(old: &Value, object: &Value, errors: &mut Errors) {
     validate_fields(Some(old), object, |name| name == "status", errors);
 }
 
+/// Looks up the type by `apiVersion` and `kind`. An object of an unknown type, such as a custom
+/// resource, has no rules. `is_validated` filters the top-level fields by name.
 fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -> bool, errors: &mut Errors) {
     let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
     let Some(known) = type_name.and_then(|name| TYPES.get(name)) else { return };
@@ -226,18 +312,25 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
 /// The path of a field, as a list through the calls that lead to it. It becomes a string only for an error.
 #[derive(Clone, Copy)]
 struct Path<'a> {
+    /// The path of the value that contains this one; `None` for a top-level field.
     parent: Option<&'a Path<'a>>,
+    /// The last step.
     part: PathSegment<'a>,
 }
 
+/// One step of a path.
 #[derive(Clone, Copy)]
 enum PathSegment<'a> {
+    /// A field, `.name`; the first one has no dot.
     Field(&'a str),
+    /// An item of a list, `[0]`.
     Index(usize),
+    /// A value of a map, `[key]`, without quotes as upstream prints it.
     Key(&'a str),
 }
 
 impl<'a> Path<'a> {
+    /// Returns the path with one more step. It borrows from this one, so no step allocates.
     fn then(&'a self, part: PathSegment<'a>) -> Self {
         Path { parent: Some(self), part }
     }
@@ -257,8 +350,14 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// Validation of one value against the rules of its type.
 impl Type {
     /// Validates the fields of a value of this type, and the union that they may form.
+    ///
+    /// `old` is the value at the same path before an update, and `None` on create and within lists
+    /// and maps: upstream correlates items only where a tag says so. A union without a
+    /// discriminator reports `FieldValueInvalid` at the value itself unless exactly one member is
+    /// set.
     fn validate(&self, old: Option<&Value>, value: &Value, at: Path<'_>, errors: &mut Errors) {
         for field in &self.fields {
             field.validate(self, old, value, at.then(PathSegment::Field(field.name)), errors);
@@ -270,6 +369,8 @@ impl Type {
     }
 
     /// Returns the value of the field that decides which members are set.
+    ///
+    /// Empty if the type has no discriminator, or if the field is absent.
     fn discriminator<'v>(&self, value: &'v Value) -> &'v str {
         let field = self.fields.iter().find(|field| field.rule.discriminator);
         field.map_or("", |field| text(&value[field.name]))
@@ -278,6 +379,10 @@ impl Type {
 
 impl Field {
     /// Returns `true` for the values that `required` rejects: the zero values of Go. An object is a pointer in Go.
+    ///
+    /// An empty object is set, unless the field is a map: a Go map is unset if it has no entries.
+    /// `false` and 0 are unset, so `required` on a plain number rejects 0; the tags of such fields
+    /// take care of that.
     fn is_unset(&self, value: &Value) -> bool {
         match value {
             Value::Null => true,
@@ -289,6 +394,7 @@ impl Field {
         }
     }
 
+    /// Returns `true` if any rule can fail for a value of this field itself.
     fn has_rule(&self) -> bool {
         let FieldTags { required, immutable, no_modify, union_member, discriminator, ref member, ref values, .. } =
             self.rule;
@@ -297,6 +403,11 @@ impl Field {
     }
 
     /// Validates the field of `object`. An error about the presence or the length is the only one of the field.
+    ///
+    /// `of` is the type of `object`, which knows the discriminator. An unchanged immutable value is
+    /// not validated again: it was valid when it was set, and rules may have become stricter since.
+    /// An absent optional value is valid. The value is then checked by its own rules, and descended
+    /// into.
     fn validate(&self, of: &Type, old: Option<&Value>, object: &Value, at: Path<'_>, errors: &mut Errors) {
         let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
         if let Some(old) = old {
@@ -349,6 +460,8 @@ impl Field {
 
 impl FieldTags {
     /// Returns `true` if the rule restricts a value that is set.
+    ///
+    /// Presence, immutability and enums are counted by the caller.
     fn restricts(&self) -> bool {
         let numbers = [self.minimum, self.maximum];
         let lengths = [self.max_items, self.max_length, self.max_bytes];
@@ -360,6 +473,9 @@ impl FieldTags {
     }
 
     /// Validates a value that is set.
+    ///
+    /// Each rule reports independently of the others. Rules for other types of values do not apply:
+    /// a bound of a number ignores a string. Quantities are strings and have no bounds here.
     fn validate(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
         if !self.values.is_empty() {
             self.validate_enum(value, at, errors);
@@ -389,6 +505,7 @@ impl FieldTags {
         }
     }
 
+    /// For a list, each item is checked and reported at its index.
     fn validate_enum(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
         match value {
             Value::Array(items) => {
@@ -402,6 +519,9 @@ impl FieldTags {
 }
 
 /// Reports each item that has the same keys as one before it.
+///
+/// The value in the error depends on `keys`: the item itself, the single key as a JSON string, or
+/// an object of all keys. The first item of a group of equal ones is not reported.
 fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, item) in entries(list) {

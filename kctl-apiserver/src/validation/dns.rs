@@ -1,4 +1,8 @@
 //! Validation of the DNS configuration, the host name and the host aliases of Pods.
+//!
+//! The limits are those of glibc's resolver as Kubernetes raised them. kubelet merges `dnsConfig`
+//! with the settings of the DNS policy, and cuts the result to the same limits; this validation
+//! only covers the part that the Pod itself has.
 
 use serde_json::Value;
 
@@ -8,17 +12,29 @@ use crate::{
     validation::{address, entries},
 };
 
-/// Limits of `resolv.conf`.
+/// Maximum number of nameservers (`MaxDNSNameservers`), as `resolv.conf` takes no more.
 const SERVERS_MAX: usize = 3;
+/// Maximum number of search domains (`MaxDNSSearchPaths`).
 const DOMAINS_MAX: usize = 32;
+/// Maximum length of all search domains with one space between two, in bytes
+/// (`MaxDNSSearchListChars`).
 const DOMAINS_LEN_MAX: usize = 2048;
 /// Maximum length of a host name in Linux, in bytes.
+///
+/// `HOST_NAME_MAX` of `limits.h`; a longer name would make the sandbox of the Pod fail.
 const HOST_NAME_LEN_MAX: usize = 64;
 
 /// Validates `dnsConfig` (`validatePodDNSConfig`).
 ///
 /// The policy `None` needs a nameserver (`FieldValueRequired`). Too many nameservers or search domains are
 /// `FieldValueInvalid`.
+///
+/// Further rules, each `FieldValueInvalid` unless noted:
+///
+/// - Nameservers are IP addresses that all parsers read alike.
+/// - A search domain may end with a dot, and may be a single dot, which means the root. Underscores
+///   are allowed, unlike in object names.
+/// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
 pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
     let (servers, servers_at) = (&config["nameservers"], format!("{at}.nameservers"));
@@ -63,6 +79,9 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates `hostnameOverride`: a DNS subdomain of at most 64 bytes, forbidden with `hostNetwork` or
 /// `setHostnameAsFQDN`.
+///
+/// An absent field is valid, an empty string is not: the field is a pointer in Go. The length limit
+/// is `FieldValueTooLong`, the form `FieldValueInvalid`; the conflicts are `FieldValueForbidden`.
 pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
     let (name, at) = (&spec["hostnameOverride"], format!("{at}.hostnameOverride"));
     if name.is_null() {
@@ -80,6 +99,9 @@ pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`).
+///
+/// A missing `ip` is reported as the empty string, which is not an address. `hostnames` may be
+/// empty.
 pub(crate) fn aliases(list: &Value, at: &str, errors: &mut Errors) {
     for (index, alias) in entries(list) {
         address::legacy(&text(&alias["ip"]).into(), &format!("{at}[{index}].ip"), errors);

@@ -1,10 +1,21 @@
 //! Validation of downward API references, in environment variables and in files.
+//!
+//! Both places accept `fieldRef` (a string from metadata, spec or status) and `resourceFieldRef`
+//! (an amount, divided by a divisor). They differ in the allowed paths: a file can be updated while
+//! the Pod runs and may hold all labels, a variable is fixed at the start of the container and may
+//! hold status.
+//!
+//! Upstream: `validateObjectFieldSelector` and `validateContainerResourceFieldSelector` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
 use crate::field_errors::{Errors, text};
 
 /// Paths that variables may have, besides single labels and annotations.
+///
+/// Sorted, because the error lists them (`validEnvDownwardAPIFieldPathExpressions`). A single label
+/// is `metadata.labels['key']`.
 pub(crate) const OF_VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -18,10 +29,16 @@ pub(crate) const OF_VARIABLES: &[&str] = &[
 ];
 
 /// Paths that files may have, besides single labels and annotations.
+///
+/// Sorted (`validVolumeDownwardAPIFieldPathExpressions`). Labels and annotations as a whole only
+/// work here.
 pub(crate) const OF_FILES: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Paths that the API knows (`ConvertDownwardAPIFieldLabel`).
+/// Paths that the API converts (`ConvertDownwardAPIFieldLabel`).
+///
+/// A path that is not among them fails the conversion, with another message than one that is known
+/// but not allowed at this place.
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -40,6 +57,7 @@ const KNOWN: &[&str] = &[
     "status.podIPs",
 ];
 
+/// Resources of a container that a `resourceFieldRef` may name. Huge pages of any size come on top.
 const AMOUNTS: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -50,9 +68,24 @@ const AMOUNTS: &[&str] = &[
 ];
 
 /// Divisors for resources in bytes.
+///
+/// An amount is divided by its divisor and rounded up. `0` and an absent divisor mean 1.
 const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// A `fieldRef` with one of some paths.
+/// Validates a `fieldRef` whose path is one of `allowed` or a single label or annotation.
+///
+/// `at` is the path of the reference. At most one error is reported:
+///
+/// | case | error | field |
+/// |---|---|---|
+/// | no `apiVersion` or `fieldPath` | `FieldValueRequired` | that field |
+/// | a version other than `v1` | `FieldValueInvalid` | `fieldPath` |
+/// | a subscript on another path | `FieldValueInvalid` | `fieldPath` |
+/// | an unknown path | `FieldValueInvalid` | `fieldPath` |
+/// | a path that is not allowed here | `FieldValueNotSupported` | `fieldPath` |
+/// | a label or annotation key that is malformed | `FieldValueInvalid` | the reference |
+///
+/// Annotation keys are compared in lower case, as in metadata.
 pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut Errors) {
     let path = &reference["fieldPath"];
     let (name, path_at, version) = (text(path), format!("{at}.fieldPath"), text(&reference["apiVersion"]));
@@ -78,7 +111,13 @@ pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut 
     }
 }
 
-/// A `resourceFieldRef`; a file has to name the container that it is about.
+/// Validates a `resourceFieldRef`. With `of_file` it must name the container that it is about
+/// (`FieldValueRequired`), since a volume belongs to all containers; a variable means its own
+/// container.
+///
+/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid`
+/// at `divisor`, with the resource name as the value, as upstream prints it). Whether the container
+/// exists is not validated.
 pub(crate) fn amount(reference: &Value, at: &str, of_file: bool, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));

@@ -1,4 +1,7 @@
 //! Validation of the environment variables of containers (`ValidateEnv`, `ValidateEnvFrom`).
+//!
+//! Rules look at one container at a time, apart from `files`, which needs the volumes of the Pod.
+//! Variables may repeat a name: the later one wins, and `warnings` reports it.
 
 use serde_json::Value;
 
@@ -8,9 +11,13 @@ use crate::{
     validation::{config_key, downward, entries, paths},
 };
 
+/// The fields of `valueFrom`, of which exactly one is set.
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
 /// Validates `env`: a name is required (`FieldValueRequired`) and printable, and a `valueFrom` has one source.
+///
+/// Names do not have to be C identifiers: since the feature gate
+/// `RelaxedEnvironmentVariableValidation` any printable ASCII character but `=` is valid.
 pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
     for (index, variable) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -26,6 +33,9 @@ pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`).
+///
+/// Printable ASCII is a space (0x20) to a tilde (0x7E). Also the rule for prefixes of `envFrom` and
+/// for keys of environment files.
 fn printable(name: &Value, at: &str, errors: &mut Errors) {
     if !text(name).bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
         let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
@@ -34,6 +44,9 @@ fn printable(name: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it.
+///
+/// Errors about the number of sources are `FieldValueInvalid` at `valueFrom` with an empty value,
+/// and only one of them is reported. An empty `value` beside a source counts as unset.
 fn source(variable: &Value, at: &str, errors: &mut Errors) {
     let from = &variable["valueFrom"];
     let given: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();
@@ -58,6 +71,10 @@ fn source(variable: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a reference to a key of a `ConfigMap` or Secret.
+///
+/// The name is optional in the API for historical reasons. An empty one is then
+/// `FieldValueInvalid`, since the empty string is not a DNS subdomain. Existence of object and key
+/// is up to kubelet.
 fn key_of_object(reference: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&reference["name"]).into(), NameRule::Subdomain);
     let key = text(&reference["key"]);
@@ -69,6 +86,9 @@ fn key_of_object(reference: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a `fileKeyRef`: key, volume name, and a path without `..`.
+///
+/// The file is written by a container into an `emptyDir` volume (feature gate `EnvFiles`). Key and
+/// path are `FieldValueRequired`, the volume name is a DNS label.
 fn key_of_file(reference: &Value, at: &str, errors: &mut Errors) {
     if text(&reference["key"]).is_empty() {
         errors.required(&format!("{at}.key"), "");
@@ -85,6 +105,9 @@ fn key_of_file(reference: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates that each `fileKeyRef` names a volume of the Pod (`FieldValueNotFound`) that is an `emptyDir`
 /// (`FieldValueInvalid`).
+///
+/// Runs once per Pod after all containers were validated, since a container rule does not see the
+/// volumes. Errors have the full path down to `volumeName`.
 pub(crate) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     for (list, index, container) in super::container::all(spec) {
         for (nth, variable) in entries(&container["env"]) {
@@ -104,6 +127,11 @@ pub(crate) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `envFrom`: exactly one of `configMapRef` and `secretRef` each, with the name of the
+/// object.
+///
+/// An optional `prefix` is prepended to each key. Errors about the number of references are
+/// `FieldValueInvalid` at the list, without the index, as upstream reports them.
 pub(crate) fn sources(list: &Value, at: &str, errors: &mut Errors) {
     for (index, from) in entries(list) {
         if !text(&from["prefix"]).is_empty() {

@@ -1,6 +1,11 @@
 //! The formats of declarative validation (`+k8s:format=…`).
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validate/strfmt.go`.
+//!
+//! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged:
+//! `driver`, `pool_name`, `qualified` and `fully_qualified`. All of them report
+//! `FieldValueInvalid`, apart from lengths (`FieldValueTooLong`) and empty strings where a value is
+//! needed (`FieldValueRequired`).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,24 +19,25 @@ use crate::{
 /// A format of a string, with the name of its tag.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) enum Format {
-    /// A label of DNS.
+    /// A DNS label: up to 63 lowercase letters, digits and dashes.
     #[serde(rename = "k8s-short-name")]
     ShortName,
-    /// A subdomain of DNS.
+    /// A DNS subdomain: labels with dots between them, up to 253 characters in all.
     #[serde(rename = "k8s-long-name")]
     LongName,
-    /// A subdomain of DNS that may have capital letters.
+    /// A DNS subdomain that may have capital letters.
     #[serde(rename = "k8s-long-name-caseless")]
     LongNameCaseless,
-    /// A qualified name.
+    /// A qualified name: an optional DNS subdomain with a slash, and a name of up to 63 characters.
     #[serde(rename = "k8s-label-key")]
     LabelKey,
+    /// A UUID in lowercase, with dashes.
     #[serde(rename = "k8s-uuid")]
     Uuid,
     /// The name of an extended resource, such as `example.com/gpu`.
     #[serde(rename = "k8s-extended-resource-name")]
     ExtendedResourceName,
-    /// Subdomains with slashes between them.
+    /// DNS subdomains with slashes between them, as a driver names its pools.
     #[serde(rename = "k8s-resource-pool-name")]
     ResourcePoolName,
     /// An identifier with its domain, such as `example.com/model`.
@@ -39,7 +45,10 @@ pub(crate) enum Format {
     ResourceFullyQualifiedName,
 }
 
+/// Validation of one value by its format.
 impl Format {
+    /// Adds an error at `at` unless the value has the format. A value that is not a string is
+    /// validated as the empty string, which no format accepts.
     pub(super) fn validate(self, value: &Value, at: &str, errors: &mut Errors) {
         match self {
             Self::ShortName => errors.name(at, value, NameRule::Label),
@@ -66,6 +75,9 @@ impl Format {
 }
 
 /// Returns `true` for lowercase hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+///
+/// The version and variant digits are not checked. Capital letters, braces and `urn:uuid:` are
+/// rejected.
 fn is_uuid(value: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_group = |(group, length): (&str, usize)| group.len() == length && group.bytes().all(is_digit);
@@ -78,9 +90,12 @@ const DRIVER_LEN_MAX: usize = 63;
 const ID_LEN_MAX: usize = 32;
 /// The longest name of a pool (`PoolNameMaxLength`).
 const POOL_LEN_MAX: usize = 253;
+/// Upstream's message for the part of a name behind its domain (`IsCIdentifier`).
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-/// The name of a driver, which may have capital letters here.
+/// Validates the name of a driver: a DNS subdomain of at most 63 bytes, in any case.
+///
+/// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
 pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return errors.required(at, "");
@@ -93,7 +108,10 @@ pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The name of a pool: names of domains, with slashes between them.
+/// Validates the name of a pool: DNS subdomains with slashes between them, at most 253 bytes.
+///
+/// Each invalid part is an error at the whole field. An empty part (a slash at the start, at the
+/// end or doubled) is invalid.
 pub(crate) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
     let name = text(name);
     if name.is_empty() {
@@ -105,7 +123,11 @@ pub(crate) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
     name.split('/').for_each(|part| errors.name(at, &part.into(), NameRule::Subdomain));
 }
 
-/// The name of an attribute or a capacity, with or without a domain.
+/// Validates the name of an attribute or capacity, with or without a domain: `model` or
+/// `example.com/model`.
+///
+/// The identifier is a C identifier of at most 32 bytes, the domain follows the rule of a driver
+/// name. A name without a domain means the domain of the driver that publishes it.
 pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
     let parts: Vec<&str> = text(name).split('/').collect();
     match parts[..] {
@@ -127,7 +149,9 @@ pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// A name that needs its domain.
+/// Validates a name that needs its domain, as in selectors that span drivers.
+///
+/// Errors of `qualified` come first, then the one about the missing domain.
 pub(crate) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
     qualified(name, at, errors);
     if !text(name).contains('/') {
@@ -135,6 +159,7 @@ pub(crate) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the part behind the domain. Length and form are reported independently.
 fn identifier(id: &str, at: &str, errors: &mut Errors) {
     if id.len() > ID_LEN_MAX {
         errors.too_long(at, ID_LEN_MAX);

@@ -3,6 +3,25 @@
 //! [`declared`] applies the enums and tags of the API, then the functions of the kind run (`write/validate.rs`).
 //!
 //! Behaviour: the `validation.go` of each group in `k8s.io/kubernetes/pkg/apis`.
+//!
+//! Every rule takes three things: the value, the path of the value and the `Errors` to add to. The
+//! path is the string that a client sees in `details.causes[].field`, such as
+//! `spec.containers[0].ports[1].name`. A rule adds errors and never stops at the first one, so that
+//! a client gets all field errors of a request in one response.
+//!
+//! Objects arrive here after decoding, pruning and defaulting. Rules may therefore rely on the
+//! types of fields (a string is a string, a number a number). They may not rely on the presence of
+//! a field: reading an absent field of a `Value` yields `null`, and each rule decides the meaning
+//! of `null`.
+//!
+//! | module | validates |
+//! |---|---|
+//! | `pod`, `container`, `probe`, `ports`, `environment`, `mounts` | Pods and Pod templates |
+//! | `affinity`, `dns`, `security`, `windows`, `resources` | parts of a Pod spec |
+//! | `volume`, `volume_source`, `volume_claim`, `paths`, `downward` | volumes and their sources |
+//! | `selector`, `status`, `immutable`, `schedule`, `address` | parts that workloads and networks share |
+//! | `declared`, `format` | enums and declarative tags of all kinds |
+//! | `warnings` | accepted objects, for the `Warning` header of the response |
 
 pub(crate) mod address;
 pub(crate) mod affinity;
@@ -39,6 +58,11 @@ use crate::{metadata::validate_metadata, registry::Resource, status::FieldError}
 pub(crate) use crate::field_errors::{Errors, pairs, text};
 
 /// Validates the metadata of an object.
+///
+/// The rule for names comes from the kind (`Rules::names`), as does the scope: a cluster-scoped
+/// object must not have a namespace. A few kinds accept finalizers without a domain
+/// (`Rules::finalizers_without_domain`); the error about such a finalizer is removed here, because
+/// the metadata rules are the same for all kinds.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let errors = validate_metadata(&object["metadata"], resource.listed.namespaced, resource.rules.names);
     let without_domain = resource.rules.finalizers_without_domain;
@@ -47,6 +71,9 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// Returns the errors of a domain-prefixed path, such as `example.com/name`.
+///
+/// Only for callers that validate one string outside an object, such as the extra keys of
+/// impersonation. Rules of an object use the method of `Errors` of the same name.
 pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     errors.domain_prefixed(field, &path.into());
@@ -54,11 +81,18 @@ pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
 }
 
 /// Iterates over the items of a list with their indexes; another value has no items.
+///
+/// `null`, an absent field and a value of another type are alike empty. A caller that must reject
+/// an empty list checks for `None` from the first `next()`.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
 /// Validates each item of a list, unless the tags of the list have found it too long.
+///
+/// `at` is the path of the list; each item is validated at `at` with its index, such as
+/// `webhooks[2]`. kube-apiserver also stops at a list that exceeds `maxItems`: validating the items
+/// of a list of any length would cost a client's choice of CPU time.
 pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
     if errors.is_too_long(at) {
         return;
@@ -69,6 +103,10 @@ pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: im
 }
 
 /// Reports items with the same name.
+///
+/// The first item of a name is valid; every later one is `FieldValueDuplicate` at its own index,
+/// with the name as the value. `name` returns the compared value of an item. A value that is not a
+/// string counts as the empty string, so two items without a name are duplicates too.
 pub(crate) fn unique<'a>(list: &'a Value, at: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
     let mut known = BTreeSet::new();
     for (index, item) in entries(list) {

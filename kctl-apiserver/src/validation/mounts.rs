@@ -1,4 +1,13 @@
-//! Rules of where containers have the volumes of their pod: as folders and as devices.
+//! Validation of volume mounts and block devices of a container.
+//!
+//! Upstream: `ValidateVolumeMounts` and `ValidateVolumeDevices` in
+//! `pkg/apis/core/validation/validation.go`.
+//!
+//! A container has a volume either as a folder (`volumeMounts`) or as a block device
+//! (`volumeDevices`), never both, and each path at most once. Rules refer to the valid volumes of
+//! the Pod: a volume with errors counts as missing, so its mounts are reported as
+//! `FieldValueNotFound` too. Several errors leave out the index of the mount in their path; that is
+//! upstream's mistake, which clients see.
 
 use serde_json::Value;
 
@@ -7,7 +16,9 @@ use crate::{
     validation::{declared, entries, paths, volume::Known},
 };
 
-/// The mounts and the devices of a container.
+/// Validates the mounts and the devices of a container.
+///
+/// `at` is the path of the container. `volumes` are the valid volumes of its Pod.
 pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
     let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
     let privileged = container["securityContext"]["privileged"] == true;
@@ -15,6 +26,12 @@ pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], e
     attached(devices, mounts, &format!("{at}.volumeDevices"), volumes, errors);
 }
 
+/// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount
+/// path.
+///
+/// Mount paths are unique within the container (`FieldValueInvalid`), compared as strings: `/data`
+/// and `/data/` are distinct. Neither name nor path may occur in `volumeDevices`. A relative mount
+/// path is accepted. `privileged` permits bidirectional mount propagation.
 fn mounted(list: &Value, devices: &Value, list_at: &str, volumes: &[Known<'_>], privileged: bool, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, mount) in entries(list) {
@@ -46,7 +63,10 @@ fn mounted(list: &Value, devices: &Value, list_at: &str, volumes: &[Known<'_>], 
     }
 }
 
-/// Which part of a volume is mounted. The real server leaves out the index here.
+/// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted.
+///
+/// Both are relative paths without `..`, and only one may be set. Upstream reports errors of the
+/// path itself without the index of the mount.
 fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
     let (part, expression) = (&mount["subPath"], &mount["subPathExpr"]);
     if !text(part).is_empty() {
@@ -61,6 +81,10 @@ fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `mountPropagation`: `None`, `HostToContainer` or `Bidirectional`.
+///
+/// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged
+/// container (`FieldValueForbidden`). Upstream: `validateMountPropagation`.
 fn propagates(mount: &Value, list_at: &str, privileged: bool, errors: &mut Errors) {
     let (at, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
     errors.one_of(&at, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
@@ -69,6 +93,11 @@ fn propagates(mount: &Value, list_at: &str, privileged: bool, errors: &mut Error
     }
 }
 
+/// Validates `recursiveReadOnly` (`validateMountRecursiveReadOnly`).
+///
+/// `Enabled` and `IfPossible` need `readOnly: true` and no mount propagation
+/// (`FieldValueForbidden`): the kernel can make a mount read-only recursively only if nothing is
+/// mounted into it later. `Disabled` is always valid, other values are `FieldValueNotSupported`.
 fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
     let Some(how) = mount["recursiveReadOnly"].as_str() else { return };
     if how != "Enabled" && how != "IfPossible" {
@@ -82,6 +111,11 @@ fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `volumeDevices`: unique names and paths of volumes that can be block devices.
+///
+/// Only a `PersistentVolumeClaim` or an ephemeral volume can be one (`FieldValueInvalid`). A path
+/// may not contain `..`, and such a path is not remembered for the uniqueness rule. Names and paths
+/// of `volumeMounts` are excluded here as well, so a conflict is reported on both sides.
 fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
     let (mut names, mut taken) = (Vec::new(), Vec::new());
     for (index, device) in entries(list) {
@@ -124,6 +158,8 @@ fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[Known<'_>], 
     }
 }
 
+/// Returns `true` if an item of the list has this string in `field`. An absent field equals the
+/// empty string.
 fn has(list: &Value, field: &str, wanted: &str) -> bool {
     entries(list).any(|(_, one)| text(&one[field]) == wanted)
 }

@@ -1,13 +1,21 @@
 //! Validation of file paths and file modes.
+//!
+//! A path in a volume is joined to a directory of the host by kubelet. Rejecting absolute paths and
+//! `..` keeps the result inside the volume. Paths are split at `/` only, as upstream: backslashes
+//! are ordinary characters, also in Pods for Windows.
 
 use serde_json::Value;
 
 use crate::field_errors::{Errors, text};
 
 /// The highest mode of a file: 0777.
+///
+/// Permission bits only: set-uid, set-gid and the sticky bit are rejected.
 const MODE_MAX: i64 = 0o777;
 
 /// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
+///
+/// An absent path is valid, and so is the empty one: both name the volume itself.
 pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
     if text(path).starts_with('/') {
         errors.invalid(at, path, "must be a relative path");
@@ -16,6 +24,8 @@ pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
+///
+/// Also for absolute paths, such as those of `hostPath`.
 pub(crate) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
     if has_backsteps(path) {
         errors.invalid(at, path, "must not contain '..'");
@@ -29,6 +39,10 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
 /// (`validateLocalNonReservedPath`).
+///
+/// An absent path counts as empty. `..` itself and paths below it are already rejected by the first
+/// rule; the second one catches names such as `..data`. A name such as `..` further down the path
+/// is covered by the first one, `a/..data` is valid.
 pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     let path = if path.is_null() { &Value::from("") } else { path };
     descending(path, at, errors);
@@ -38,6 +52,9 @@ pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a file mode, 0 to 0777 (`FieldValueInvalid`).
+///
+/// JSON has no octal numbers, so a client writes 511 for 0777 in JSON; YAML reads `0777` as octal.
+/// An absent mode is valid and defaults to 0644 at the volume.
 pub(crate) fn mode(mode: &Value, at: &str, errors: &mut Errors) {
     if mode.as_i64().is_some_and(|mode| !(0..=MODE_MAX).contains(&mode)) {
         errors.invalid(at, mode, "must be a number between 0 and 0777 (octal), both inclusive");

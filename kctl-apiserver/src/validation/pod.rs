@@ -2,6 +2,18 @@
 //!
 //! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of the
 //! spec have a module each; this one calls them in the order in which kube-apiserver reports their errors.
+//!
+//! The entry points differ by what is validated:
+//!
+//! | function | used for | extra rules |
+//! |---|---|---|
+//! | `pod` | create and update of a Pod | token volumes, image names |
+//! | `new_pod` | create of a Pod | no ephemeral containers, no gated Pod on a Node |
+//! | `template` | workloads, `PodTemplate` | no ephemeral containers |
+//!
+//! A template is more lenient because objects with such templates exist; their Pods are rejected
+//! instead. An update of a Pod also runs the rules of `kinds/core/pod/validation.rs`, which compare
+//! old and new.
 
 use serde_json::{Value, json};
 
@@ -12,6 +24,8 @@ use crate::{
 };
 
 /// Validates the spec of a Pod, its projected tokens and its image names. The last two rules skip templates.
+///
+/// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];
     spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
@@ -20,6 +34,10 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
 }
 
 /// Rejects fields that a new Pod may not have.
+///
+/// Ephemeral containers are only added through the subresource `ephemeralcontainers`. A Pod with
+/// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
+/// Both are `FieldValueForbidden`.
 pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if entries(&spec["ephemeralContainers"]).next().is_some() {
@@ -32,6 +50,8 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
 
 /// Validates a template at a path such as `spec.template`: labels, annotations and spec. Ephemeral containers are
 /// `FieldValueForbidden`.
+///
+/// The ephemeral containers are validated all the same, so that they can have errors of both sorts.
 pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     metadata_of_template(template, at, errors);
     spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
@@ -42,6 +62,9 @@ pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the labels and annotations of a template; its other metadata is ignored.
+///
+/// Names, finalizers and owner references of a template are never copied to a Pod, so upstream
+/// leaves them alone.
 pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
     let meta = &template["metadata"];
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
@@ -49,6 +72,9 @@ pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Erro
 }
 
 /// Validates a Pod spec. `name` is the name of the Pod, empty for a template; `is_pod` is `false` for a template.
+///
+/// `at` is `spec` or, for example, `spec.template.spec`. Overhead is validated like the limits of a
+/// container. Volumes and resource claims come first, because containers refer to them by name.
 fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
@@ -87,6 +113,9 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
 }
 
 /// Validates names of the account, the node and the host, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
+///
+/// An empty string counts as unset for all four names. Account and Node names are DNS subdomains,
+/// host name and subdomain DNS labels: the latter two become parts of the DNS name of the Pod.
 fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     for name in ["serviceAccountName", "nodeName"] {
@@ -109,6 +138,9 @@ fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Names are required and unique (`FieldValueRequired`, `FieldValueDuplicate`). Exactly one source is set
 /// (`FieldValueInvalid`).
+///
+/// The returned names leave out empty ones. A name with an invalid form is returned, so that a
+/// container that refers to it does not get a second error.
 fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
     const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
     let mut names = Vec::new();
@@ -137,6 +169,9 @@ fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
 }
 
 /// Validates readiness gates and scheduling gates: qualified names; scheduling gates are unique (`FieldValueDuplicate`).
+///
+/// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
+/// controllers remove it by name.
 fn gates(spec: &Value, at: &str, errors: &mut Errors) {
     for (index, gate) in entries(&spec["readinessGates"]) {
         let at = format!("{at}.readinessGates[{index}].conditionType");
@@ -154,6 +189,11 @@ fn gates(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Rejects host namespaces and block devices for a Pod with a user namespace.
+///
+/// A user namespace (`hostUsers: false`) maps the users of the Pod to unprivileged ids of the host,
+/// which the namespaces of the host and raw block devices would circumvent. All errors are
+/// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
+/// and `HostIPC`.
 fn host_users(spec: &Value, at: &str, errors: &mut Errors) {
     if spec["hostUsers"] != false {
         return;

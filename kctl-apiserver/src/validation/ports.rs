@@ -1,4 +1,8 @@
 //! Validation of ports: those of containers, of their hosts, and references by name or number.
+//!
+//! A host port of 0, or an absent one, means no host port. With `hostNetwork` the defaulting has
+//! set each host port to the container port before validation. Names of ports matter to Services
+//! and probes, which refer to them instead of the number.
 
 use serde_json::Value;
 
@@ -8,10 +12,16 @@ use crate::{
 };
 
 /// Maximum length of a port name, in bytes.
+///
+/// From RFC 6335, the names of the IANA service registry.
 const NAME_LEN_MAX: usize = 15;
 
 /// Validates the ports of a container: unique names (`FieldValueDuplicate`), a container port, and numbers of
 /// 1 to 65,535. A host port of 0 is unset.
+///
+/// Upstream: `validateContainerPorts`. Names are optional. A name with errors is not remembered, so
+/// that a second invalid one of the same name is not also a duplicate. Protocol and host IP were
+/// validated by `declared`.
 pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, port) in entries(ports) {
@@ -41,11 +51,17 @@ pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns a port number; an absent one is 0.
+///
+/// Go's zero value: rules can not distinguish 0 from an absent number.
 fn number(port: &Value, field: &str) -> i64 {
     port[field].as_i64().unwrap_or(0)
 }
 
 /// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
+///
+/// `containers` are pairs of index in the list and container; `at` is the path of the list. The key
+/// is shown as `"TCP/127.0.0.1/8080"`. Without a host IP the middle is empty, and differs from any
+/// explicit address, so `0.0.0.0` and an absent address do not conflict.
 pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, container) in containers {
@@ -65,6 +81,8 @@ pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut 
 
 /// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`). A template may also
 /// leave them out.
+///
+/// `is_pod` is `false` for a template, which is validated without the defaulting of host ports.
 pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;
@@ -81,6 +99,9 @@ pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors)
 }
 
 /// Validates a port given by number (1 to 65,535) or by name (`FieldValueInvalid`).
+///
+/// Upstream: `ValidatePortNumOrName`. A string with digits only is a name without a letter, hence
+/// invalid.
 pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
     match port {
         Value::String(name) => {
@@ -93,6 +114,10 @@ pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns the errors of a port name (`IsValidPortName`).
+///
+/// Rules: at most 15 bytes; lowercase letters, digits and dashes; at least one letter, so that a
+/// name can not look like a number; no two dashes in a row; no dash at either end. All that fail
+/// are returned.
 fn check_name(name: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if name.len() > NAME_LEN_MAX {

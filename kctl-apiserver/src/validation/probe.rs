@@ -1,4 +1,7 @@
 //! Validation of probes and lifecycle handlers of containers.
+//!
+//! The deprecated combination that older clients send (a probe without a handler) is rejected;
+//! numbers have been defaulted before, so that 0 in `timeoutSeconds` means that a client wrote it.
 
 use serde_json::Value;
 
@@ -7,13 +10,19 @@ use crate::{
     validation::{entries, ports},
 };
 
+/// Handler types of a probe, in the order of upstream's checks.
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
+/// Handler types of `postStart` and `preStop`. `sleep` is one here, `grpc` is not.
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// Validates the three probes and the lifecycle of a container.
 ///
 /// `terminationGracePeriodSeconds` is `FieldValueInvalid` in a readiness probe. The other two must have
 /// `successThreshold: 1`.
+///
+/// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A
+/// readiness probe never kills the container, so a grace period has no meaning for it. A liveness
+/// or startup probe acts on the first success.
 pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64();
     lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
@@ -36,6 +45,8 @@ pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &m
 }
 
 /// Validates a probe: one handler, times and thresholds not negative, a grace period above 0 (`validateProbe`).
+///
+/// Numbers are in seconds or counts; 0 is valid for each of them here.
 fn probe(probe: &Value, at: &str, errors: &mut Errors) {
     handler(probe, at, OF_PROBES, None, errors);
     let times = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
@@ -49,6 +60,8 @@ fn probe(probe: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `postStart` and `preStop` (`validateLifecycle`). `grace` is the grace period of the Pod, in seconds.
+///
+/// The grace period bounds a `sleep` action: a longer one would always be cut off.
 fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         if lifecycle[name].is_object() {
@@ -60,6 +73,9 @@ fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Error
 /// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`).
 ///
 /// None is `FieldValueRequired`; each one after the first is `FieldValueForbidden` and not validated further.
+///
+/// The first one in the order of `kinds` counts as the intended one, not the first in the JSON of
+/// the client.
 fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let given: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
     for (index, kind) in given.iter().enumerate() {
@@ -76,6 +92,16 @@ fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors
     }
 }
 
+/// Validates the fields of one handler type.
+///
+/// | type | rule |
+/// |---|---|
+/// | `exec` | `command` has at least one item |
+/// | `httpGet` | a path, a port by number or name, valid header names |
+/// | `tcpSocket`, `grpc` | a port |
+/// | `sleep` | from 0 to the grace period of the Pod, if it has one |
+///
+/// An absent port counts as 0 and is out of range. Hosts and schemes are not validated here.
 fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     let port_at = format!("{at}.port");
     // A port that is not told is zero.
@@ -103,6 +129,8 @@ fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut
     }
 }
 
+/// Validates the name of an HTTP header: letters, digits and dashes (`IsHTTPHeaderName`). Values
+/// are free. The error is at the list of headers, without an index.
 fn header_name(name: &Value, at: &str, errors: &mut Errors) {
     let text = text(name);
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {

@@ -1,4 +1,12 @@
-//! Rules of the amounts of resources that containers and pods ask for.
+//! Validation of the resources that containers, Pods, quotas and claims request or limit.
+//!
+//! Amounts are quantities, already parsed and canonical in the object; rules compare them in
+//! thousandths, so that `100m` and `0.1` are equal. Names fall into three classes: standard ones
+//! (`cpu`), native ones with the domain `kubernetes.io`, and extended ones with another domain
+//! (`example.com/gpu`).
+//!
+//! Upstream: `ValidateResourceRequirements` and the functions around it in
+//! `pkg/apis/core/validation/validation.go`, and `pkg/apis/core/helper/helpers.go` for the classes.
 
 use serde_json::Value;
 
@@ -11,6 +19,8 @@ use crate::{
 };
 
 /// Resources that are counted, and so come whole.
+///
+/// Names of objects in a quota; half an object does not exist.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -23,6 +33,7 @@ const COUNTED: &[&str] = &[
     "services.loadbalancers",
 ];
 
+/// Standard resources with a fraction. Names with a prefix are those of quotas.
 const MEASURED: &[&str] = &[
     "cpu",
     "memory",
@@ -37,16 +48,29 @@ const MEASURED: &[&str] = &[
     "limits.ephemeral-storage",
 ];
 
+/// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
 
 /// The part of a Pod that requests resources. It decides which resources are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
+    /// `resources` of a container: extended resources are allowed.
     Container,
+    /// `spec.resources` of a Pod: `cpu`, `memory` and huge pages only.
     Pod,
 }
 
 /// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
+///
+/// `at` is the path of the whole field. `claims` are the names of the resource claims of the Pod.
+///
+/// - Limits: each name and amount.
+/// - Requests: each name and amount; at most the limit. Resources that can not be overcommitted
+///   need a limit that equals the request.
+/// - Huge pages need `cpu` or `memory` beside them, in requests or limits (`FieldValueForbidden`).
+/// - Claims: see `claimed`.
+///
+/// An error about a request and its limit is at `requests`, without the name of the resource.
 pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
     let limits_at = format!("{at}.limits");
@@ -78,11 +102,15 @@ pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&st
     claimed(&resources["claims"], &format!("{at}.claims"), claims, errors);
 }
 
+/// Validates name, amount and page multiple of a limit. Requests run the same three, with other
+/// rules between.
 fn one(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
     name_and_sign(name, amount, at, asker, errors);
     pages(name, amount, at, errors);
 }
 
+/// Validates the name by the rules of the asker, then the amount. An invalid name does not stop the
+/// second.
 fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
     match asker {
         Asker::Container => name_of_container(name, at, errors),
@@ -93,6 +121,9 @@ fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mu
 
 /// Validates that an amount is not negative, and an integer for counted and extended resources
 /// (`ValidateResourceQuantityValue`).
+///
+/// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
+/// rejects it before.
 pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     if size(amount).is_some_and(|size| size < 0) {
         errors.invalid(at, amount, "must be greater than or equal to 0");
@@ -103,6 +134,10 @@ pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
+///
+/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed
+/// number differs from the exact one, so a huge integer can be rejected as not being an integer, by
+/// kube-apiserver and here.
 fn wrapped(thousandths: i128) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
     let lower = thousandths as i64;
@@ -110,6 +145,8 @@ fn wrapped(thousandths: i128) -> i128 {
 }
 
 /// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
+///
+/// The page size is parsed from the name. A size of zero or below rejects every amount.
 fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
     if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
@@ -121,6 +158,8 @@ fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
 /// Validates a qualified resource name, which must be a standard one if it has no domain (`validateResourceName`).
 ///
 /// Returns `true` if the name is valid.
+///
+/// `false` means that errors were added, so callers can skip rules that assume a valid name.
 pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(at, name);
@@ -131,6 +170,10 @@ pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
 }
 
 /// Validates the name of a resource that a container requests.
+///
+/// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
+/// have. A name with a domain must be native or a valid extended resource name. Several errors are
+/// possible for one name.
 pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
     known_name(name, at, errors);
     let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
@@ -144,12 +187,17 @@ pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the name of a Pod-level resource: `cpu`, `memory` or huge pages (`FieldValueNotSupported` otherwise).
+///
+/// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
+/// whole.
 fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
     if known_name(name, at, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
         errors.unsupported(at, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
     }
 }
 
+/// Returns `true` for names that need no domain (`IsStandardResourceName`), those of quotas
+/// included.
 pub(crate) fn is_standard(name: &str) -> bool {
     COUNTED.contains(&name)
         || MEASURED.contains(&name)
@@ -158,27 +206,45 @@ pub(crate) fn is_standard(name: &str) -> bool {
 }
 
 /// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).
+///
+/// As upstream it looks for `kubernetes.io/` anywhere, so `a.kubernetes.io/b` is native too.
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Returns `true` for resources of other domains whose quota name is also valid (`IsExtendedResourceName`).
+///
+/// Quotas limit an extended resource by the name `requests.` and its name, which is why the longer
+/// name must fit as well. Names that begin with `requests.` would be ambiguous.
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_none()
 }
 
 /// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`).
+///
+/// Memory and CPU can be promised twice. Devices and huge pages can not: their limit must equal
+/// their request.
 pub(crate) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
 /// Returns an amount in thousandths, `None` for an invalid quantity.
+///
+/// An absent amount is `None` as well.
 pub(crate) fn size(amount: &Value) -> Option<i128> {
     quantity::amount(text(amount))
 }
 
 /// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
 /// a whole, or once per request (`FieldValueDuplicate`).
+///
+/// `keys` holds a claim's name, or name and request with a slash. Rules for a repeated claim:
+///
+/// - after the whole claim, anything of it again is a duplicate;
+/// - the whole claim after single requests is a duplicate once per such request;
+/// - the same request of the same claim is a duplicate.
+///
+/// The error for an unknown claim lists the known ones, sorted.
 fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
     let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
@@ -212,13 +278,24 @@ fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
 }
 
 /// Joins sorted names for an error.
+///
+/// Sorted, because upstream builds the list from a set.
 fn in_order(names: &[&str]) -> String {
     let mut names = names.to_vec();
     names.sort_unstable();
     names.join(", ")
 }
 
-/// The amounts of a whole pod, beside those of its containers.
+/// Validates the resources of a whole Pod, beside those of its containers (`validatePodResources`,
+/// feature gate `PodLevelResources`).
+///
+/// - Not for Windows Pods, and never with `claims` (`FieldValueForbidden`).
+/// - Requests must be at least the sum of the containers' requests (`FieldValueInvalid`).
+/// - Limits of huge pages must be at least the sum of the containers' limits. Other limits may be
+///   smaller than the sum, since containers seldom reach their limits together.
+/// - No single container may have a limit above that of the Pod.
+///
+/// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::of_pod`).
 pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
     let (asked, at) = (&spec["resources"], format!("{at}.resources"));
     if asked.is_null() {

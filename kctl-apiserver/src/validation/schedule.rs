@@ -1,14 +1,31 @@
 //! Parses the schedules of `CronJob`s and the index lists of Jobs, and returns the errors of invalid ones.
 //!
 //! Behaviour: `github.com/robfig/cron/v3`, with its error messages.
+//!
+//! Both parsers only validate: nothing here computes the next time of a schedule. Messages go
+//! verbatim into `FieldValueInvalid`, so wording and order of the checks are part of what a client
+//! sees.
+//!
+//! A schedule is one of:
+//!
+//! ```text
+//! */15 8-17 * jan-jun mon      five fields: minute, hour, day of month, month, day of week
+//! @daily                       a descriptor
+//! @every 1h30m                 an interval
+//! TZ=Europe/Paris 0 8 * * *    any of these, in a time zone
+//! ```
 
 /// A field of a schedule: its least and its greatest number, and the names of numbers.
 struct Field {
+    /// The least number, inclusive.
     least: i64,
+    /// The greatest number, inclusive. It is also the end of `*` and of `5/10`.
     most: i64,
+    /// Names for numbers, compared without case.
     names: &'static [(&'static str, i64)],
 }
 
+/// English names of three letters; longer names are errors.
 const MONTHS: &[(&str, i64)] = &[
     ("jan", 1),
     ("feb", 2),
@@ -24,7 +41,10 @@ const MONTHS: &[(&str, i64)] = &[
     ("dec", 12),
 ];
 
+/// Days of the week. Sunday is 0; unlike some implementations of cron, 7 is out of range.
 const DAYS: &[(&str, i64)] = &[("sun", 0), ("mon", 1), ("tue", 2), ("wed", 3), ("thu", 4), ("fri", 5), ("sat", 6)];
+/// Minute, hour, day of month, month and day of week. Days are not checked against months: the 31st
+/// of February is a valid schedule that never fires.
 const FIELDS: [Field; 5] = [
     Field { least: 0, most: 59, names: &[] },
     Field { least: 0, most: 23, names: &[] },
@@ -33,11 +53,20 @@ const FIELDS: [Field; 5] = [
     Field { least: 0, most: 6, names: DAYS },
 ];
 
+/// Case-sensitive. `@reboot` is not one of them.
 const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /// Units of Go's durations, longer ones before those that they end like.
 const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
 
 /// Validates a cron schedule. The error is the message of `robfig/cron`.
+///
+/// `TZ=` and `CRON_TZ=` are parsed, though `CronJob` validation rejects them elsewhere in favour of
+/// `spec.timeZone`. A zone without a schedule behind it makes the library panic. Upstream recovers
+/// and reports the panic's message as the error (`ParseCronScheduleWithPanicRecovery`); so does
+/// this function.
+///
+/// Each field is a list of ranges with commas between them. Empty items are skipped, as
+/// `strings.FieldsFunc` does: `1,,2` is valid.
 pub(crate) fn check(schedule: &str) -> Result<(), String> {
     let mut schedule = schedule;
     if let Some(zoned) = schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
@@ -65,6 +94,7 @@ pub(crate) fn check(schedule: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Validates a schedule that begins with `@`: a known name, or `@every` with a duration of Go.
 fn descriptor(text: &str) -> Result<(), String> {
     if DESCRIPTORS.contains(&text) {
         return Ok(());
@@ -78,7 +108,10 @@ fn descriptor(text: &str) -> Result<(), String> {
     Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}"))
 }
 
-/// Numbers with units: `1h30m`.
+/// Returns `true` for a duration as Go's `time.ParseDuration` accepts it: `1h30m`, `1.5h`, `0`.
+///
+/// Every number needs a unit. Overflow is not checked. The check is more lenient than Go in the
+/// number itself: several dots or signs pass.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.trim_start_matches(['-', '+']);
     if rest == "0" {
@@ -96,6 +129,17 @@ fn is_duration(text: &str) -> bool {
     has_parts
 }
 
+/// Validates one item of a field: `*`, `?`, a number or name, a range, each with an optional step.
+///
+/// | form | start to end |
+/// |---|---|
+/// | `*` | the whole field |
+/// | `5` | only 5 |
+/// | `5/10` | 5 to the greatest number, by 10 |
+/// | `5-20/10` | 5 to 20, by 10 |
+///
+/// Only the first error is returned, in the order of the library's checks: hyphens, slashes,
+/// numbers, bounds, step. A range must not wrap: `fri-mon` is an error.
 fn check_range(text: &str, field: &Field) -> Result<(), String> {
     let (range, steps) = text.split_once('/').map_or((text, None), |(range, steps)| (range, Some(steps)));
     let parts: Vec<&str> = range.split('-').collect();
@@ -135,6 +179,8 @@ fn check_range(text: &str, field: &Field) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the number of a name or of decimal digits. Negative numbers are an error of their kind.
+/// A minus sign rarely arrives here, since a range splits at it.
 fn number(text: &str, names: &[(&str, i64)]) -> Result<i64, String> {
     if let Some((_, number)) = names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
         return Ok(*number);
@@ -152,11 +198,17 @@ fn not_an_integer(text: &str) -> String {
 }
 
 /// Returns `true` for the name of a time zone. Go looks the name up as a file, so its case matters.
+///
+/// `CronJob` rejects `Local` and the empty name itself, with other messages.
 pub(crate) fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
 }
 
-/// How many indexes a list such as `1,3-5` names, of those below a number.
+/// Returns the number of indexes in a list such as `1,3-5`, here 4 (`validateIndexesFormat`).
+///
+/// The lists are fields of the status of an indexed Job. Indexes must be below `below`, the
+/// completions, and strictly increasing over the whole list; neighbours need not be merged. The
+/// empty list has 0 indexes. A range of one index, `3-3`, is valid.
 pub(crate) fn indexes(list: &str, below: i64) -> Result<i64, String> {
     let (mut total, mut last): (i64, Option<i64>) = (0, None);
     for interval in list.split(',').filter(|_| !list.is_empty()) {

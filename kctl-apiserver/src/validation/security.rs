@@ -1,4 +1,10 @@
 //! Validation of security contexts, and of the fields that depend on the operating system of the Pod.
+//!
+//! Upstream: `ValidatePodSecurityContext`, `ValidateSecurityContext`, `validateLinux` and
+//! `validateWindows` in `pkg/apis/core/validation/validation.go`.
+//!
+//! These rules decide about well-formed fields only. The Pod Security Standards (`baseline`,
+//! `restricted`) are an admission step with its own module, `pod_security`.
 
 use serde_json::Value;
 
@@ -7,21 +13,33 @@ use crate::{
     validation::{entries, paths, windows},
 };
 
-/// Ids of users and groups: 31 bits.
+/// Greatest id of a user or group, 2,147,483,647 (`IsValidUserID`). The kernel has 32 bits;
+/// Kubernetes takes 31.
 const ID_MAX: i64 = i32::MAX as i64;
-/// Bytes of the name of a kernel parameter.
+/// Maximum length of the name of a kernel parameter, in bytes (`SysctlMaxLength`).
 const PARAMETER_LEN_MAX: usize = 253;
-/// Bytes of the path of a profile.
+/// Maximum length of the path of an `AppArmor` profile, in bytes: `PATH_MAX` without the final
+/// zero.
 const PROFILE_LEN_MAX: usize = 4095;
+/// Upstream's regular expression for kernel parameters, which the error prints. `is_parameter`
+/// implements it.
 const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-/// Kernel parameters that belong to a namespace of the network, or of the communication between processes.
+/// Prefixes of kernel parameters that belong to the network namespace.
 const OF_NETWORK: &[&str] = &["net."];
+/// Prefixes of kernel parameters that belong to the namespace of inter-process communication.
 const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
 /// Validates the security context of a container (`ValidateSecurityContext`).
 ///
 /// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN`; `Unmasked` needs `hostUsers: false`. Both
 /// are `FieldValueInvalid`.
+///
+/// `at` is the path of the context. `host_users` is `true` unless the Pod has a user namespace. An
+/// absent context is valid. Users and groups are 0 to 2,147,483,647.
+///
+/// The conflict with privilege escalation is one error per reason at the whole context, whose JSON
+/// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as upstream: `SYS_ADMIN` is not rejected
+/// here.
 pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
     if context.is_null() {
         return;
@@ -50,6 +68,12 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
 }
 
 /// Validates the security context of a Pod. `hostPID` and its siblings are fields of the spec beside it.
+///
+/// `at` is the path of the spec. Two fields are looked at beside the context:
+/// `shareProcessNamespace` excludes `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
+///
+/// `seLinuxChangePolicy` accepts `Recursive` only, because the feature gate for `MountOption` is
+/// off.
 pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -71,6 +95,10 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
 /// host are `FieldValueInvalid`.
+///
+/// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked
+/// up, yet `net/ipv4/x` and `net.ipv4/x` are distinct names for the uniqueness rule. Safe and
+/// unsafe sysctls are up to kubelet.
 fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
@@ -93,7 +121,10 @@ fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Parts of small letters and digits, with dashes and underscores in them, and dots or slashes between them.
+/// Returns `true` for a name of at most 253 bytes that matches `PARAMETER`.
+///
+/// Parts have lowercase letters and digits at their ends, and dashes and underscores inside. Dots
+/// or slashes separate the parts.
 fn is_parameter(name: &str) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
@@ -104,6 +135,10 @@ fn is_parameter(name: &str) -> bool {
 }
 
 /// Validates a seccomp profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
+///
+/// The path is relative to kubelet's directory of profiles, so it must not leave it: no leading
+/// slash and no `..`. The type itself was validated by `declared`. Upstream:
+/// `validateSeccompProfileField`.
 fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
@@ -120,6 +155,11 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates an AppArmor profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
+///
+/// The value names a profile that is loaded in the kernel, so it is not a path and may have any
+/// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
+/// absent with `Localhost`, and as present with the other types. Upstream:
+/// `validateAppArmorProfileField`.
 fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
@@ -146,6 +186,9 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Rejects fields that the operating system of the Pod does not have.
+///
+/// Without `os` a Pod may have fields of both systems; the node ignores the foreign ones. An empty
+/// name is `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
 pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
     let system = &spec["os"];
     match text(&system["name"]) {
@@ -158,6 +201,8 @@ pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Rejects Windows options in a Linux Pod (`FieldValueForbidden`).
+///
+/// Both the context of the Pod and those of all its containers are checked.
 fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if !spec["securityContext"]["windowsOptions"].is_null() {
@@ -171,6 +216,10 @@ fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Rejects Linux fields in a Windows Pod (`FieldValueForbidden`).
+///
+/// `OF_PODS` are JSON pointers below the spec; in the error, slashes become dots. Any value is
+/// rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
+/// not among them, since host process containers need it.
 fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
     const OF_PODS: &[&str] = &[
         "/securityContext/appArmorProfile",

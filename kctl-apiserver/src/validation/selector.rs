@@ -1,4 +1,8 @@
-//! Rules of label selectors, and whether they select labels.
+//! Validation of label selectors, and of the match between a workload's selector and its template.
+//!
+//! The evaluation of selectors is in `crate::selector`. `NetworkPolicy`, affinity and webhook
+//! configurations use the plain rules; workloads need a selector that is present, not empty and
+//! consistent with the template.
 
 use serde_json::Value;
 
@@ -11,6 +15,9 @@ use crate::{
 
 /// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
+///
+/// An absent selector is valid: its meaning, everything or nothing, depends on the field.
+/// Requirements and labels may contradict each other; such a selector matches nothing.
 pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
@@ -19,6 +26,9 @@ pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates one label requirement; `any_operator` accepts unknown operators.
+///
+/// Errors are at the requirement's `values` and `key`. The operator is checked first, then the key,
+/// then each value, which must be a valid label value.
 pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     values(requirement, at, any_operator, errors);
     errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
@@ -32,6 +42,9 @@ pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, 
 /// Validates the operator of a requirement and its values.
 ///
 /// `In` and `NotIn` need values (`FieldValueRequired`), `Exists` and `DoesNotExist` take none (`FieldValueForbidden`).
+///
+/// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
+/// only. An unknown operator is `FieldValueInvalid`.
 pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
     let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
     match text(&requirement["operator"]) {
@@ -54,6 +67,10 @@ pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: 
 ///
 /// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. `kind` is the
 /// name of the workload in the error.
+///
+/// The return value says if the caller may evaluate the selector against the template. An empty
+/// selector can be evaluated, it matches everything; the error prevents a workload that owns all
+/// Pods of its namespace.
 pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
     let (at, before) = ("spec.selector", errors.len());
     if given.is_null() {
@@ -69,6 +86,9 @@ pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> boo
 }
 
 /// Validates that a selector matches the labels of a template. An absent selector matches nothing.
+///
+/// `at` is the path of the template, such as `spec.template`. A controller would create Pods
+/// without end if they did not match its selector.
 pub(crate) fn fits_template(given: &Value, template: &Value, at: &str, errors: &mut Errors) {
     let labels = &template["metadata"]["labels"];
     if given.is_null() || !selects(given, labels) {
@@ -77,6 +97,7 @@ pub(crate) fn fits_template(given: &Value, template: &Value, at: &str, errors: &
     }
 }
 
+/// Returns `true` for a selector without labels and requirements, which matches every object.
 pub(crate) fn is_empty(selector: &Value) -> bool {
     ["matchLabels", "matchExpressions"].iter().all(|part| match &selector[*part] {
         Value::Object(map) => map.is_empty(),

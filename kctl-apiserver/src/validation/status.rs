@@ -1,4 +1,7 @@
-//! Rules of the statuses that controllers write.
+//! Validation of the parts of statuses that several kinds share: counts and conditions.
+//!
+//! A write of the subresource `status` runs these rules. They protect controllers from each other's
+//! mistakes: counts that contradict each other, and conditions that no client can read.
 
 use serde_json::Value;
 
@@ -8,16 +11,24 @@ use crate::{
 };
 
 /// Rules for the numbers in a status.
+///
+/// A constant per kind. Absent numbers count as 0, as in Go.
 pub(crate) struct Numbers {
     /// Fields that are not negative.
+    ///
+    /// Names of fields of `status`. A negative number is `FieldValueInvalid`.
     pub(crate) counts: &'static [&'static str],
     /// The first of two fields is not greater than the second; then the name of the second in the error.
+    ///
+    /// Upstream spells the second name with or without `status.`; the third string has that
+    /// spelling.
     pub(crate) orders: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// The numbers of `ReplicaSet` and `ReplicationController`.
 pub(crate) const OF_REPLICA_SETS: Numbers = Numbers { counts: SETS, orders: ORDERS_OF_SETS };
 
+/// Fields of the status that count Pods, and the observed generation.
 const SETS: &[&str] = &[
     "replicas",
     "fullyLabeledReplicas",
@@ -27,6 +38,7 @@ const SETS: &[&str] = &[
     "terminatingReplicas",
 ];
 
+/// Ready Pods are a part of all, available ones a part of the ready ones.
 const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
     ("fullyLabeledReplicas", "replicas", "status.replicas"),
     ("readyReplicas", "replicas", "status.replicas"),
@@ -35,6 +47,10 @@ const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
 ];
 
 /// Validates the numbers in a status.
+///
+/// `collisionCount` may only grow: controllers hash it into the names of their children, so a lower
+/// number would reuse a name. Kinds without this field have 0 on both sides. All errors are
+/// `FieldValueInvalid`.
 pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     let number = |name: &str| status[name].as_i64().unwrap_or(0);
@@ -56,12 +72,27 @@ pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut 
     }
 }
 
-/// Bytes of the reason and of the message of a condition.
+/// Maximum length of a condition's reason, in bytes (`maxReasonLen`).
 const REASON_LEN_MAX: usize = 1024;
+/// Maximum length of a condition's message, in bytes (`maxMessageLen`).
 const MESSAGE_LEN_MAX: usize = 32 * 1024;
 
 /// Validates a list of `metav1.Condition` (`ValidateConditions` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
+///
+/// Per condition:
+///
+/// | field | rule | error |
+/// |---|---|---|
+/// | `type` | a qualified name, unique in the list | `FieldValueInvalid`, `FieldValueDuplicate` |
+/// | `status` | `True`, `False` or `Unknown` | `FieldValueNotSupported` |
+/// | `observedGeneration` | at least 0 | `FieldValueInvalid` |
+/// | `lastTransitionTime` | present | `FieldValueRequired` |
+/// | `reason` | present, an identifier of at most 1,024 bytes | `FieldValueRequired`, `…Invalid`, `…TooLong` |
+/// | `message` | at most 32 KiB | `FieldValueTooLong` |
+///
+/// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
+/// these rules.
 pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
@@ -100,6 +131,8 @@ pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Returns `true` for letters, digits, `_`, `,` and `:`, with a letter first and a letter, digit or
+/// `_` last.
 fn is_reason(reason: &str) -> bool {
     let last = reason.as_bytes().last().copied().unwrap_or_default();
     reason.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte))

@@ -1,4 +1,11 @@
-//! Rules of the volumes of pods.
+//! Validation of the volumes of a Pod, and of the sources that are made of several parts.
+//!
+//! A volume has a name and exactly one source. `volume_source` has the rules of single sources,
+//! which volumes of Pods share with `PersistentVolume`s; sources that only Pods have (files of
+//! Secrets and `ConfigMap`s, the downward API, projections, ephemeral claims) are validated here.
+//!
+//! Upstream: `ValidateVolumes`, `validateVolumeSource` and `validateProjectionSources` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -12,7 +19,10 @@ use crate::{
     },
 };
 
-/// The sources in the order in which the real server looks for them.
+/// The volume sources, in the order in which kube-apiserver looks for them.
+///
+/// If a volume has several, the first of this order is validated; the others are
+/// `FieldValueForbidden`.
 const SOURCES: &[&str] = &[
     "emptyDir",
     "hostPath",
@@ -47,13 +57,22 @@ const SOURCES: &[&str] = &[
 ];
 
 /// A volume that containers may use.
+///
+/// A volume with errors is not one, so a mount of it is reported as missing as well.
 pub(crate) struct Known<'a> {
+    /// The name by which mounts and devices refer to it.
     pub(crate) name: &'a str,
     /// `true` for a `PersistentVolumeClaim`, which can be a block device.
+    ///
+    /// An ephemeral volume counts too, since it is backed by a claim that is created for the Pod.
     pub(crate) is_claim: bool,
 }
 
 /// Validates the volumes of a Pod and returns the valid ones. `pod` is the name of the Pod, empty for a template.
+///
+/// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is
+/// created for an ephemeral volume of the same Pod: that claim is named after Pod and volume, so
+/// the reference is detected by name. A template has no Pod name yet and skips this rule.
 pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
     let mut known: Vec<Known<'a>> = Vec::new();
     for (index, volume) in entries(list) {
@@ -80,6 +99,12 @@ pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Err
     known
 }
 
+/// Validates the source of a volume: at least one (`FieldValueRequired`), at most one
+/// (`FieldValueForbidden`).
+///
+/// The claim of an ephemeral volume is named after the Pod and the volume, and must be a valid name
+/// (`FieldValueInvalid` at the name of the volume). An iSCSI portal is too long together with the
+/// volume's name even if the source is one too many.
 fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = given.next() else {
@@ -106,7 +131,8 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The name of a source in the message that it is one too many.
+/// Returns the name of a source in the error that it is one too many. Upstream misspells two of
+/// them.
 fn told_as(source: &str) -> &str {
     match source {
         "cephfs" => "cephFS",
@@ -115,7 +141,9 @@ fn told_as(source: &str) -> &str {
     }
 }
 
-/// The sources whose rules know their volume or its files.
+/// Validates one source by its kind: the shared rules, then those of the files that a Pod mounts.
+///
+/// `at` is the path of the volume. Modes are 0 to 0777.
 fn one_source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
     volume_source::source(kind, source, Of::Pod, at, errors);
     let at = format!("{at}.{kind}");
@@ -134,7 +162,10 @@ fn one_source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Keys that become files.
+/// Validates the keys of a Secret or `ConfigMap` that become files (`validateKeyToPath`).
+///
+/// Key and path are required; an empty path gets no second error. Several items may have the same
+/// path here: a warning reports that, or an error in a projection.
 fn items(list: &Value, at: &str, errors: &mut Errors) {
     for (index, item) in entries(list) {
         let at = format!("{at}[{index}]");
@@ -147,6 +178,10 @@ fn items(list: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a file of the downward API.
+///
+/// The path is required. Exactly one of `fieldRef` and `resourceFieldRef` is set: none is
+/// `FieldValueRequired`, both `FieldValueInvalid`, and then only the first is validated. Upstream:
+/// `validateDownwardAPIVolumeFile`.
 fn file(file: &Value, at: &str, errors: &mut Errors) {
     if text(&file["path"]).is_empty() {
         errors.required(&format!("{at}.path"), "");
@@ -166,6 +201,13 @@ fn file(file: &Value, at: &str, errors: &mut Errors) {
     paths::mode(&file["mode"], &format!("{at}.mode"), errors);
 }
 
+/// Validates a projected volume: each source, and the paths of all files, which share one
+/// directory.
+///
+/// Two files with the same path are `FieldValueInvalid` at the volume. The value in the error is
+/// the name of the object for keys, and the path for the downward API. Paths of tokens, trust
+/// bundles and certificates are not compared. A source with several members is
+/// `FieldValueForbidden`; one without a member is a warning only.
 fn projected(volume: &Value, at: &str, errors: &mut Errors) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
@@ -201,6 +243,9 @@ fn projected(volume: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a projected service account token. An error in its path is reported at the volume, as in kube-apiserver.
+///
+/// `at` is the path of the token, `volume_at` that of the volume. The lifetime is 600 seconds to
+/// 2^32 seconds (`FieldValueInvalid`); an absent one has been defaulted to an hour.
 fn token(token: &Value, volume_at: &str, at: &str, errors: &mut Errors) {
     const LEAST: i64 = 600;
     const MOST: i64 = 1 << 32;
@@ -221,7 +266,10 @@ fn token(token: &Value, volume_at: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Tokens in volumes are those of the account that a pod names.
+/// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).
+///
+/// A token belongs to the account of the Pod. On create, `write/plugins/accounts` sets the account
+/// before validation. Templates are not checked, since their Pods get the account later.
 pub(crate) fn tokens(spec: &Value, at: &str, errors: &mut Errors) {
     if !text(&spec["serviceAccountName"]).is_empty() {
         return;
@@ -236,6 +284,8 @@ pub(crate) fn tokens(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the claim template of an ephemeral volume: present, with labels and annotations only,
+/// and a valid spec of a `PersistentVolumeClaim`.
 fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
     if claim.is_null() {
         return errors.required(at, "");
@@ -245,6 +295,9 @@ fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the metadata of a claim template, which may have labels and annotations only.
+///
+/// Any other field is `FieldValueForbidden`, unless it has Go's zero value, which upstream can not
+/// tell from an absent field. `StatefulSet`s do not use this rule: their claim templates are named.
 pub(crate) fn template_metadata(meta: &Value, at: &str, errors: &mut Errors) {
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
     errors.labels(&format!("{at}.labels"), &meta["labels"]);

@@ -1,4 +1,9 @@
-//! The specification of `PersistentVolumeClaim`s, which Pods, `StatefulSet`s and claims have.
+//! Validation of the spec of a `PersistentVolumeClaim`, alone or as a template in Pods and
+//! `StatefulSet`s.
+//!
+//! Upstream: `ValidatePersistentVolumeClaimSpec` in `pkg/apis/core/validation/validation.go`. The
+//! rules are those of creation; an update of a claim compares with the old spec in
+//! `kinds/core/persistent_volume_claim`.
 
 use serde_json::Value;
 
@@ -9,6 +14,11 @@ use crate::{
 };
 
 /// Validates the specification of a claim or of a claim template.
+///
+/// At least one access mode and a storage request above zero are required. The path of the latter
+/// is `resources[storage]`, without `requests`, as upstream prints it. An empty `storageClassName`
+/// is valid and means no class, unlike an absent one, which admission replaces by the default
+/// class.
 pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     let modes_at = format!("{at}.accessModes");
     if entries(&spec["accessModes"]).next().is_none() {
@@ -32,6 +42,9 @@ pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only
+/// alone (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list.
+/// `PersistentVolume` shares it.
 pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
@@ -45,6 +58,11 @@ pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `dataSource` and `dataSourceRef`, which must agree.
+///
+/// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
+/// With `dataSourceRef.namespace` the older `dataSource` can not express the reference and must be
+/// absent. The last errors are at the spec with the value `{}`, since upstream's message has an
+/// empty struct there.
 fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
     let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
     for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {

@@ -1,4 +1,12 @@
 //! Validation of one volume source, of a Pod or of a `PersistentVolume`.
+//!
+//! `NEEDED` has the fields that must be present; the functions below have the rules that relate
+//! fields to each other. Most sources are drivers that Kubernetes has removed; their objects are
+//! still validated, so that clients get the same errors. Paths in errors follow upstream, including
+//! its misspelt field names, such as `initiatorname`.
+//!
+//! Upstream: `validateVolumeSource` and `ValidatePersistentVolumeSpec` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use std::sync::LazyLock;
 
@@ -12,13 +20,21 @@ use crate::{
 };
 
 /// The owner of a source: a Pod, or the `PersistentVolume` of this name.
+///
+/// The owner decides about namespaces: a Pod refers to objects of its namespace, a
+/// `PersistentVolume` has none and must name one.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {
+    /// A volume of a Pod or Pod template.
     Pod,
+    /// A `PersistentVolume`, with its name for the rule about the length of iSCSI interfaces.
     Cluster(&'a str),
 }
 
 /// Required fields of each source.
+///
+/// An empty string or list counts as absent (`FieldValueRequired`). Sources without an entry have
+/// no required field, or functions that decide about it.
 const NEEDED: &[(&str, &[&str])] = &[
     ("gitRepo", &["repository"]),
     ("gcePersistentDisk", &["pdName"]),
@@ -43,6 +59,10 @@ const NEEDED: &[(&str, &[&str])] = &[
 ];
 
 /// Validates one source by its kind; `at` is the path of the volume.
+///
+/// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
+/// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
+/// `emptyDir` is `FieldValueForbidden`.
 pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     // The one name that the real server's paths and its objects do not share.
     let at = format!("{at}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
@@ -78,7 +98,11 @@ pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &
     }
 }
 
-/// The namespace of what a `PersistentVolume` names.
+/// Validates the namespace of a Secret (`azureFile`) or of endpoints (`glusterfs`) that a
+/// `PersistentVolume` names.
+///
+/// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
+/// these fields.
 fn namespace(source: &Value, at: &str, errors: &mut Errors) {
     if source["secretNamespace"] == "" {
         errors.required(&format!("{at}.secretNamespace"), "");
@@ -91,6 +115,8 @@ fn namespace(source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
+/// namespace. `storageos` also needs the name of the volume as a DNS label.
 fn storage_with_a_secret(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     if kind == "storageos" {
         errors.required_name(&format!("{at}.volumeName"), &source["volumeName"], NameRule::Label);
@@ -105,7 +131,11 @@ fn storage_with_a_secret(kind: &str, source: &Value, of: Of<'_>, at: &str, error
     }
 }
 
-/// Names of initiators, by how they begin. The first need not begin there: what is before `iqn` counts as well.
+/// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its
+/// siblings).
+///
+/// The first expression is not anchored at its start, as upstream: characters before `iqn.` count
+/// as well. The dots behind `eui` and `naa` match any character.
 static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     let regex = |pattern| Regex::new(pattern).expect("the pattern is one");
     [
@@ -115,6 +145,8 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     ]
 });
 
+/// Validates the name of an initiator or target (`FieldValueInvalid`). An unknown prefix has
+/// another message for Pods than for `PersistentVolume`s.
 fn initiator(name: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     let form = INITIATORS.iter().find(|(start, _)| text(name).starts_with(start));
     match (form, of) {
@@ -124,21 +156,33 @@ fn initiator(name: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Bytes of the name of a volume, a colon and a portal, where an initiator is named.
+/// Maximum length of volume name, colon and portal, in bytes, if an initiator is named.
+///
+/// kubelet names the iSCSI interface after them.
 const PORTAL_LEN_MAX: usize = 64;
+/// Upstream's message, with the bound of `PORTAL_LEN_MAX`.
 const PORTAL_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
                                iscsi.initiatorName is specified.";
 
 /// Returns `true` if the name of the volume and the portal are too long for the name of an iSCSI interface.
+///
+/// `volume` is the name of the Pod's volume or of the `PersistentVolume`. Without an initiator no
+/// interface is created, so the length does not matter.
 pub(crate) fn has_long_portal(source: &Value, volume: &str) -> bool {
     source["initiatorName"].is_string() && volume.len() + 1 + text(&source["targetPortal"]).len() > PORTAL_LEN_MAX
 }
 
-/// The same as an error at a field of the volume.
+/// Adds the error about the length of the portal at `field`: the volume's name in a Pod, else the
+/// portal.
 pub(crate) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors) {
     errors.invalid(field, value, PORTAL_TOO_LONG);
 }
 
+/// Validates an iSCSI source: target name (`FieldValueRequired`), LUN of 0 to 255, initiator and
+/// CHAP secret.
+///
+/// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
+/// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
 fn iscsi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     if let Of::Cluster(name) = of
         && has_long_portal(source, name)
@@ -164,6 +208,8 @@ fn iscsi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates a Flocker source: exactly one of name and UUID of the dataset, and no slash in the
+/// name.
 fn flocker(source: &Value, at: &str, errors: &mut Errors) {
     let (name, uuid) = (text(&source["datasetName"]), text(&source["datasetUUID"]));
     if name.is_empty() && uuid.is_empty() {
@@ -178,8 +224,15 @@ fn flocker(source: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Maximum length of a Quobyte tenant, in bytes.
+///
+/// The error is `FieldValueRequired`, upstream's choice for a tenant that is too long.
 const TENANT_LEN_MAX: usize = 64;
 
+/// Validates a Quobyte source: a registry of host and port pairs with commas between them, and a
+/// volume.
+///
+/// Each invalid pair adds the same error about the whole registry. The tenant is only looked at
+/// with a registry, and the pairs only with a valid tenant.
 fn quobyte(source: &Value, at: &str, errors: &mut Errors) {
     let (registry, registry_at) = (text(&source["registry"]), format!("{at}.registry"));
     let detail = "must be a host:port pair or multiple pairs separated by commas";
@@ -199,6 +252,8 @@ fn quobyte(source: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Returns `true` if Go's `net.SplitHostPort` accepts the pair. Both parts may be empty.
+///
+/// An IPv6 address needs square brackets. The port is not checked to be a number.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {
@@ -208,6 +263,8 @@ fn is_host_and_port(pair: &str) -> bool {
     host.is_some_and(|host| !host.contains(['[', ']'])) && !port.contains(['[', ']'])
 }
 
+/// Validates a Fibre Channel source: either world-wide names or ids, and a LUN of 0 to 255 with the
+/// former.
 fn fibre_channel(source: &Value, at: &str, errors: &mut Errors) {
     let has = |field: &str| source[field].as_array().is_some_and(|list| !list.is_empty());
     let names_at = format!("{at}.targetWWNs");
@@ -226,6 +283,8 @@ fn fibre_channel(source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as
+/// subdomains, since kubelet passes its own options under them (`FieldValueInvalid`).
 fn flex(source: &Value, at: &str, errors: &mut Errors) {
     for (option, _) in pairs(&source["options"]) {
         let namespace = format!(".{}", option.split('/').next().unwrap_or_default().to_lowercase());
@@ -236,6 +295,10 @@ fn flex(source: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates that the URI of an Azure disk fits its kind: a resource path for `Managed`, else a
+/// blob's URL.
+///
+/// The error is `FieldValueNotSupported` with the expected form.
 fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
@@ -252,8 +315,15 @@ fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Maximum length of the name of a CSI driver, in bytes.
+///
+/// The name becomes part of paths of kubelet and of labels.
 const DRIVER_LEN_MAX: usize = 63;
 
+/// Validates a CSI source: the driver, and references to Secrets.
+///
+/// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
+/// needs a volume handle and may have secrets for each phase, each with name and namespace. As
+/// upstream, `nodeStageSecretRef` is not validated.
 fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     driver(&source["driver"], &format!("{at}.driver"), errors);
     if let Of::Pod = of {
@@ -279,6 +349,8 @@ fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the name of a CSI driver: required, at most 63 bytes, a DNS subdomain in any case
+/// (`ValidateCSIDriverName`). `CSINode` uses it too.
 pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     let driver = text(name);
     if driver.is_empty() {

@@ -1,6 +1,10 @@
 //! Warnings about accepted objects that several kinds share.
 //!
 //! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
+//!
+//! A warning is a header `Warning: 299 - "…"` of a successful response; kubectl prints it. Each
+//! string begins with the path of the field, then a colon and the reason. Order follows upstream's
+//! walk over the object. Warnings of one kind only are in that kind's file.
 
 mod files;
 
@@ -11,6 +15,8 @@ use serde_json::{Value, json};
 use crate::{field_errors::text, quantity, registry::Resource, validation::entries};
 
 /// Deprecated volume sources: field, name in the warning, reason.
+///
+/// The warning names the source as the Go code does, which differs from the JSON for one.
 const DEPRECATED: &[(&str, &str, &str)] = &[
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -23,14 +29,21 @@ const DEPRECATED: &[(&str, &str, &str)] = &[
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
+/// Lists of Pod affinity terms, and where in an item the term is.
 const TERMS: &[(&str, &str)] = &[
     ("requiredDuringSchedulingIgnoredDuringExecution", ""),
     ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
 ];
 
+/// The reason for a null selector in affinity and topology spread, which many users expect to match
+/// all Pods.
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about an accepted object. `old` is its state before.
+///
+/// Kinds with `warns_once_per_generation` warn only when a write changes the generation: a
+/// controller that updates labels would otherwise see the warnings of the user's spec each time.
+/// `validate` calls it after the object was accepted, never for a rejected one.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
@@ -42,14 +55,21 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 }
 
 /// Warns about the Pod template of a workload.
+///
+/// The signature is that of `Rules::warn`; the old object does not matter. Paths start with
+/// `spec.template.`.
 pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }
 
-/// Annotations that name profiles of containers begin with it.
+/// The prefix of annotations that name the `AppArmor` profile of a container; the container's name
+/// follows.
 pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The profile that an annotation names (`ApparmorFieldForAnnotation`).
+/// Returns the profile that an annotation names, as a value of the field
+/// (`ApparmorFieldForAnnotation`).
+///
+/// `None` for an unknown value and for `localhost/` without a name.
 pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({ "type": "Unconfined" })),
@@ -61,6 +81,7 @@ pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
     }
 }
 
+/// Returns the warning about an `AppArmor` annotation; `at` is the path of the annotation.
 pub(crate) fn old_profile(at: &str) -> String {
     format!("{at}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
@@ -68,6 +89,10 @@ pub(crate) fn old_profile(at: &str) -> String {
 /// Warns about seccomp and AppArmor profiles that only annotations of a template name.
 ///
 /// A Pod's annotations become fields instead, with a warning there.
+///
+/// For seccomp, the annotation counts only if the field is unset, per Pod and per container. For
+/// `AppArmor`, it counts if neither the container has the field nor the Pod has an equal profile.
+/// `at` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
 fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
@@ -94,6 +119,11 @@ fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
+/// Adds the warnings about a Pod or Pod template. `at` is the prefix of all paths, empty for a Pod
+/// and ending with a dot for a template.
+///
+/// Beside the spec these are the annotation for critical Pods, profiles, and a negative grace
+/// period, which validation accepts for compatibility.
 pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
@@ -109,6 +139,8 @@ pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
 }
 
 /// Deprecated node labels with their replacements.
+///
+/// Old label, the version that deprecated it, and the new label.
 const OLD_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/arch", "1.14", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "1.14", "kubernetes.io/os"),
@@ -118,17 +150,24 @@ const OLD_LABELS: [(&str, &str, &str); 5] = [
 ];
 
 /// Returns the warning about a deprecated node label.
+///
+/// Without the path and the label, which differ by where the label is used. `None` for other
+/// labels.
 pub(crate) fn old_label(label: &str) -> Option<String> {
     let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
     Some(format!("deprecated since v{since}; use {instead:?} instead"))
 }
 
+/// Adds warnings about deprecated labels in node selector terms. `PersistentVolume`s use it for
+/// node affinity.
 pub(crate) fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
     for (index, term) in entries(terms) {
         old_labels_of_term(term, &format!("{at}[{index}]"), texts);
     }
 }
 
+/// Adds warnings about deprecated labels in the keys of one term's expressions. `matchFields` has
+/// no labels.
 fn old_labels_of_term(term: &Value, at: &str, texts: &mut Vec<String>) {
     for (index, expression) in entries(&term["matchExpressions"]) {
         let key = text(&expression["key"]);
@@ -136,7 +175,7 @@ fn old_labels_of_term(term: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Where a pod chooses nodes.
+/// Adds warnings about deprecated node labels in the node selector and the node affinity of a Pod.
 fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
     for label in spec["nodeSelector"].as_object().into_iter().flatten().map(|(label, _)| label) {
         texts.extend(old_label(label).map(|why| format!("{at}.nodeSelector[{label}]: {why}")));
@@ -152,12 +191,16 @@ fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
 }
 
 /// Warns about a request for a fraction of a byte.
+///
+/// Returns the reason, or `None` for an amount of whole bytes, an absent one and one that does not
+/// parse. `100m` bytes is the usual mistake: the suffix means thousandths, and `M` was meant.
 fn fraction(amount: &Value) -> Option<String> {
     let amount = text(amount);
     let is_part = quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0);
     is_part.then(|| format!("fractional byte value {amount:?} is invalid, must be an integer"))
 }
 
+/// Adds warnings about the storage amounts of a claim's spec at the path `at`.
 pub(crate) fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
     for amounts in ["requests", "limits"] {
         let fraction = fraction(&spec["resources"][amounts]["storage"]);
@@ -165,6 +208,10 @@ pub(crate) fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
+/// Adds the warnings about a Pod spec, in the order of upstream's `warningsForPodSpecAndMeta`.
+///
+/// `at` is the path of the spec. Topics are node labels, topology spread, volumes, host aliases,
+/// pull secrets, containers, ports and affinity.
 fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
     nodes(spec, at, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
@@ -206,11 +253,15 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
+/// Iterates over init containers and containers. Upstream visits ephemeral containers for none of
+/// these warnings.
 fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers"].into_iter();
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
 }
 
+/// Adds a warning for each item whose `field` equals that of an earlier one. `what` names the field
+/// in the message.
 fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<String>) {
     let mut known = Vec::new();
     for (index, one) in entries(list) {
@@ -222,6 +273,11 @@ fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<Str
     }
 }
 
+/// Adds warnings about fractions of bytes, and about variables that hide an earlier one of the same
+/// name.
+///
+/// A variable that appends to the earlier one, such as `PATH=$(PATH):/bin`, is not reported.
+/// kubectl apply merges variables by name and may drop one of the two.
 fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
@@ -246,6 +302,17 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
+/// Adds warnings about ports of a Pod that collide: by number and protocol, and by name.
+///
+/// | host ports | host IPs | warning |
+/// |---|---|---|
+/// | equal | equal | duplicate |
+/// | one of them 0 | any | overlapping |
+/// | equal | one of them empty | dangerously ambiguous |
+/// | else | | – |
+///
+/// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
+/// warning. Warnings about names come after those about numbers.
 fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();

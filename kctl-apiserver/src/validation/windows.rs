@@ -1,4 +1,8 @@
-//! Rules of what containers on Windows have: names of users there, and processes on the host.
+//! Validation of the options that containers on Windows have: user names, credentials and host
+//! processes.
+//!
+//! Upstream: `validateWindowsSecurityContextOptions` and `validateWindowsHostProcessPod` in
+//! `pkg/apis/core/validation/validation.go`.
 
 use std::sync::LazyLock;
 
@@ -11,15 +15,21 @@ use crate::{
     validation::container,
 };
 
+/// Bytes of a kibibyte, the unit in the message.
 const KIB: usize = 1024;
 /// Maximum length of `gmsaCredentialSpec`, in bytes.
+///
+/// A specification is the content of a group Managed Service Account; kubelet passes it to the
+/// runtime.
 const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
-/// Bytes of the parts of `DOMAIN\USER`.
+/// Maximum length of the domain in `DOMAIN\USER`, in bytes. The message says "under 256".
 const DOMAIN_LEN_MAX: usize = 255;
+/// Maximum length of the user in `DOMAIN\USER`, in bytes.
 const USER_LEN_MAX: usize = 104;
+/// Characters that a Windows user name can not have.
 const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 
-/// A domain as `NetBIOS` or as DNS has it.
+/// A domain as `NetBIOS` (up to 15 characters, not starting with a dot) or DNS has it.
 static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
     let netbios = r#"[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}"#;
@@ -27,6 +37,10 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
+///
+/// `at` is the path of `windowsOptions`. Name and content of the credential specification are
+/// independent of each other. All errors are `FieldValueInvalid`. `hostProcess` is validated for
+/// the whole Pod, see `host_processes`.
 pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
     if options["gmsaCredentialSpecName"].is_string() {
         let at = format!("{at}.gmsaCredentialSpecName");
@@ -47,6 +61,10 @@ pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates a user name, `USER` or `DOMAIN\USER`.
+///
+/// Returns the ends of the messages, which follow the field's name. An empty name, control
+/// characters and a second backslash end the validation; all other rules are reported together. A
+/// name without a backslash has no domain.
 fn mistakes(name: &str) -> Vec<String> {
     let one = |text: &str| vec![text.to_owned()];
     let parts: Vec<&str> = name.split('\\').collect();
@@ -78,7 +96,12 @@ fn mistakes(name: &str) -> Vec<String> {
     rules.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text).collect()
 }
 
-/// Containers that are processes of the host: all of a pod, and with its network.
+/// Validates that containers that are processes of the host are all containers of the Pod, on its
+/// network.
+///
+/// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
+/// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
+/// processes have no network namespace. All errors are `FieldValueInvalid`.
 pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
     let said = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
     let of_pod = said(&spec["securityContext"]);

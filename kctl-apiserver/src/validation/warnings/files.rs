@@ -1,4 +1,8 @@
-//! Warnings about files of one volume with overlapping paths: `spec` of a Pod → warnings.
+//! Warnings about files of one volume with overlapping paths.
+//!
+//! Two keys that are mapped to the same path, or one path below another, can not both exist as
+//! files; kubelet lets one of them win or fails to mount. Validation accepts such volumes, apart
+//! from duplicates in a projection.
 
 use serde_json::Value;
 
@@ -6,11 +10,15 @@ use crate::validation::warnings::{entries, text};
 
 /// A file of a volume, and where it comes from when the volume has several sources.
 struct File<'a> {
+    /// The path within the volume, without slashes at its end. Empty paths never overlap.
     path: &'a str,
+    /// Kind and name of the object in a projected volume, such as `ConfigMap "a"`; `None` if the
+    /// volume has one source.
     source: Option<String>,
 }
 
 impl File<'_> {
+    /// Returns the path in quotes, and the source in parentheses if there is one.
     fn shown(&self) -> String {
         match &self.source {
             Some(source) => format!("{:?} ({source})", self.path),
@@ -19,6 +27,8 @@ impl File<'_> {
     }
 
     /// Returns `true` if one path equals the other or is below it.
+    ///
+    /// Paths are compared by parts: `a/b` overlaps `a`, `ab` does not.
     fn overlaps(&self, other: &Self) -> bool {
         let is_in = |inner: &str, outer: &str| format!("{inner}/").starts_with(&format!("{outer}/"));
         let are_there = !self.path.is_empty() && !other.path.is_empty();
@@ -26,6 +36,11 @@ impl File<'_> {
     }
 }
 
+/// Adds the warnings about all volumes of a Pod: each file is compared with those before it in the
+/// same volume.
+///
+/// A projected volume compares the files of all its sources. Each empty source of it adds another
+/// warning.
 pub(super) fn overlapping(spec: &Value, texts: &mut Vec<String>) {
     for (_, volume) in entries(&spec["volumes"]) {
         let name = text(&volume["name"]);
@@ -49,11 +64,15 @@ pub(super) fn overlapping(spec: &Value, texts: &mut Vec<String>) {
     }
 }
 
+/// Returns the files that `items` of a source lists. Without items, all keys become files, and the
+/// server does not know them.
 fn files<'a>(source: &'a Value, from: Option<&str>) -> Vec<File<'a>> {
     let path = |item: &'a Value| text(&item["path"]).trim_end_matches('/');
     entries(&source["items"]).map(|(_, item)| File { path: path(item), source: from.map(str::to_owned) }).collect()
 }
 
+/// Returns the files of one source of a projected volume. Only the first member with files counts,
+/// in upstream's order. Trust bundles and certificates have no files here.
 fn projected(source: &Value) -> Vec<File<'_>> {
     let named = |kind: &str, name: &str| format!("{kind} {:?}", text(&source[name]["name"]));
     if source["configMap"]["items"].is_array() {
