@@ -2,6 +2,13 @@
 //! conditions `NamesAccepted`, `Established` and `Terminating`.
 //!
 //! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
+//!
+//! Names are accepted after the CRD is stored, not during validation: two CRDs may claim one name,
+//! and then the one that came first keeps it. The other is stored with `NamesAccepted: False` and
+//! is not served until the conflict is over.
+//!
+//! Three controllers write these conditions upstream. The functions here are the pure part of all
+//! three.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +20,21 @@ use super::bundle;
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Plurals, singulars and short names are one set.
+    ///
+    /// A short name therefore conflicts with the plural of another CRD: kubectl resolves both in
+    /// the same way.
     resources: BTreeSet<String>,
     /// So are kinds and kinds of lists.
+    ///
+    /// `Pod` and `PodList` of one group must differ from the kinds and list kinds of all other
+    /// CRDs.
     kinds: BTreeSet<String>,
 }
 
 impl Taken {
     /// Collects the accepted names of these CRDs.
+    ///
+    /// CRDs without a status have no names yet; the empty strings that they add match no name.
     pub fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut taken = Self::default();
         for definition in definitions {
@@ -34,6 +49,8 @@ impl Taken {
 }
 
 /// Returns the short names in a `names` object of a CRD.
+///
+/// Items that are not strings are skipped.
 fn short_names(names: &Value) -> impl Iterator<Item = &str> {
     names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -43,6 +60,12 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
 ///
 /// If the CRD already has all names that it asks for, it stays unchanged, even if it still has a condition about a
 /// conflict that is over. Upstream does the same.
+///
+/// Order of the fields: plural, singular, short names, kind, list kind. Each is decided on its own,
+/// so a CRD can get a part of its names. Categories are shared by design and always granted.
+///
+/// Without a conflict the CRD is established in the same call. Upstream does so in a second step,
+/// after a delay for its informers in clusters with several API servers.
 pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     if has_its_names(definition) {
         return;
@@ -74,6 +97,8 @@ pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
 }
 
 /// Returns `true` if the CRD has been granted all names that it asks for.
+///
+/// The order of short names and categories counts. An absent field equals an empty one.
 pub fn has_its_names(definition: &Value) -> bool {
     let (wanted, had) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
@@ -83,12 +108,16 @@ pub fn has_its_names(definition: &Value) -> bool {
 }
 
 /// Returns `true` if the condition `Established` is `True`: the resource is served.
+///
+/// Once `True`, the condition never becomes `False` again: objects of the resource may exist.
 pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Returns `true` if the CRD can become established: its names are accepted, its CA bundle is valid, and it is not
 /// established yet.
+///
+/// A CRD with an invalid `caBundle` waits for an update that repairs it.
 pub fn may_be_established(definition: &Value) -> bool {
     let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
     has_names && !is_established(definition) && bundle::problem(definition).is_none()
@@ -96,6 +125,8 @@ pub fn may_be_established(definition: &Value) -> bool {
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
 /// `InvalidCABundle`. An established CRD stays established.
+///
+/// The caller has checked that the names are accepted.
 pub fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
@@ -109,6 +140,9 @@ pub fn establish(definition: &mut Value, now: &str) {
 }
 
 /// Returns `true` if the objects of the CRD are being deleted, or are about to be.
+///
+/// Set when a CRD is deleted that has the finalizer `customresourcecleanup.apiextensions.k8s.io`.
+/// Creating objects is rejected from then on.
 pub fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
@@ -128,6 +162,10 @@ struct Naming<'a> {
 
 impl Naming<'_> {
     /// Grants the wanted name if it is free or already granted; otherwise keeps the old name.
+    ///
+    /// Names that were granted earlier stay valid for the CRD even if they are in `taken`, to which
+    /// the CRD itself contributes its accepted names. Absent optional names are left out of the
+    /// status.
     fn name(&mut self, field: &str, reason: &'static str, taken: &BTreeSet<String>) {
         let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
         let (wanted, had) = (text(self.wanted), text(self.had));
@@ -143,6 +181,9 @@ impl Naming<'_> {
     }
 
     /// Grants all wanted short names, or keeps the old ones if any new one is taken.
+    ///
+    /// All or nothing: upstream does not grant a part of the list. Several conflicts are one
+    /// message, in brackets.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.had).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
@@ -156,6 +197,8 @@ impl Naming<'_> {
     }
 
     /// Copies a list of names, unless it is empty.
+    ///
+    /// Go omits empty lists (`omitempty`).
     fn list(&mut self, field: &str, from: &Value) {
         if let Some(list) = from[field].as_array().filter(|list| !list.is_empty()) {
             self.given.insert(field.into(), list.clone().into());
@@ -164,23 +207,31 @@ impl Naming<'_> {
 }
 
 /// Returns the message about a taken name.
+///
+/// The string is part of the condition's message, with the name in double quotes.
 fn in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }
 
 /// Sets the condition `Terminating` as the first `delete` of a CRD does.
+///
+/// The condition is written in the same write that sets `deletionTimestamp`.
 pub fn begin_end(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
 
 /// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
+///
+/// The next step after `begin_end`; the objects are deleted between this and `finish_ending`.
 pub fn go_on_ending(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
 
 /// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
+///
+/// Afterwards the finalizer is removed and the CRD disappears.
 pub fn finish_ending(definition: &mut Value, now: &str) {
     let told = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]
@@ -191,11 +242,16 @@ pub fn finish_ending(definition: &mut Value, now: &str) {
 }
 
 /// Returns the condition of this type.
+///
+/// `None` for a CRD without a status. If a client wrote a type twice, the first one counts.
 pub(super) fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
     definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
 }
 
 /// Sets a condition, given as its type, status, reason and message. `lastTransitionTime` changes only with the status.
+///
+/// A new condition is appended, a known one replaced in place, so that the order of the list is
+/// stable. Reason and message are always replaced. `now` is a timestamp of RFC 3339 in seconds.
 pub(crate) fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
     let same = condition(definition, r#type).filter(|condition| condition["status"] == status);
     let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());

@@ -3,6 +3,9 @@
 //!
 //! Upstream: `GetAPIApprovalState` of `pkg/apihelpers/helpers.go`, `validateAPIApproval` of `validation.go` and
 //! `pkg/controller/apiapproval/apiapproval_controller.go` of apiextensions-apiserver.
+//!
+//! The policy keeps groups of the Kubernetes project for reviewed APIs. CRDs in other groups are
+//! not affected.
 
 use serde_json::Value;
 
@@ -15,6 +18,8 @@ const ANNOTATION: &str = "api-approved.kubernetes.io";
 const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
 /// The state of the annotation (`GetAPIApprovalState`).
+///
+/// Two states are equal if the kind of annotation is; a new URL does not count as a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approval {
     /// The annotation is absent or empty.
@@ -33,6 +38,8 @@ fn annotation(definition: &Value) -> &str {
 }
 
 /// Returns `true` for CRDs in `k8s.io`, `kubernetes.io` and their subdomains, which the Kubernetes project reviews.
+///
+/// The whole label counts: `myk8s.io` is not protected, `a.k8s.io` is.
 fn is_protected(definition: &Value) -> bool {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let owners = ["k8s.io", "kubernetes.io"];
@@ -41,6 +48,9 @@ fn is_protected(definition: &Value) -> bool {
 
 impl Approval {
     /// Parses the annotation.
+    ///
+    /// A URL needs a scheme and a rest. Upstream parses it with `url.Parse` and requires host and
+    /// scheme.
     fn of(definition: &Value) -> Self {
         match annotation(definition) {
             "" => Self::Missing,
@@ -53,6 +63,8 @@ impl Approval {
     }
 
     /// Returns the message that explains what the annotation lacks.
+    ///
+    /// Used in the field error and in the condition alike.
     fn problem(self) -> String {
         let with = match self {
             Self::Invalid => " with either a URL or a reason starting with \"unapproved\"",
@@ -65,6 +77,9 @@ impl Approval {
 
 /// Returns the validation error of the annotation. An update that does not change the approval state is accepted, so
 /// that old CRDs stay writable.
+///
+/// Absent or empty is `FieldValueRequired`, malformed `FieldValueInvalid`. A bypass is accepted
+/// here, and only visible as a condition.
 pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldError> {
     let is = Approval::of(definition);
     if !is_protected(definition) || old.map(Approval::of) == Some(is) {
@@ -79,6 +94,8 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 }
 
 /// Returns the status, reason and message of the condition; `None` for CRDs in unprotected groups.
+///
+/// The order is that of `set_condition`: status, reason, message.
 fn told(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::of(definition), annotation(definition));
     let (status, reason, message) = match is {
@@ -91,6 +108,9 @@ fn told(definition: &Value) -> Option<[String; 3]> {
 }
 
 /// Returns `true` if the condition of the CRD matches its annotation.
+///
+/// `true` for unprotected CRDs, which never get the condition. The write path uses it to avoid
+/// writes without a change.
 pub fn is_judged(definition: &Value) -> bool {
     let Some(expected) = told(definition) else { return true };
     let found = condition(definition, CONDITION);
@@ -100,6 +120,8 @@ pub fn is_judged(definition: &Value) -> bool {
 }
 
 /// Writes the condition of a CRD in a protected group; other CRDs stay unchanged.
+///
+/// `now` becomes `lastTransitionTime` if the status changes.
 pub fn judge(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = told(definition) {
         set_condition(definition, now, [CONDITION, &status, &reason, &message]);

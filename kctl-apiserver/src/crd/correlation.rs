@@ -2,6 +2,10 @@
 //! unchanged ones: their errors are ratcheted (dropped), so that a schema may become stricter than its stored objects.
 //!
 //! Upstream: `pkg/cel/common/equality.go` of apiserver.
+//!
+//! A value is correlated if its path leads to exactly one old value: fields by name, items of map
+//! lists by their keys. Items of atomic lists and sets have no identity, so they are never
+//! correlated, and their errors are never ratcheted unless the whole list is unchanged.
 
 use std::collections::HashMap;
 
@@ -10,20 +14,30 @@ use serde_json::Value;
 use crate::schema::{ListType, Schema};
 
 /// A value and its correlated old value.
+///
+/// Cheap to copy: a schema and two references into the objects.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
+    /// The schema of both values.
     schema: Schema<'a>,
+    /// The new value.
     pub(super) value: &'a Value,
+    /// The value at the same place in the stored object, converted to the version of the request.
     old: &'a Value,
 }
 
 impl<'a> Past<'a> {
     /// Pairs a value with its old value; both belong to the schema.
+    ///
+    /// The caller guarantees that both values come from the same path.
     pub(super) fn new(schema: Schema<'a>, value: &'a Value, old: &'a Value) -> Self {
         Self { schema, value, old }
     }
 
     /// Returns a field that both objects have, if the schema declares it.
+    ///
+    /// `None` if one of the objects lacks the field, or if the value is not an object. Values of a
+    /// map are fields too.
     pub(super) fn field(self, name: &str) -> Option<Self> {
         let schema = self.schema.property(name).or_else(|| self.schema.additional_properties())?;
         Some(Self::new(schema, self.value.as_object()?.get(name)?, self.old.as_object()?.get(name)?))
@@ -31,6 +45,9 @@ impl<'a> Past<'a> {
 
     /// Correlates the items of the list. Only items of map lists (`x-kubernetes-list-type: map`) have an old value, by
     /// their keys.
+    ///
+    /// The result has an entry per new item, or is empty if one of the two is not a list. Of old
+    /// items with the same keys the first counts. The index costs one pass over the old list.
     pub(super) fn items(self) -> Vec<Option<Self>> {
         let (Some(items), Some(old)) = (self.value.as_array(), self.old.as_array()) else { return Vec::new() };
         let (Some(schema), ListType::Map(names)) = (self.schema.items(), self.schema.list_type()) else {
@@ -46,6 +63,9 @@ impl<'a> Past<'a> {
 
     /// Returns `true` if the value equals its old value. The order of map lists does not matter; fields that the schema
     /// does not declare count as changed.
+    ///
+    /// The walk stops at the first difference. Costs are bounded by the size of the new value at
+    /// each call.
     pub(super) fn is_unchanged(self) -> bool {
         match (self.value, self.old) {
             (Value::Array(items), Value::Array(old)) => {
@@ -63,12 +83,16 @@ impl<'a> Past<'a> {
 }
 
 /// Returns the key fields of a map-list item as a string to look it up by.
+///
+/// Absent key fields become `null`, so two items without a key correlate.
 fn keys(item: &Value, names: &[Value]) -> String {
     let keys = names.iter().filter_map(Value::as_str).map(|name| &item[name]);
     keys.map(Value::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The correlated values that decide whether the CEL rules at a place are ratcheted.
+///
+/// Copied at each step down.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lineage<'a> {
     /// The value itself, if it could be correlated.
@@ -79,11 +103,17 @@ pub(super) struct Lineage<'a> {
 
 impl<'a> Lineage<'a> {
     /// Creates the lineage of the root object.
+    ///
+    /// `None` on creation, where nothing is ratcheted.
     pub(super) fn root(past: Option<Past<'a>>) -> Self {
         Self { here: past, above: None }
     }
 
     /// Returns the lineage of a field. A new field has the object as its ancestor.
+    ///
+    /// A field whose object could not be correlated keeps the lineage of that object: the ancestor
+    /// decides. `apiVersion` and `kind` of the root get an empty lineage, so that their errors are
+    /// always reported.
     pub(super) fn field(self, name: &str) -> Self {
         let Some(here) = self.here else { return self };
         // Both objects are converted to one version, so these fields cannot show whether they changed.
@@ -94,6 +124,8 @@ impl<'a> Lineage<'a> {
     }
 
     /// Returns the lineages of `n` items.
+    ///
+    /// The result always has `n` entries, also where the old value is not a list.
     pub(super) fn items(self, n: usize) -> Vec<Self> {
         let Some(here) = self.here else { return vec![self; n] };
         let mut items = here.items();
@@ -102,6 +134,8 @@ impl<'a> Lineage<'a> {
     }
 
     /// Returns `true` if the value, or if it could not be correlated its ancestor, is unchanged.
+    ///
+    /// `false` on creation. The comparison runs only for a rule that failed.
     pub(super) fn is_unchanged(self) -> bool {
         self.here.or(self.above).is_some_and(Past::is_unchanged)
     }

@@ -1,4 +1,8 @@
 //! Defaulting: fills in the defaults of a structural schema.
+//!
+//! Defaults are filled in on each write, and again when an object is read from the store, since the
+//! schema may have got new defaults after the object was stored. `validate` never sees a field
+//! whose default is missing.
 
 use serde_json::Value;
 
@@ -8,21 +12,30 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 /// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list items.
 ///
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
+///
+/// The schema must be structural: defaults inside `anyOf` and the like do not exist there. An
+/// object that is not one (a scalar or `null` as the whole object) stays unchanged.
 pub fn default(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Removed));
 }
 
 /// Fills in defaults like [`default`], and keeps nulls, because an applied object is validated with them.
+///
+/// Server-side apply keeps explicit nulls until the merged object has been validated.
 pub fn default_with_nulls(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Kept));
 }
 
 /// Maximum bytes of JSON that all defaults of one object add. A long default for each item of a list could exhaust
 /// memory; an object beyond this bound is too large to be stored, so further defaults are left out.
+///
+/// Twice the maximum size of a request. At the bound an object silently lacks further defaults; it
+/// is then rejected for its size.
 const FILLED_LEN_MAX: usize = 2 * BODY_LEN_MAX;
 
 /// The state of defaulting one object.
 struct Filling {
+    /// Fixed for the whole object.
     nulls: Nulls,
     /// Bytes of JSON that further defaults may add; starts at [`FILLED_LEN_MAX`].
     left: usize,
@@ -49,12 +62,17 @@ impl Filling {
 /// The treatment of nulls where the schema does not allow null and has no default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
+    /// Remove them, as kube-apiserver does when it prunes defaults.
     Removed,
+    /// Keep them for later validation, which reports them as values of the wrong type.
     Kept,
 }
 
 /// Fills in an object or a list. Defaults are inserted first, and then everything below is filled in, including those
 /// defaults.
+///
+/// A null that is not `nullable` counts as absent. Unknown fields, which the schema preserves, are
+/// left alone. Scalars have nothing to fill in.
 fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {
@@ -89,6 +107,8 @@ fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
 }
 
 /// Fills in a map value or a list item. The entry exists, so only a null is replaced by the default itself.
+///
+/// Absent list items and map values do not exist, unlike absent properties.
 fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     if value.is_null()
         && !schema.flag("nullable")
@@ -100,6 +120,10 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
 }
 
 /// Returns the default of a schema; a null default counts as absent.
+///
+/// Inserting a default costs its length in JSON. Cloning is the only copy: the schema is borrowed.
+///
+/// Also for `nullable` schemas: `default: null` has no effect upstream.
 fn default_of(schema: Schema<'_>) -> Option<&Value> {
     schema.json().get("default").filter(|value| !value.is_null())
 }

@@ -1,6 +1,10 @@
 //! Validates the defaults in a schema against the schema itself.
 //!
 //! Upstream: `pkg/apiserver/schema/defaulting/validation.go` of apiextensions-apiserver.
+//!
+//! A default is written into objects after the client's request was decoded, and is trusted from
+//! then on. So it must already be in the form that pruning, validation and rules accept. Runs only
+//! for structural schemas, as pruning needs one.
 
 use serde_json::Value;
 
@@ -8,6 +12,9 @@ use super::{Rules, prune, validate};
 use crate::{field_error::FieldError, schema::Schema};
 
 /// Checks the defaults of a structural schema, from its root.
+///
+/// `path` is the path of the schema in the CRD. Errors have the path of the default, followed by
+/// the path within it.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, true, errors);
 }
@@ -24,6 +31,13 @@ fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>)
 }
 
 /// Checks the default of one schema: it must be unchanged by pruning, and valid by the schema and its CEL rules.
+///
+/// Steps, each of which runs only if the earlier ones found nothing, apart from pruning:
+///
+/// - pruning removes nothing (`FieldValueInvalid`, "must not have unknown fields");
+/// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);
+/// - the value is valid by the schema;
+/// - the CEL rules hold on an update without a change, then on creation.
 fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     let value = &schema["default"];
     if value.is_null() {
@@ -66,6 +80,8 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>)
 
 /// Returns the schema that upstream validates defaults with. It lacks the flag `x-kubernetes-int-or-string`, so a
 /// default there may be of any type.
+///
+/// A field of that name below `properties` is an object, and stays.
 fn without_types(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {

@@ -3,6 +3,9 @@
 //! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. Where all versions agree in
 //! schema, subresources or columns, upstream names the field that v1beta1 had for all of them, such as
 //! `spec.validation`; so does this.
+//!
+//! All functions append to one list and return nothing. Validation starts after decoding, so types
+//! of fields are right; a missing field is `null` and counts as Go's zero value.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +20,17 @@ const WARNING_LEN_MAX: usize = 256;
 /// Validates a CRD after defaulting ([`super::default_definition`]).
 ///
 /// The types and the estimated costs of CEL rules are not checked.
+///
+/// Every error that one pass can find is returned. Order: name, group, scope, versions with their
+/// schemas, names, conversion, stored versions, API approval.
 pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     validated(None, object)
 }
 
 /// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
+///
+/// `spec.preserveUnknownFields: true` was the default of v1beta1; v1 rejects it, and rejects a
+/// conversion besides.
 fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
@@ -47,6 +56,8 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
 }
 
 /// Validates the names in the status of a CRD.
+///
+/// Runs on writes of the subresource `status`. Conditions are not validated.
 pub fn validate_definition_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
@@ -57,6 +68,9 @@ pub fn validate_definition_status(object: &Value) -> Vec<FieldError> {
 /// can resolve a name conflict.
 ///
 /// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
+///
+/// Also: an update must not break a CA bundle that could be loaded. Group and plural are immutable
+/// from the start, since the name of the object contains both.
 pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validated(Some(old), new);
     if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
@@ -96,6 +110,9 @@ pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) 
 }
 
 /// Validates the name of the CRD: `PLURAL.GROUP`.
+///
+/// Reported twice if the name is malformed and does not match. An empty name is reported with the
+/// metadata.
 fn name(object: &Value, errors: &mut Vec<FieldError>) {
     let name = text(&object["metadata"], "name");
     if name.is_empty() {
@@ -109,6 +126,9 @@ fn name(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates the group: present (`FieldValueRequired`), a DNS subdomain, with at least one dot.
+///
+/// Groups without a dot belong to Kubernetes.
 fn group(spec: &Value, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     if group.is_empty() {
@@ -122,6 +142,8 @@ fn group(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks a required string against its supported values. A missing value is the same as an empty string.
+///
+/// Required and supported are separate errors; at most one of them is reported.
 fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
     match value.as_str().unwrap_or_default() {
         "" => errors.push(FieldError::required(field, "")),
@@ -131,6 +153,9 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<F
 }
 
 /// Validates the names of the versions and that exactly one is the storage version.
+///
+/// The error about duplicates and the one about the storage version have the list of names as their
+/// value. No version at all means no storage version.
 fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     for (i, name) in names.iter().enumerate() {
@@ -154,11 +179,17 @@ fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
 }
 
 /// Returns `true` if all versions have the same value of a field. Upstream then reports the v1beta1 field.
+///
+/// Also `true` for one version. The comparison is that of JSON values, after defaulting.
 fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
 
 /// Validates the schema, subresources, columns, selectable fields and warning of each version.
+///
+/// A part that all versions share is validated once, under its path of v1beta1: `spec.validation`
+/// for the schema. Otherwise each version is validated under `spec.versions` with its index. A
+/// missing schema is always reported per version.
 fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
@@ -199,6 +230,10 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
 }
 
 /// The keywords that the root of a schema may have if the status subresource is enabled.
+///
+/// A write of the status is validated by the schema below `properties.status` alone; a rule at the
+/// root that spans spec and status could not be evaluated for it. `x-kubernetes-validations` is
+/// allowed, since it is evaluated on the whole object.
 const FIT_FOR_STATUS: [&str; 22] = [
     "description",
     "type",
@@ -225,6 +260,8 @@ const FIT_FOR_STATUS: [&str; 22] = [
 ];
 
 /// Keywords that count as unset if they are `false`.
+///
+/// Booleans without a pointer in Go.
 const FLAGS: [&str; 6] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -234,10 +271,15 @@ const FLAGS: [&str; 6] = [
     "x-kubernetes-int-or-string",
 ];
 /// Keywords that count as unset if they are empty.
+///
+/// Strings without a pointer in Go.
 const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 
 /// Returns the error of a root keyword that the status subresource does not support
 /// (`ValidateCustomResourceDefinitionValidation`).
+///
+/// One error at most: a root type other than `object`, else the first unfit keyword by name. `path`
+/// is the path of the schema.
 fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
     let is_set = |keyword: &str| match &schema[keyword] {
@@ -257,6 +299,10 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
 }
 
 /// Validates the JSON paths of the scale subresource.
+///
+/// Spec and status path are required, the selector's path is optional. Only the first step of a
+/// path is checked: the fields need not be declared in the schema. Array notation is not rejected
+/// here, as upstream.
 fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !scale.is_object() {
         return;
@@ -278,6 +324,9 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates `additionalPrinterColumns`.
+///
+/// Paths of the errors end in `JSONPath` with capital letters, upstream's spelling. A JSON path is
+/// only checked to begin with a dot; a malformed one shows an empty cell.
 fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -307,6 +356,9 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates `spec.names` or `status.acceptedNames`; `at` tells which.
+///
+/// `acceptedNames` that are empty are valid, but names that are set follow the same rules. Kinds
+/// are DNS-1035 labels in any case.
 fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));
@@ -333,6 +385,10 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates `spec.conversion`. Errors name the fields of v1beta1, as upstream.
+///
+/// With the strategy `Webhook` both client configuration and review versions are required; with
+/// `None` both are forbidden. The client configuration follows the rules of admission webhooks
+/// (`webhook_client`).
 fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
     let webhook = conversion["webhook"].as_object();
@@ -357,6 +413,9 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates `conversionReviewVersions` of a conversion webhook.
+///
+/// At least one of `v1` and `v1beta1`, the versions of `ConversionReview` that an API server can
+/// send. Others may be listed for the future. A duplicate is not validated further.
 fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>) {
     if versions.is_empty() {
         errors.push(FieldError::required(field, ""));
@@ -377,6 +436,9 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>
 
 /// Validates `status.storedVersions`: it must include the storage version and only existing versions. If versions share
 /// a name, upstream uses the first (`ValidateCustomResourceDefinitionStoredVersions`).
+///
+/// `status.storedVersions` lists versions that objects may still be stored in. A version can leave
+/// the CRD only after a migration has removed it from this list.
 fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
     let stored = &object["status"]["storedVersions"];

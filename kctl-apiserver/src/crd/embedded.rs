@@ -1,6 +1,10 @@
 //! Embedded objects (`x-kubernetes-embedded-resource`): decodes and encodes their metadata as `ObjectMeta`.
 //!
 //! Upstream: `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` of apiextensions-apiserver.
+//!
+//! A field with `x-kubernetes-embedded-resource: true` holds a whole object, such as a Pod template
+//! with its kind. Its metadata is decoded as Go would do it, so that unknown fields and wrong types
+//! are treated as in a top-level object.
 
 use serde_json::{Value, json};
 
@@ -10,6 +14,9 @@ use crate::{decode, field_error::FieldError, schema::Schema};
 ///
 /// # Errors
 /// Returns the first wrong field, with its path and the reason.
+///
+/// Runs while the body of a request is decoded (`write/body`), before pruning. The walk is in the
+/// order of the JSON; further errors are not collected.
 pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(), String> {
     walk(schema, object, "", &mut |value, path| {
         let wrong = |field: &str, value: &Value, why: &str| {
@@ -33,6 +40,9 @@ pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(),
 }
 
 /// Normalizes the metadata of all embedded objects to the JSON that `ObjectMeta` encodes to.
+///
+/// Empty fields are removed and timestamps get their canonical form. `null` metadata becomes an
+/// empty object. Call it after `fit_embedded` has succeeded.
 pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
     let settled = walk(schema, object, "", &mut |value, _| {
         if let Some(metadata) = value.get_mut("metadata") {
@@ -47,6 +57,9 @@ pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
 }
 
 /// Calls the visitor on all embedded objects with their paths.
+///
+/// Parents come before their children: an embedded object may contain others. Paths are those of
+/// field errors, without a leading dot.
 fn walk(
     schema: Schema<'_>,
     value: &mut Value,
@@ -76,6 +89,8 @@ fn walk(
 }
 
 /// Returns the path of a field. Map keys stand in brackets.
+///
+/// Without a property of that name the field is a map entry.
 pub(super) fn below(schema: Schema<'_>, path: &str, name: &str) -> String {
     match (path.is_empty(), schema.property(name).is_some()) {
         (true, _) => name.to_owned(),

@@ -2,6 +2,13 @@
 //! expensive rules is rejected before any object exists.
 //!
 //! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
+//!
+//! The estimate of one rule multiplies the cost of one evaluation (by `kctl_cel::estimate`) with
+//! the number of times that the schema lets the value occur. Without `maxItems`, `maxLength` and so
+//! on, the size of the largest request is the only bound, and rules in nested lists easily exceed
+//! the limit.
+//!
+//! Limits: `RULE_MAX` per expression and `TOTAL_MAX` for all expressions of a version's schema.
 
 use kctl_cel::{RULE_MAX, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
@@ -10,6 +17,8 @@ use serde_json::Value;
 use crate::{cel::cost::depth, field_error::FieldError};
 
 /// Minimum cost of a rule to be named in the error about the total cost.
+///
+/// One percent of the limit: cheaper rules can not be the culprit.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;
 /// Maximum number of rules that the error about the total cost names.
 const N_NAMED_MAX: usize = 4;
@@ -17,8 +26,11 @@ const N_NAMED_MAX: usize = 4;
 /// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
+    /// Saturating: a cost beyond 64 bits stays at the maximum and exceeds the limit in any case.
     cost: u64,
     /// Costs and paths of the most expensive rules, in descending order.
+    ///
+    /// At most `N_NAMED_MAX`; every entry costs at least `NAMED_MIN`.
     dearest: Vec<(u64, String)>,
 }
 
@@ -33,6 +45,8 @@ impl Count {
     }
 
     /// Returns the count of the schemas directly below `schema`: multiplied by `maxItems` or `maxProperties`.
+    ///
+    /// Unbounded once, unbounded below: `None` is sticky. A negative bound counts as 0.
     pub(super) fn below(self, schema: &Value) -> Self {
         let bound = |key: &str| schema[key].as_i64().map(|bound| u64::try_from(bound).unwrap_or(0));
         let times = match schema["type"].as_str().unwrap_or_default() {
@@ -47,7 +61,9 @@ impl Count {
 /// A CEL expression of a validation rule.
 #[derive(Clone, Copy)]
 pub(super) enum Expression {
+    /// Evaluated for every value.
     Rule,
+    /// Evaluated when its rule fails.
     Message,
 }
 
@@ -63,6 +79,11 @@ impl Expression {
 
 impl Total {
     /// Adds the cost of an expression, and returns an error if it alone exceeds the limit.
+    ///
+    /// `at` is the path of the expression. `is_whole` says that the schema describes a complete
+    /// object, whose metadata expressions can read. An unbounded count is replaced by the number of
+    /// values that fit in a request. The cost counts towards the total even if the expression is
+    /// rejected.
     pub(super) fn add(
         &mut self,
         which: Expression,
@@ -91,6 +112,8 @@ impl Total {
     }
 
     /// Returns the errors about the total cost, if it exceeds the limit.
+    ///
+    /// One error for each named rule, then one for the schema at `path`.
     pub(super) fn causes(self, path: &str) -> Vec<FieldError> {
         if self.cost <= TOTAL_MAX {
             return Vec::new();
@@ -104,6 +127,8 @@ impl Total {
 }
 
 /// Returns the message about a cost above its limit.
+///
+/// The message says which keywords lower the estimate.
 fn exceeds(what: &str, cost: u64, limit: u64) -> String {
     format!(
         "{what} is {cost}, at most {limit} is allowed: simplify the rule, or set maxItems, maxProperties and maxLength on the \

@@ -1,12 +1,20 @@
 //! The `fieldPath` of a CEL rule: resolves `.a['b'].c` against a schema and returns the path as errors report it.
 //!
 //! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
+//!
+//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `statements` rejects a
+//! rule whose path does not resolve, and `rules` appends the resolved path to the path of the
+//! value.
 
 use serde_json::Value;
 
 use crate::go;
 
 /// Returns the path as errors report it, such as `a.b[key]`; `None` if the schema has no such field.
+///
+/// Steps go through `properties` if the schema has any, else through `additionalProperties`. The
+/// empty path resolves to the empty string. Both notations reach both sorts of fields; the output
+/// always shows properties with dots and map keys in brackets.
 pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
     let mut tokens = Tokens(path);
     let mut schema = schema;
@@ -34,6 +42,8 @@ pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
 }
 
 /// Splits a path into names, quoted keys and the delimiters `.`, `[` and `]`.
+///
+/// The remaining input. Never fails: malformed input becomes tokens that `resolved` rejects.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -53,12 +63,16 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it.
+///
+/// Without an end quote, all of the rest is the token, which `unquoted` rejects.
 fn quoted_len(text: &[u8]) -> usize {
     let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
     end.map_or(text.len(), |end| end + 2)
 }
 
 /// Returns the key in single quotes with its escapes resolved; `None` if it is malformed.
+///
+/// Escapes are those of Go strings and `\'`. A backslash at the end of the key is kept as it is.
 fn unquoted(token: &str) -> Option<String> {
     let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut out = String::new();

@@ -2,6 +2,10 @@
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver,
 //! `pkg/apis/apiextensions/validation`.
+//!
+//! These rules look at the JSON schema as the client wrote it, while `structural` looks at its form
+//! as a structural schema. Upstream runs both; a schema can have errors of both sorts. Extensions
+//! (`x-kubernetes-…`) are validated here as far as they need one schema and its items.
 
 use serde_json::Value;
 
@@ -9,14 +13,21 @@ use super::{statements, structural::ALTERNATIVES};
 use crate::field_error::FieldError;
 
 /// The types that a schema may have; `null` is not among them.
+///
+/// In the order of the error, which is sorted.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// JSON schema keywords that CRDs do not support.
+///
+/// The error is `FieldValueForbidden` with the keyword's name.
 const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
 /// The position of a schema, which decides the keywords that it may have.
+///
+/// Inherited by the schemas below, with the changes that `children` makes.
 #[derive(Clone, Copy, Default)]
 struct Place {
+    /// Never inherited.
     is_root: bool,
     /// Inside `metadata`, `kind` or `apiVersion` of an object.
     is_in_meta: bool,
@@ -25,11 +36,16 @@ struct Place {
 }
 
 /// Checks the schema of a version, from its root.
+///
+/// `path` is that of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, Place { is_root: true, ..Place::default() }, errors);
 }
 
 /// Checks a schema and those below it. Errors are in upstream's order.
+///
+/// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
+/// number.
 fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     supported(schema, path, place, errors);
     if schema["uniqueItems"] == true {
@@ -54,6 +70,9 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 }
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
+///
+/// Empty strings and maps count as unset for keywords whose Go type can not distinguish both.
+/// `nullable` replaces the type `null`.
 fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
@@ -87,6 +106,9 @@ fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldErr
 
 /// Checks the schemas below a schema. Fields named `apiVersion`, `kind` and `metadata` are special only in whole
 /// objects.
+///
+/// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items,
+/// dependencies. Unsupported keywords are entered too, so that their contents get errors besides.
 fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
@@ -128,6 +150,9 @@ fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mu
 }
 
 /// Returns an error unless the schema has the type that a keyword requires.
+///
+/// `key` is the keyword that needs the type. Missing is `FieldValueRequired`, another type
+/// `FieldValueInvalid`.
 fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let detail = format!("must be {expected} if {key} is specified");
@@ -139,12 +164,16 @@ fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Fiel
 }
 
 /// Returns an error unless the value of a keyword is supported.
+///
+/// An absent keyword has no error.
 fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
     let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
     Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
 }
 
 /// Checks `x-kubernetes-map-type`, which is for objects only.
+///
+/// An `atomic` map has one field manager for the whole; `granular`, the default, has one per field.
 fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-map-type";
     if schema[key].is_string() {
@@ -154,6 +183,8 @@ fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks `x-kubernetes-list-type`, which is for arrays only.
+///
+/// `set` and `map` lists are merged by server-side apply, `atomic` ones are replaced.
 fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let key = "x-kubernetes-list-type";
     let Some(value) = schema[key].as_str() else { return };
@@ -166,6 +197,9 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks that items of a set are scalar or atomic, because a set compares whole items.
+///
+/// Objects are granular by default and must say `atomic`; arrays are atomic by default. The error
+/// has the wrong keyword's path and value.
 fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];
     let key = match text(items, "type") {
@@ -177,6 +211,10 @@ fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
 }
 
 /// Checks `x-kubernetes-list-map-keys`: distinct scalar fields of the items. A map list needs at least one.
+///
+/// The keys must be properties of the items, whose type is `object`. Scalars are strings, numbers
+/// and booleans. Each error of a key has the keyword's path, except that of a type, which has the
+/// path of the property.
 fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -230,6 +268,9 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default.
+///
+/// Without this, two items could lack a key and not be distinguished. A property that does not
+/// exist was reported by `map_keys`.
 fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (list_type, items) = (text(schema, "x-kubernetes-list-type"), &schema["items"]);
     if !items.is_object() || !["set", "map"].contains(&list_type) {

@@ -1,4 +1,10 @@
 //! Checks after schema validation: duplicates in lists that are sets or maps, and embedded objects.
+//!
+//! These checks can not be expressed in a JSON schema. They run on the whole object after the
+//! schema validation, and report whether or not that found errors.
+//!
+//! Upstream: `ValidateListSetsAndMaps` and `objectmeta.Validate` below `pkg/apiserver/schema` of
+//! apiextensions-apiserver.
 
 use serde_json::{Map, Value};
 
@@ -10,6 +16,9 @@ use crate::{
 };
 
 /// Calls the visitor on every value with its schema, parents first.
+///
+/// Fields that the schema does not declare are not visited. `path` is the path of `value`, empty
+/// for the root.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
     visit(schema, value, path);
     match value {
@@ -28,6 +37,10 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
 }
 
 /// Reports duplicate items of sets and maps. Each value is reported once, at its first repetition.
+///
+/// For sets the whole item is compared, for map lists its key fields. An item of a map list that is
+/// not an object is `FieldValueInvalid`, and then the list is not compared. The value in
+/// `FieldValueDuplicate` is the item, or the object of its keys.
 pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };
@@ -47,11 +60,14 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
 }
 
 /// Returns the key fields of a map-list item.
+///
+/// Absent keys are left out, so an absent key differs from `null`.
 fn keys_of(item: &Value, keys: &[Value]) -> Value {
     let keys = keys.iter().filter_map(Value::as_str);
     Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
 }
 
+/// Adds one error per value that occurs again. Values are compared as JSON, whose maps are sorted.
 fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
     // Keys as JSON, with whether they were reported.
     let mut seen = std::collections::HashMap::new();
@@ -70,6 +86,12 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
 }
 
 /// Checks apiVersion, kind and metadata of embedded objects.
+///
+/// Rules for each embedded object:
+///
+/// - `apiVersion`: present, not empty, at most one slash;
+/// - `kind`: present, not empty, a valid kind;
+/// - `metadata`: valid if present, but a name is not required.
 pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     walk(schema, object, path, &mut |schema, value, path| {
         if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
@@ -78,6 +100,7 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
     });
 }
 
+/// Values of the wrong type were rejected while decoding, so they get no second error here.
 fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
@@ -101,6 +124,8 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
 }
 
 /// Validates the metadata of an embedded object. The kind is unknown, so any name passes.
+///
+/// Paths of the metadata rules start with `metadata`; the start is replaced by `path`.
 fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
         let field = cause.field.replacen("metadata", path, 1);

@@ -5,6 +5,20 @@
 //! accepted afterwards (`accept_names`), and it is served once it is established (`establish`). A custom object is
 //! pruned (`prune`) when it is decoded, then defaulted (`default`), validated against the schema
 //! (`validate`) and by the CEL rules (`Rules`).
+//!
+//! Everything here is a function of JSON: no storage, no clock and no network. The caller passes
+//! the time and the other CRDs. `kinds/apiextensions` and `controllers/definitions` use it for
+//! CRDs, `write` and `registry` for custom objects.
+//!
+//! | step | functions |
+//! |---|---|
+//! | names and conditions of a CRD | `accepted`, `approved`, `bundle` |
+//! | validation of a CRD | `definition_rules`, `structural`, `keywords`, `statements`, `estimate`, `selectable` |
+//! | an object against the schema | `prune`, `default`, `validate`, `lists`, `number`, `embedded`, `replicas` |
+//! | CEL rules on an object | `rules`, `typed`, `correlation`, `field_path` |
+//!
+//! Reason and path of each error are those of kube-apiserver; the detail of a message may differ in
+//! wording.
 
 mod accepted;
 mod approved;

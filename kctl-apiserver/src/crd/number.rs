@@ -1,4 +1,8 @@
 //! Numbers: limits, multiples and equality as Go finds them, where a number is an `int64` or a `float64`.
+//!
+//! JSON has one sort of number. Go decodes `1` as `int64` and `1.0` as `float64`, and kube-openapi
+//! converts between both at each comparison. The conversions lose fractions and precision in ways
+//! that clients can see, so they are followed here.
 
 use serde_json::Value;
 
@@ -7,14 +11,20 @@ use crate::{field_error::FieldError, schema::Schema};
 /// 2^53 - 1, the largest magnitude up to which every integer has its own float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 /// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) forgives.
+///
+/// Relative to the sum of number and whole part, as in upstream's formula.
 const EPSILON: f64 = 1e-9;
 
 /// Returns `true` if a number counts as an integer.
+///
+/// Every `i64` counts. Other numbers, `u64` beyond it included, count up to 2^53 - 1.
 pub(super) fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
 
 /// Returns `true` for a whole number within rounding errors, as `swag.IsFloat64AJSONInteger`.
+///
+/// Numbers between -1 and 1 other than 0 never count, since their whole part is 0.
 fn whole(number: f64) -> bool {
     if number.abs() > WHOLE_MAX {
         return false;
@@ -25,6 +35,9 @@ fn whole(number: f64) -> bool {
 
 /// Returns `true` if a value equals an `enum` entry. Go converts the value to the type of the entry first, so 1.5
 /// equals 1.
+///
+/// Only numbers are converted; other values are compared as JSON. The conversion goes one way:
+/// value 1 does not equal the entry 1.5.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream")]
 pub(super) fn equals(value: &Value, one: &Value) -> bool {
     let (Value::Number(a), Value::Number(b)) = (value, one) else { return value == one };
@@ -37,6 +50,10 @@ pub(super) fn equals(value: &Value, one: &Value) -> bool {
 }
 
 /// Checks the range of the format, `multipleOf`, `minimum` and `maximum`.
+///
+/// Order of the errors: range of the value, `multipleOf`, `minimum`, `maximum`. A keyword that does
+/// not fit the type itself is reported each time a number is validated, without a field path, and
+/// the number is then compared as a float.
 pub(super) fn check(
     schema: Schema,
     r#type: Option<&str>,
@@ -65,19 +82,27 @@ pub(super) fn check(
 }
 
 /// Returns the number as it is compared and reported: as a float, if it does not fit the type of the limit.
+///
+/// A float prints with a fraction in the error (`1.0`).
 fn as_compared(value: &Value, is_float: bool) -> Value {
     if is_float { value.as_f64().into() } else { value.clone() }
 }
 
 /// The type and format whose value range a number must fit.
 struct Range<'a> {
+    /// The single type of the schema; `None` for int-or-string and for alternatives.
     r#type: Option<&'a str>,
+    /// `int32`, `int64`, `float` or `double`; `None` for an unknown format.
     format: Option<&'a str>,
+    /// The path of the number, part of the message.
     path: &'a str,
 }
 
 impl Range<'_> {
     /// Checks that a number is one of the type and format.
+    ///
+    /// Integers need 32 or 64 bits, `float` a magnitude of at most `f32::MAX`. Everything else
+    /// fits. The error is `FieldValueInvalid` at `<nil>`.
     fn check(&self, value: &Value) -> Option<FieldError> {
         let number = value.as_f64()?;
         // Within the range of an i64 the comparison with its bounds as floats is exact enough: upstream prints and parses.
@@ -94,12 +119,17 @@ impl Range<'_> {
 }
 
 /// Returns the float as an integer, if it has no fraction.
+///
+/// `None` for infinities and for a float with a fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
 fn is_integer_text(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
 }
 
 /// Returns the error of `multipleOf`.
+///
+/// A factor of 0 or below never divides. An integer is divided by the factor without its fraction:
+/// `multipleOf: 0.5` rejects every integer, as upstream.
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
 fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     let divides = if let Some(number) = value.as_i64() {
@@ -114,12 +144,16 @@ fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
 
 /// A `minimum` or `maximum`.
 struct Limit {
+    /// `false` for `maximum`.
     is_minimum: bool,
+    /// `exclusiveMinimum` or `exclusiveMaximum` is `true`.
     is_exclusive: bool,
 }
 
 impl Limit {
     /// Returns the error of a number beyond the bound. The bound of an integer loses its fraction first, as upstream.
+    ///
+    /// A number that can not be compared (`NaN` does not exist in JSON) has no error.
     #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
     fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
         let bound = bound.as_f64()?;

@@ -1,10 +1,16 @@
 //! Pruning: removes the fields of an object that a structural schema does not declare.
+//!
+//! Runs when a request is decoded, and when an object is read from the store, so that a field that
+//! is removed from the schema disappears from responses. On writes, `fieldValidation` decides if
+//! the returned paths are errors, warnings or ignored.
 
 use serde_json::Value;
 
 use crate::schema::Schema;
 
 /// Fields of the root and of embedded objects that pruning keeps even if the schema does not declare them.
+///
+/// Their contents are decoded by other code.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Name of the built-in schema that metadata is pruned by.
@@ -15,6 +21,10 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
 /// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of
 /// apiextensions-apiserver.
+///
+/// The object is changed in place; the schema must be structural. The root is always a whole
+/// object, also without the flag for embedded ones. Values of the wrong type stay and are left to
+/// validation.
 pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     if let Some(metadata) = object.get_mut("metadata") {
@@ -26,6 +36,9 @@ pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
 }
 
 /// Prunes a value that is not a whole object, such as a default, and returns the removed paths.
+///
+/// A value whose schema is an embedded object keeps `apiVersion`, `kind` and `metadata`. The paths
+/// are not sorted.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     pruned.value(Some(schema), value, "", place_of(Some(schema)));
@@ -37,17 +50,22 @@ pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
 enum Place {
     /// An object with apiVersion, kind and metadata.
     Object,
+    /// Any other value: no field is special.
     Value,
 }
 
 /// Collects the paths of removed fields.
 #[derive(Default)]
 struct Pruned {
+    /// In the order of the walk. Fields below a removed field are not listed.
     paths: Vec<String>,
 }
 
 impl Pruned {
     /// Prunes a value and everything below it. Without a schema, all fields of an object are removed.
+    ///
+    /// Lists are entered in any case; items without a schema lose all their fields. A preserving
+    /// list hands over to `below_kept`.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
@@ -73,6 +91,9 @@ impl Pruned {
     }
 
     /// Prunes below a value that preserves unknown fields. Items of its lists preserve theirs, too (`skipPrune`).
+    ///
+    /// Fields that the schema declares are pruned by their schemas all the same: preserving applies
+    /// to undeclared fields only.
     fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
         let Some(schema) = schema else { return };
         match value {
@@ -93,6 +114,9 @@ impl Pruned {
     }
 
     /// Prunes a field and returns whether it stays.
+    ///
+    /// Three things keep a field: a schema, `additionalProperties: true`, or a parent that
+    /// preserves unknown fields. Only a removed field is recorded.
     fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &str) -> bool {
         let known = schema.and_then(|schema| schema.field(name));
         let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
@@ -108,6 +132,9 @@ impl Pruned {
     }
 
     /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would.
+    ///
+    /// Numbers and booleans stay even if they are zero. Wrong types have been reported by
+    /// `fit_embedded`.
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
         fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
@@ -123,12 +150,17 @@ impl Pruned {
 }
 
 /// Returns the position of a value by its schema.
+///
+/// Without a schema it is a plain value.
 fn place_of(schema: Option<Schema>) -> Place {
     let embedded = schema.is_some_and(|schema| schema.flag("x-kubernetes-embedded-resource"));
     if embedded { Place::Object } else { Place::Value }
 }
 
 /// Removes the fields that a built-in type does not declare.
+///
+/// A type without properties, such as a map of labels, is not entered. Removed paths are added to
+/// `pruned`.
 fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
     let Some(schema) = schema else { return };
     match value {
@@ -151,6 +183,8 @@ fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned:
 }
 
 /// Returns the path of a field.
+///
+/// Map keys get a dot too, unlike in field errors.
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

@@ -1,6 +1,9 @@
 //! Validates the fields of a custom object that its `scale` subresource exposes, at the JSON paths that the CRD names.
 //! Upstream: `ValidateScaleSpec` and `ValidateScaleStatus` of `pkg/registry/customresource/validator.go` in
 //! `k8s.io/apiextensions-apiserver`.
+//!
+//! The schema usually covers these fields too. But a path may lead to a field that the schema does
+//! not declare as a number, and then a client of `/scale` would read nonsense.
 
 use serde_json::Value;
 
@@ -10,11 +13,15 @@ use crate::field_error::FieldError;
 const COUNT: &str = "must be an integer from 0 to 2147483647";
 
 /// Validates the desired replicas; `scale` is `subresources.scale` of the version.
+///
+/// At most one error, whose field is the JSON path of the CRD, with its leading dot.
 pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<FieldError> {
     judge(scale, "specReplicasPath", object, is_count, COUNT).into_iter().collect()
 }
 
 /// Validates the observed replicas and the serialized label selector.
+///
+/// The selector is a string in its serialized form; its syntax is not checked.
 pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<FieldError> {
     let replicas = judge(scale, "statusReplicasPath", object, is_count, COUNT);
     let selector = judge(scale, "labelSelectorPath", object, Value::is_string, "must be a string");
@@ -27,6 +34,8 @@ fn is_count(value: &Value) -> bool {
 }
 
 /// Returns the error of the value at the path in field `which` of `scale`. Absent values are valid.
+///
+/// A step through a value that is not an object is an error with that value.
 fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> bool, why: &str) -> Option<FieldError> {
     let path = scale[which].as_str()?;
     let (found, fits) = match at(object, path) {

@@ -2,6 +2,13 @@
 //!
 //! `kube-cel` evaluates the expressions; this module decides what a rule sees and how its errors are reported.
 //! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
+//!
+//! Evaluation walks object and rules together. `self` is the value at the schema that has the rule,
+//! `oldSelf` the correlated old value. The order is own rules first, then fields by name, or items.
+//!
+//! Costs: each expression is charged to one budget per object before it runs, by the estimate for
+//! the actual sizes. An exhausted budget ends the evaluation with an error, since skipped rules
+//! must not pass silently.
 
 use std::collections::BTreeMap;
 
@@ -24,22 +31,34 @@ use crate::{
 
 /// Reasons of schema errors that block the evaluation of rules: a rule could fail on a value that the schema already
 /// rejects.
+///
+/// Errors of other reasons, such as a violated pattern, do not block: rules can work with such
+/// values.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
 
 /// Maximum result of a `messageExpression`, in bytes. A longer one is ignored, and the static message is used.
+///
+/// Upstream: `MaxEvaluatedMessageExpressionSizeBytes`.
 const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
 /// The compiled CEL rules of a schema and of all schemas nested in it.
 ///
 /// Each evaluation has a cost budget, in addition to the estimate that is checked when the CRD is created.
+///
+/// The tree has the shape of the schema, without branches that have no rules. Compiled at the first
+/// use of a version (`registry`), then shared by all requests.
 #[derive(Debug, Default)]
 pub struct Rules {
     /// Rules of the schema itself.
+    ///
+    /// In the order of the list in the schema, which is the order of errors.
     own: Vec<Rule>,
     /// Converts values to what the own rules see; `None` if the schema has no own rules.
     typed: Option<Typed>,
     /// Rules below `properties`.
+    ///
+    /// Only fields with rules in them. A field with an entry is never looked up in `values`.
     fields: BTreeMap<String, Rules>,
     /// Rules below `additionalProperties`.
     values: Option<Box<Rules>>,
@@ -51,11 +70,13 @@ pub struct Rules {
 
 /// Collects the results of an evaluation.
 struct Found<'a> {
+    /// All errors of the object, those of the schema included.
     errors: &'a mut Vec<FieldError>,
     /// Errors of unchanged values, which become warnings.
     forgiven: &'a mut Vec<FieldError>,
     /// Remaining cost budget; `None` once it is spent, and then no further rule is evaluated.
     budget: Option<Budget>,
+    /// Variables of the expressions; reused, since creating it costs more than a rule.
     scope: Scope,
 }
 
@@ -63,12 +84,19 @@ struct Found<'a> {
 #[derive(Debug)]
 struct Rule {
     /// The compiled rule, or its compile error.
+    ///
+    /// A stored CRD can have a rule that no longer compiles. It then fails for each object, like
+    /// upstream.
     code: Result<Code, String>,
+    /// `None` if absent or if it does not compile; then `message` is used.
     message_expression: Option<Code>,
     /// The rule uses `oldSelf`: it is a transition rule.
+    ///
+    /// Found in the syntax tree, so a string that contains the name does not count.
     names_old: bool,
     /// `optionalOldSelf`: `oldSelf` is an optional value, and the rule also runs on creation.
     is_old_optional: bool,
+    /// The reason of the field error; `FieldValueInvalid` by default.
     reason: &'static str,
     /// The `fieldPath` in its reported form, appended to the path of the value.
     field_path: String,
@@ -80,16 +108,24 @@ struct Rule {
 
 impl Rules {
     /// Compiles the rules of a structural schema.
+    ///
+    /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per
+    /// version.
     pub fn compile(schema: Schema) -> Self {
         Self::compile_at(schema, true, true)
     }
 
     /// Compiles the rules of a schema that is not validated yet. Rules that do not compile become errors on evaluation.
+    ///
+    /// For defaults, which are validated together with the rules themselves.
     pub(super) fn compile_unjudged(schema: Schema) -> Self {
         Self::compile_at(schema, true, false)
     }
 
     /// Compiles the rules of a nested schema; `whole` is `true` for a complete object with metadata.
+    ///
+    /// With `is_judged` expressions are only parsed; without it they are also type-checked, because
+    /// validation has not done so yet.
     fn compile_at(schema: Schema, whole: bool, is_judged: bool) -> Self {
         let part = |schema: Schema| Self::compile_at(schema, false, is_judged);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
@@ -111,6 +147,8 @@ impl Rules {
     }
 
     /// Returns `true` if the schema has no rules.
+    ///
+    /// Callers skip the conversion to CEL values then.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.fields.is_empty() && self.values.is_none() && self.items.is_none()
     }
@@ -120,6 +158,10 @@ impl Rules {
     /// reports that.
     ///
     /// Rules without `oldSelf` are ratcheted: if the value is unchanged, a failure is returned as a warning.
+    ///
+    /// `object` and `old` are in the version of `schema`. The returned errors are those that
+    /// ratcheting has forgiven; the caller sends them as warnings. Everything else is appended to
+    /// `errors`.
     pub fn validate(
         &self,
         schema: Schema,
@@ -144,6 +186,8 @@ impl Rules {
     }
 
     /// Evaluates the rules on a default value, without ratcheting.
+    ///
+    /// `old` is the default itself for the check of an update, and `None` for creation.
     pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
         let mut found = Found { errors, forgiven: &mut Vec::new(), budget, scope };
@@ -151,6 +195,9 @@ impl Rules {
     }
 
     /// Evaluates the rules of this schema and of those below it. Null values have no rules.
+    ///
+    /// Old values follow by field name, and by keys in map lists; elsewhere they are lost, and
+    /// transition rules are skipped.
     fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
         if value.is_null() {
             return;
@@ -183,6 +230,9 @@ impl Rules {
     }
 
     /// Evaluates the rules of this schema. A failure of a rule without `oldSelf` is forgiven if the value is unchanged.
+    ///
+    /// The value is converted once for all rules of the schema. Every rule runs, even after another
+    /// failed, until the budget is spent.
     fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
         let Some(typed) = &self.typed else { return };
         let kinds = found.scope.kinds();
@@ -214,6 +264,9 @@ impl Rules {
     }
 
     /// Returns the old item with the same keys; `None` if the list has no keys.
+    ///
+    /// A linear search: map lists with rules are usually short, and `maxItems` bounds them by the
+    /// cost estimate.
     fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let is_same = |one: &&Value| self.keys.iter().all(|key| one.get(key) == item.get(key));
         old?.as_array()?.iter().find(|one| !self.keys.is_empty() && is_same(one))
@@ -221,6 +274,8 @@ impl Rules {
 }
 
 /// The reason why a rule reports an error.
+///
+/// Ratcheting applies to the first variant only.
 enum Wrong {
     /// The rule evaluated to `false`.
     Fails,
@@ -232,6 +287,9 @@ enum Wrong {
 
 impl Rule {
     /// Compiles a rule. A rule that does not compile becomes an error when it is evaluated.
+    ///
+    /// An unknown reason becomes `FieldValueInvalid`, and a `fieldPath` that does not resolve the
+    /// path of the value: validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let is_old_optional = rule["optionalOldSelf"] == true;
@@ -257,6 +315,9 @@ impl Rule {
     }
 
     /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.
+    ///
+    /// A rule that fails the checks counts as one without `oldSelf`, so that it is evaluated, and
+    /// reported, on creation too.
     fn compile_unjudged(schema: Schema, rule: &Value, whole: bool) -> Self {
         let compiled = Self::compile(schema, rule);
         match statements::wrong(rule, schema.json(), whole) {
@@ -266,12 +327,17 @@ impl Rule {
     }
 
     /// Charges the estimated cost of the rule and its message to the budget.
+    ///
+    /// The message is charged even if the rule holds: its cost can not be known after the fact.
+    /// `Err` says which limit was exceeded.
     fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
         let all = self.code.iter().chain(&self.message_expression);
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
     /// Returns the error of a rule that exceeds the budget.
+    ///
+    /// The first form is for one expression above its limit, the second for the sum of the object.
     fn too_expensive(&self, excess: CostExceeded, path: &str) -> FieldError {
         self.unevaluated(
             path,
@@ -283,16 +349,24 @@ impl Rule {
     }
 
     /// Returns the error of a rule that could not be evaluated.
+    ///
+    /// The reason is always `FieldValueInvalid`, whatever the rule says.
     fn unevaluated(&self, path: &str, why: &str) -> FieldError {
         FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
     /// Returns the value of `oldSelf`.
+    ///
+    /// An optional `oldSelf` is `optional.none()` on creation. `null` is never seen, since
+    /// transition rules are skipped then.
     fn old(&self, old: Option<Cel>) -> Cel {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
     }
 
     /// Evaluates the rule; `None` if it holds. The value and the old value are in the scope already.
+    ///
+    /// A result that is not a boolean counts as `false`; type checking has excluded it for
+    /// validated CRDs.
     fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(FieldError, Wrong)> {
         let code = match &self.code {
             Ok(code) => code,
@@ -316,6 +390,9 @@ impl Rule {
     }
 
     /// Returns the error of a rule that is `false`. Scalar values are part of the message.
+    ///
+    /// Message by precedence: `messageExpression`, `message`, the expression itself. Objects and
+    /// lists are too long for a message.
     fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
         let said = self.said(scope);
         let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
@@ -326,6 +403,8 @@ impl Rule {
     }
 
     /// Returns the result of `messageExpression`, if it is one non-empty line within the length limit.
+    ///
+    /// Surrounding whitespace is removed. An evaluation error counts as no result.
     fn said(&self, scope: &Scope) -> Option<String> {
         let Ok(Cel::String(said)) = scope.run(self.message_expression.as_ref()?) else { return None };
         let said = said.trim();
@@ -335,6 +414,8 @@ impl Rule {
 }
 
 /// Returns the path as errors report it; `<nil>` for the root.
+///
+/// The leading dot of a `fieldPath` at the root is removed.
 fn named(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path.trim_start_matches('.') }
 }

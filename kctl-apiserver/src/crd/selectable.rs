@@ -1,6 +1,9 @@
 //! Validates the `selectableFields` of a version against its schema.
 //!
 //! Upstream: `ValidateCustomResourceSelectableFields` of apiextensions-apiserver.
+//!
+//! A field selector compares a single string, so only scalars can be selected: lists and objects
+//! have no such value.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +12,14 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 
 /// Maximum number of selectable fields of one version.
+///
+/// Upstream: `MaxSelectableFields`. More are `FieldValueTooMany`.
 const FIELDS_LEN_MAX: usize = 8;
 
 /// Checks the number of selectable fields, and that each is a distinct path to a string, boolean or integer.
+///
+/// The limit counts distinct valid paths, as upstream collects them in a set. A duplicate gets
+/// `FieldValueDuplicate`, in addition to an error about its form.
 pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
     let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
@@ -34,6 +42,9 @@ pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<F
 }
 
 /// Returns `true` if the path of a field leads to a scalar outside of lists and metadata.
+///
+/// Values of maps can be selected, by a path that ends with the key. Fields of `metadata` have
+/// selectors of their kind.
 fn is_comparable(schema: &Value, path: &str) -> bool {
     let Some(steps) = path.strip_prefix('.').filter(|steps| !steps.contains('[') && !steps.starts_with("metadata."))
     else {

@@ -3,12 +3,17 @@
 //!
 //! Upstream: `JSONSchemaProps` of apiextensions.k8s.io/v1, and the conversion of its values to the internal version and
 //! back.
+//!
+//! A client that reads a CRD back gets what Go would have encoded, not what was sent. Without this,
+//! each apply of the same file would look like a change.
 
 use serde_json::Value;
 
 use crate::go;
 
 /// Keywords with `omitempty`.
+///
+/// Other keywords are pointers in Go, and keep their zero values, such as `minimum: 0`.
 const LEFT_OUT: [&str; 23] = [
     "id",
     "$schema",
@@ -39,6 +44,8 @@ const LEFT_OUT: [&str; 23] = [
 const LEFT_OUT_OF_RULES: [&str; 3] = ["message", "messageExpression", "fieldPath"];
 
 /// Normalizes the schemas of all versions and the conversion webhook.
+///
+/// Idempotent. A conversion webhook without any field is removed.
 pub(super) fn definition(definition: &mut Value) {
     let conversion = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut);
     if let Some(conversion) = conversion {
@@ -58,6 +65,9 @@ pub(super) fn definition(definition: &mut Value) {
 }
 
 /// Normalizes a schema and those below it.
+///
+/// Numbers in the listed keywords lose a decimal point without a fraction. Values under `default`
+/// and `example` are otherwise left alone.
 fn settle(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|key, value| !(LEFT_OUT.contains(&key.as_str()) && is_zero(value)));
@@ -77,6 +87,8 @@ fn settle(schema: &mut Value) {
 }
 
 /// Removes the empty fields of a validation rule.
+///
+/// `rule` has no `omitempty`: an empty one stays, and validation reports it.
 fn settle_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
         fields.retain(|key, value| !(LEFT_OUT_OF_RULES.contains(&key.as_str()) && is_zero(value)));
@@ -84,6 +96,8 @@ fn settle_rule(rule: &mut Value) {
 }
 
 /// Returns `true` for the values that `omitempty` omits.
+///
+/// Numbers are never omitted here, since every numeric keyword is a pointer.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,6 +1,10 @@
 //! Validates the CEL rules of a schema: messages, reasons, field paths, types, cost, and where `oldSelf` may be used.
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
+//!
+//! Two passes. `keywords` validates the fields that are not expressions, for every schema; `check`
+//! compiles expressions, if the schema is structural and has no errors of its keywords. `rules`
+//! evaluates the same expressions later.
 
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
@@ -12,10 +16,15 @@ use super::{
 use crate::field_error::FieldError;
 
 /// The reasons that a rule may name.
+///
+/// Sorted for the error `FieldValueNotSupported`.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
 /// are not compiled.
+///
+/// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are
+/// about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
     let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
     let place = RulePosition {
@@ -36,8 +45,12 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<Fie
 struct RulePosition<'a> {
     /// The path of the list above whose items cannot be correlated with old items: transition rules are forbidden below
     /// it.
+    ///
+    /// Only the topmost such list is named in the error.
     lost: Option<&'a str>,
     /// The schema is a complete object with metadata.
+    ///
+    /// Expressions can read `metadata.name` and `metadata.generateName` there.
     is_whole: bool,
     /// A schema above has rules.
     is_below_rules: bool,
@@ -49,13 +62,19 @@ struct RulePosition<'a> {
 
 /// The state of the traversal of a schema.
 struct Walk<'a> {
+    /// Errors of the schema so far, by whose paths rules are skipped.
     wrong: &'a [FieldError],
+    /// The summed cost estimate.
     total: Total,
+    /// Errors of rules found so far.
     errors: Vec<FieldError>,
 }
 
 impl Walk<'_> {
     /// Checks the rules of a schema after those of the schemas below it.
+    ///
+    /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) can
+    /// not have rules: one `InternalError` at the list.
     fn node(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = place.is_below_rules || !rules.is_empty();
@@ -76,6 +95,8 @@ impl Walk<'_> {
     }
 
     /// Visits nested schemas first, because upstream reports their errors before those of the schema itself.
+    ///
+    /// `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
     fn below(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let place = RulePosition { count: place.count.below(schema), ..place };
         if schema["additionalProperties"].is_object() {
@@ -92,12 +113,17 @@ impl Walk<'_> {
     }
 
     /// Returns `true` if the schema at `path` or one below it already has an error.
+    ///
+    /// Compiling against a broken schema would add errors that only repeat the first.
     fn is_wrong(&self, path: &str) -> bool {
         self.wrong.iter().any(|cause| cause.field.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
     }
 }
 
 /// Validates the fields of rules that are not expressions.
+///
+/// `messageExpression` may be empty, not blank. `fieldPath` is one line and must resolve in the
+/// schema. Reasons are the four of `REASONS`.
 pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
@@ -127,6 +153,9 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks one rule: its expressions, and that `oldSelf` is used only where old values can be correlated.
+///
+/// `oldSelf` below a list without keys has no meaning: an item can not be found in the old list.
+/// `optionalOldSelf` without `oldSelf` is an error, `false` included.
 fn one(
     rule: &Value,
     schema: &Value,
@@ -159,6 +188,8 @@ fn one(
 }
 
 /// The furthest stage that an expression reaches upstream.
+///
+/// Decides which further checks make sense.
 enum Compiled {
     /// It does not parse or type-check.
     Not,
@@ -169,11 +200,17 @@ enum Compiled {
 }
 
 /// Returns why a rule does not compile for the values of a schema; `None` if it does.
+///
+/// The message is without path and value. An empty rule counts as compiled, and is reported as
+/// missing elsewhere.
 pub(super) fn wrong(rule: &Value, schema: &Value, is_whole: bool) -> Option<String> {
     wrong_expression(Expression::Rule, rule, schema, is_whole).map(|(_, why)| why)
 }
 
 /// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles.
+///
+/// A rule must be a boolean, a message a string. An expression whose type is unknown (`dyn`)
+/// passes.
 fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: bool) -> Option<(Compiled, String)> {
     let wanted = match which {
         Expression::Rule => Type::Bool,
@@ -194,6 +231,9 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
 }
 
 /// Compiles an expression, adds its cost to the total, and reports its errors.
+///
+/// The value in the error is the whole rule as JSON, as upstream prints it. An expression above the
+/// cost limit counts as compiled.
 fn compiled(
     which: Expression,
     rule: &Value,
@@ -217,6 +257,9 @@ fn compiled(
 }
 
 /// Validates the static message, which a rule of several lines must have.
+///
+/// At most one error. A multi-line expression would make an unreadable message, hence the
+/// requirement.
 fn message(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());

@@ -2,6 +2,10 @@
 //! `not`, and these only restrict values.
 //!
 //! Upstream: `pkg/apiserver/schema/{convert,validation,complete}.go` of apiextensions-apiserver.
+//!
+//! Only a structural schema can drive pruning, defaulting and server-side apply: each value must
+//! have exactly one schema that says its type. The order of errors is: invariants, completeness,
+//! defaults, keywords, rules.
 
 use serde_json::{Map, Value};
 
@@ -9,9 +13,14 @@ use super::{default_values, keywords, statements};
 use crate::{field_error::FieldError, pattern};
 
 /// Keywords that cannot be converted to a structural schema, in the order in which upstream checks them.
+///
+/// If one of them is present, the schema is not checked for structure at all, because upstream
+/// fails in the conversion.
 const UNREADABLE: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 /// Keywords that are forbidden inside `allOf`, `anyOf`, `oneOf` and `not`.
+///
+/// Alternatives may only validate values; all else about a value must be said once, outside.
 const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "type",
     "title",
@@ -33,12 +42,18 @@ pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// The position of a schema: some keywords are forbidden at the root only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
+    /// The schema of the whole object.
     Root,
+    /// Any nested schema.
     Below,
 }
 
 /// Checks the schema of a version from its root. `unfit` is the error of a root keyword that the version's subresources
 /// forbid.
+///
+/// Runs all checks of one version's schema. Keywords are checked in any case. Defaults need a
+/// structural schema, and rules one without keyword errors at their place. An unreadable keyword is
+/// only reported if nothing else was.
 pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Vec<FieldError>) {
     let before = errors.len();
     errors.extend(unfit);
@@ -65,6 +80,8 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
 }
 
 /// Returns the first keyword that cannot be converted to a structural schema.
+///
+/// Depth first, the schema itself before those below it.
 fn unreadable(schema: &Value) -> Option<&'static str> {
     let is_there = |key: &str| match &schema[key] {
         Value::Null => false,
@@ -88,11 +105,15 @@ fn unreadable(schema: &Value) -> Option<&'static str> {
 }
 
 /// Returns a string keyword, or the empty string.
+///
+/// A keyword of another type counts as absent.
 fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema[key].as_str().unwrap_or_default()
 }
 
 /// Checks a schema and those below it, which come first in the errors.
+///
+/// `path` is the path of the schema. Upstream: `validateStructuralInvariants`.
 fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if text(schema, "type") == "array" && !schema["items"].is_object() {
         errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
@@ -117,6 +138,8 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
 }
 
 /// Checks that an int-or-string is neither an embedded object nor preserves unknown fields.
+///
+/// The error names the other keyword, not int-or-string.
 fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;
@@ -131,6 +154,9 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Checks that the schema has a type, which only int-or-string and schemas that preserve unknown fields may omit. An
 /// embedded object must be of the type `object` and declare its fields, unless it preserves unknown ones.
+///
+/// At the root the type must be `object`. A missing one is reported as required, not as the wrong
+/// type.
 fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let (field, name) = (format!("{path}.type"), text(schema, "type"));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
@@ -162,6 +188,9 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
 
 /// Checks that `kind`, `apiVersion` and `metadata` have their types, and that the root restricts only the name in its
 /// metadata.
+///
+/// The server defines the schema of metadata. A CRD may restrict `name` and `generateName` with
+/// value validations, nothing else.
 fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -185,6 +214,8 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
 }
 
 /// Returns `true` for `anyOf: [{type: integer}, {type: string}]`, the only form whose alternatives may have types.
+///
+/// Both alternatives have no other keyword, and stand in this order.
 fn is_integer_or_string(any_of: &Value) -> bool {
     let of = |one: &Value, name: &str| {
         one.as_object().is_some_and(|one| one.len() == 1 && one.get("type").is_some_and(|is| is == name))
@@ -195,6 +226,9 @@ fn is_integer_or_string(any_of: &Value) -> bool {
 }
 
 /// Checks the contents of alternatives. The two forms of int-or-string are exempt from the ban on types.
+///
+/// The forms are `anyOf: [integer, string]` and the same as the first item of `allOf`, which leaves
+/// room for other alternatives.
 fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let free = |key: &str, index: usize, one: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
@@ -206,6 +240,9 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Checks the alternatives of a schema or of an alternative. `free` returns `true` for an alternative that may have
 /// types: directly for `anyOf`, in its nested `anyOf` for `allOf`.
+///
+/// Also checks `pattern`, in upstream's place: a regular expression of RE2. `free` gets the
+/// keyword, the index and the alternative.
 fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     for key in ALTERNATIVES {
         for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
@@ -230,6 +267,9 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
 }
 
 /// Checks a schema inside `anyOf`, `oneOf`, `allOf` or `not`, which may only hold value validation.
+///
+/// `properties.metadata` is forbidden, because nested metadata has a fixed schema. Order: nested
+/// alternatives, items, properties, then the schema itself.
 fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
@@ -256,6 +296,9 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 }
 
 /// Checks that each field and item of an alternative is declared outside of the alternatives, too.
+///
+/// `alternative` starts as the schema itself. `at` is the path where a declaration is needed,
+/// `named_at` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
 fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     let Some(schema) = schema else {
         errors.push(FieldError::required(at, &format!("because it is defined in {named_at}")));
@@ -272,6 +315,8 @@ fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &st
 }
 
 /// Applies `complete` to an alternative and its nested items and properties.
+///
+/// A missing declaration is reported once, and nothing below it.
 fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     complete(alternative, Some(schema), at, named_at, errors);
     let missing = |at: &str, named_at: &str| FieldError::required(at, &format!("because it is defined in {named_at}"));

@@ -1,6 +1,9 @@
 //! Converts JSON to the CEL values that rules see, by the types of the schema.
 //!
 //! Upstream: `UnstructuredToVal` in `pkg/cel/common/valuesunstructured.go` of apiserver.
+//!
+//! A CEL expression sees a timestamp where JSON has a string, and a set where JSON has a list. The
+//! conversion is built once per schema and applied per value.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,19 +25,31 @@ use crate::{
 pub(super) enum Typed {
     /// By the JSON type alone.
     Plain,
+    /// `number`: an integer in JSON becomes a double too.
     Double,
+    /// A string of format `date`, as a timestamp at midnight UTC.
     Date,
+    /// A string of format `date-time`.
     DateTime,
+    /// A string of format `duration`.
     Duration,
+    /// A string of format `byte`, decoded from base64.
     Bytes,
+    /// Items, and the list type that decides equality; `None` for atomic lists.
     List(Box<Typed>, Option<ListKind>),
+    /// Values of a map; also an object without declared fields.
     Map(Box<Typed>),
     /// Fields by their names in JSON, with their names in expressions.
+    ///
+    /// Names that are not identifiers of CEL, or are its reserved words, are escaped: `a-b` is
+    /// `a__dash__b`.
     Object(BTreeMap<String, (String, Typed)>),
 }
 
 impl Typed {
     /// Creates the conversion for a structural schema and the schemas below it.
+    ///
+    /// Int-or-string stays as in JSON, an integer or a string.
     pub(super) fn of(schema: &Value) -> Self {
         if schema["x-kubernetes-int-or-string"] == true {
             return Self::Plain;
@@ -63,6 +78,9 @@ impl Typed {
     }
 
     /// Converts a value. A value that the schema does not allow is converted by its JSON type.
+    ///
+    /// Lists with a type are registered in `kinds`, by which the evaluator compares them.
+    /// Undeclared fields, which the schema preserves, are converted by their JSON type.
     pub(super) fn value(&self, value: &Value, kinds: &mut Kinds) -> Cel {
         let seen = match (self, value) {
             (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),
@@ -101,6 +119,8 @@ impl Typed {
 }
 
 /// Returns the list type of a schema; `None` for atomic lists.
+///
+/// Keys of map lists are escaped like fields, since items are converted before they are compared.
 fn kind(schema: &Value) -> Option<ListKind> {
     match schema["x-kubernetes-list-type"].as_str()? {
         "set" => Some(ListKind::Set),
@@ -112,12 +132,15 @@ fn kind(schema: &Value) -> Option<ListKind> {
     }
 }
 
+/// Creates a CEL map with string keys.
 fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
     let map: HashMap<Key, Cel> = entries.map(|(key, value)| (Key::String(Arc::new(key)), value)).collect();
     Cel::Map(Map { map: Arc::new(map) })
 }
 
 /// Parses a timestamp; `None` if it is invalid.
+///
+/// Serves `date` and `date-time`, whose caller has completed the string.
 fn time(text: &str) -> Option<Cel> {
     kctl_cel::timestamp(text).and_then(timestamp)
 }

@@ -4,6 +4,10 @@
 //! then duplicates in lists, then embedded objects. Go visits maps in random order; here fields are visited by name.
 //! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
+//!
+//! Ratcheting is on: an error at a value that an update did not change is dropped. Without an old
+//! object everything is reported. The walk is run twice in that case, since most objects have no
+//! errors and need no comparison.
 
 use serde_json::Value;
 
@@ -15,6 +19,8 @@ use crate::{field_error::FieldError, format, pattern};
 ///
 /// Embedded metadata that is not a valid `ObjectMeta` is not reported: kube-apiserver rejects it while decoding.
 /// Errors at values that are unchanged since `old` are dropped (ratcheting).
+///
+/// CEL rules are not part of this; call `Rules::validate` with the result.
 pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = by_schema(schema, object, old);
     new_duplicates(schema, object, old, &mut errors);
@@ -24,6 +30,9 @@ pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Fiel
 
 /// Validates the status of an object only; embedded objects are not validated. Field paths in messages start at the
 /// status (`ValidateStatusUpdate` of `pkg/registry/customresource/validator.go`).
+///
+/// Only errors below `status` are returned. The rest of the object is taken from the stored one and
+/// was valid when it was stored.
 pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some((of, status)) = schema.property("status").zip(object.get("status")) {
@@ -44,6 +53,8 @@ pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> V
 }
 
 /// Validates a value against the schema. Errors at values that are unchanged since `old` are dropped.
+///
+/// The first pass ignores `old`; the second one runs only if it found errors.
 fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
@@ -53,6 +64,8 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldErr
 }
 
 /// Reports duplicates, unless the old object already had some.
+///
+/// Upstream ratchets per object here, not per list.
 fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut of_old = Vec::new();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
@@ -62,6 +75,8 @@ fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &
 }
 
 /// Validates a value on its own, such as a default. Duplicates in lists are not checked.
+///
+/// Embedded objects are validated, because a default is written into objects as it is.
 pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
     let mut errors = node(schema, value, "", None).errors;
     lists::embedded(schema, value, "", &mut errors);
@@ -71,6 +86,7 @@ pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
 /// The result of validating a value against a schema.
 #[derive(Default)]
 pub(super) struct Outcome {
+    /// In upstream's order.
     pub(super) errors: Vec<FieldError>,
     /// How many checks were made: of alternatives that fail, the one with the most checks is reported.
     n_checks: usize,
@@ -78,6 +94,8 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Adds the errors and the number of checks of a nested value.
+    ///
+    /// Keeps the order: the nested errors come last.
     fn merge(&mut self, other: Self) {
         self.errors.extend(other.errors);
         self.n_checks += other.n_checks;
@@ -85,6 +103,8 @@ impl Outcome {
 }
 
 /// Validates a value and drops its errors if it is unchanged.
+///
+/// `past` has the value and its old value; `path` is the path of both.
 fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
@@ -95,6 +115,9 @@ fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
 
 /// Validates a value against the schema; duplicates and embedded objects are checked elsewhere. Errors below the value
 /// are dropped where it is unchanged, except inside alternatives.
+///
+/// A null is only checked by type and `enum`. Checks are counted as upstream does: one for a type,
+/// four for each value that is not null.
 pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = Types::of(schema);
@@ -132,18 +155,24 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
 }
 
 /// Returns the error of a value of the wrong type.
+///
+/// `FieldValueTypeInvalid`, with the expected type or format and the actual one.
 fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
     FieldError::new("FieldValueTypeInvalid", path, format!("must be of type {expected}, found {actual:?}"))
 }
 
 /// The types that a schema allows, with the format if it is one that upstream checks.
 struct Types<'a> {
+    /// One type, two for int-or-string, none for an alternative.
     names: Vec<&'a str>,
+    /// Unknown formats are ignored, as JSON schema demands.
     format: Option<&'a str>,
+    /// `null` is then valid for any type.
     nullable: bool,
 }
 
 impl<'a> Types<'a> {
+    /// Reads the keywords of one schema. The set of checked formats depends on the type.
     fn of(schema: Schema<'a>) -> Self {
         let names: Vec<&str> = match schema.type_name() {
             _ if schema.flag("x-kubernetes-int-or-string") => vec!["integer", "string"],
@@ -167,6 +196,8 @@ impl<'a> Types<'a> {
     }
 
     /// Returns the error of a value that is of none of the types.
+    ///
+    /// A whole number fits `integer` even if JSON writes it with a fraction of zero.
     fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
         if value.is_null() && (self.names.is_empty() || self.nullable) {
             return None;
@@ -196,6 +227,8 @@ impl<'a> Types<'a> {
 }
 
 /// Returns the type of a value and its format, as error messages name them.
+///
+/// A number is an integer if JSON writes it without a fraction and it fits an `i64`.
 pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -209,6 +242,8 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// Returns the first violated limit of a string: `maxLength`, `minLength`, then `pattern`. Lengths are in characters.
+///
+/// At most one error; the length of a string that is too long is reported as the limit only.
 fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
@@ -222,12 +257,16 @@ fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
 }
 
 /// Returns a non-negative integer keyword such as `maxItems`.
+///
+/// Negative values and fractions count as absent. A bound beyond the address space is saturated.
 fn bound(schema: Schema, key: &str) -> Option<usize> {
     let bound = schema.json().get(key)?.as_u64()?;
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
 }
 
 /// Validates the items of a list and their number.
+///
+/// Items come first, then the number of items. Only items of map lists have an old value.
 fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
         let pasts = past.map(Past::items).unwrap_or_default();
@@ -243,6 +282,9 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
 }
 
 /// Validates the fields of an object, their number and `required`.
+///
+/// The number of fields, then each field by name, then missing ones. A required field that is null
+/// counts as present.
 fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
@@ -270,6 +312,8 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
 }
 
 /// Checks the number of items or fields against two keywords.
+///
+/// Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
 fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
         errors.push(FieldError::invalid(path, &n.into(), &format!("must have at least {min} items")));
@@ -280,6 +324,8 @@ fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: 
 }
 
 /// Returns the error of a value that `enum` does not contain.
+///
+/// The error lists the values as JSON.
 fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream never matches null, even if the `enum` contains it.
@@ -290,6 +336,10 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`.
+///
+/// Each failure adds an error without a field path, plus errors of alternatives: of the closest one
+/// for `anyOf` and `oneOf`, of all for `allOf`. Alternatives see no old value, so nothing in them
+/// is ratcheted.
 fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
     let all = |key: &str| {
         let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -325,6 +375,8 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
 }
 
 /// Returns the alternative's failure to report: the first one with the most checks.
+///
+/// More checks mean that the alternative matched further, so its errors are likely the useful ones.
 fn closest(failures: Vec<Outcome>) -> Outcome {
     failures.into_iter().reduce(|best, one| if one.n_checks > best.n_checks { one } else { best }).unwrap_or_default()
 }
