@@ -1,4 +1,8 @@
 //! Validates the `clientConfig` of webhooks, for admission and for conversion (`k8s.io/apiserver/pkg/util/webhook/validation.go`).
+//!
+//! `CustomResourceDefinition` and the webhook configurations share the form, so they share the
+//! rules. Reachability of the host and validity of the CA bundle are not checked here: the first is
+//! known at the call, the second has rules by kind.
 
 use serde_json::Value;
 
@@ -10,6 +14,8 @@ use crate::{
 };
 
 /// Validates the `clientConfig` of a webhook and returns the field errors.
+///
+/// `at` is the path of the configuration, such as `webhooks[0].clientConfig`.
 pub(crate) fn validate(config: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     client_config(config, at, &mut errors);
@@ -17,6 +23,9 @@ pub(crate) fn validate(config: &Value, at: &str) -> Vec<FieldError> {
 }
 
 /// Validates `clientConfig`: exactly one of `url` and `service`. `at` is the field path of the config.
+///
+/// Neither or both is `FieldValueRequired` at the configuration, and ends the validation. A service
+/// needs namespace and name; port and path are optional.
 pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
     let (url, service) = (&config["url"], &config["service"]);
     if url.is_string() == service.is_object() {
@@ -43,6 +52,9 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `url`: HTTPS with a host, and without user information, fragment or query (`ValidateWebhookURL`).
+///
+/// A string that is not a URL is `FieldValueRequired`, upstream's choice. All other errors are
+/// `FieldValueInvalid`, with the part as value. The port and the path are free.
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
     if parsed.scheme != "https" {
@@ -64,6 +76,9 @@ fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
 
 /// Validates `service.path`: segments that are DNS-1123 subdomains (`ValidateWebhookService`). One trailing slash is
 /// allowed.
+///
+/// `/` and the empty path are valid. Each empty or invalid segment is an error with its index.
+/// Percent escapes are not allowed, since they are not part of a subdomain.
 fn service_path(path: &str, at: &str, errors: &mut Errors) {
     if path == "/" || path.is_empty() {
         return;

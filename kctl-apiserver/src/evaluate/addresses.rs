@@ -1,4 +1,7 @@
 //! IP addresses and CIDRs in expressions: which strings are valid. Upstream: `pkg/cel/library/ip.go` and `cidr.go` of apiserver.
+//!
+//! `kube-cel` implements the functions; this module rejects strings first that Go's `netip`
+//! rejects, such as zones (`fe80::1%eth0`), and IPv4-mapped addresses.
 
 use std::net::IpAddr;
 
@@ -7,6 +10,8 @@ use kube_cel::cel::Value as Cel;
 use super::{NO_OVERLOAD, Said, Target};
 
 /// Returns the result of a function that takes an address or a CIDR as a string; `None` if `kube-cel` has to evaluate it.
+///
+/// Only an error or the answer to `isIP` and `isCIDR` ends here. Valid strings go on to `kube-cel`.
 pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let [Cel::String(text)] = arguments else { return None };
     let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}")));
@@ -21,11 +26,15 @@ pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> 
 }
 
 /// Returns `true` for an address without a zone that is not an IPv4-mapped IPv6 address (`parseIPAddr`).
+///
+/// Leading zeros in IPv4 numbers are rejected by Rust's parser as by Go's.
 fn is_ip(text: &str) -> bool {
     text.parse().is_ok_and(|address: IpAddr| address.to_canonical() == address)
 }
 
 /// Returns `true` for an address with the length of a prefix (`netip.ParsePrefix`).
+///
+/// The length has no sign and no leading zeros. Bits beyond it may be set; `masked()` clears them.
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.rsplit_once('/') else { return false };
     let bits_max = if address.contains(':') { 128 } else { 32 };

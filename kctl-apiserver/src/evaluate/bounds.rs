@@ -2,29 +2,47 @@
 //! interrupted, and its result must fit into memory; a call that upstream would cancel is not started.
 //!
 //! Upstream: `pkg/cel/library/cost.go` of apiserver, `ext/lists.go` and `interpreter/runtimecost.go` of `cel-go`.
+//!
+//! The budget of a whole expression is counted elsewhere (`cel/cost`), by estimates before the
+//! evaluation. The checks here see the actual values, so they catch results that grow during the
+//! evaluation, such as strings that are concatenated in a loop.
 
 use kube_cel::cel::Value as Cel;
 
 use super::{Target, weight};
 
 /// Cost limit of one expression (`PerCallLimit`). Each call is checked against it by itself.
+///
+/// Upstream counts all calls of an expression together; one call above the limit exceeds it in any
+/// case.
 const COST_MAX: usize = 1_000_000;
 /// Characters per unit of cost: walking a string costs a tenth of its length.
+///
+/// Upstream: `StringTraversalCostFactor`, 0.1.
 const LETTERS_PER_STEP: usize = 10;
 /// Characters of a regular expression per unit of cost.
+///
+/// Upstream: `RegexStringLengthCostFactor`, 0.25.
 const PATTERN_LETTERS_PER_STEP: usize = 4;
 
 /// Functions that traverse their arguments completely, to compare or to format them.
+///
+/// For these the weight of the whole tree counts, with shared parts once per occurrence.
 const WALKS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
 /// Error of an expression that exceeds its cost limit.
+///
+/// Callers compare with this constant to recognize an exhausted budget.
 pub(crate) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
 
 /// Checks the estimated cost of a call.
 ///
 /// # Errors
 /// Returns [`CANCELLED`] if the call alone exceeds [`COST_MAX`].
+///
+/// Runs after the arguments were evaluated and before the function. Constant-time functions cost
+/// nothing here.
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Result<(), String> {
     if WALKS.contains(&name) {
         let target = if let Target::Value(value) = target { Some(value) } else { None };
@@ -37,11 +55,15 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Resul
 ///
 /// # Errors
 /// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
+///
+/// Called before the string is made, since its size is known from its parts.
 pub(super) fn check_text(len: usize) -> Result<(), String> {
     within(text_steps(len))
 }
 
 /// Returns the cost of walking a string of `len` bytes.
+///
+/// Rounded down: short strings are free.
 pub(super) fn text_steps(len: usize) -> usize {
     len / LETTERS_PER_STEP
 }
@@ -50,15 +72,22 @@ pub(super) fn text_steps(len: usize) -> usize {
 ///
 /// # Errors
 /// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
+///
+/// One item costs one unit.
 pub(super) fn check_items(n: usize) -> Result<(), String> {
     within(n)
 }
 
+/// A cost equal to the limit is allowed.
 fn within(cost: usize) -> Result<(), String> {
     if cost > COST_MAX { Err(CANCELLED.to_owned()) } else { Ok(()) }
 }
 
 /// Returns the estimated cost of a function; `None` for functions whose cost is bounded by the size of their arguments.
+///
+/// The formulas: `distinct` compares all pairs, `sets` functions the product of both lists,
+/// `replace` and `join` the length of the result, and regular expressions the product of string and
+/// pattern. All arithmetic saturates.
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),

@@ -1,4 +1,6 @@
 //! Conversions between types, with the errors of upstream.
+//!
+//! `kube-cel` has these conversions too, with other errors and other bounds.
 
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use super::{NO_OVERLOAD, OVERFLOW, Said};
 use crate::go;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
+///
+/// Returns an error for a value that the conversion does not take.
 pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
     Some(match (name, value) {
         ("int", _) => to_int(value),
@@ -20,11 +24,14 @@ pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
     })
 }
 
+/// Returns the error of a string that does not parse as the expected type.
 fn invalid(text: &str, expected: &str) -> String {
     format!("{text:?} is not a valid {expected}")
 }
 
 /// Converts to `int`: timestamps to Unix seconds, durations to nanoseconds.
+///
+/// Floats are truncated towards zero. Strings are decimal with an optional sign.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(value: &Cel) -> Said {
     Ok(Cel::Int(match value {
@@ -41,6 +48,8 @@ fn to_int(value: &Cel) -> Said {
 }
 
 /// Converts to `uint`; a negative number overflows.
+///
+/// Floats are truncated; strings have no sign (`strconv.ParseUint`).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(value: &Cel) -> Said {
     Ok(Cel::UInt(match value {
@@ -54,6 +63,8 @@ fn to_uint(value: &Cel) -> Said {
 }
 
 /// Converts to `double`; large integers lose precision, as upstream.
+///
+/// Strings are those of Go's `ParseFloat`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_double(value: &Cel) -> Said {
     Ok(Cel::Float(match value {
@@ -66,6 +77,9 @@ fn to_double(value: &Cel) -> Said {
 }
 
 /// Converts to `string`; `None` for values of libraries.
+///
+/// Timestamps are RFC 3339 with as many digits as needed, durations seconds with the suffix `s`,
+/// such as `90s` or `1.5s`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_string(value: &Cel) -> Option<Said> {
     let text = match value {
@@ -93,6 +107,8 @@ fn to_string(value: &Cel) -> Option<Said> {
 }
 
 /// Appends the fraction of a second without trailing zeros.
+///
+/// At most nine digits, none if the fraction is zero.
 fn with_fraction(whole: &str, nanoseconds: u32) -> String {
     let digits = format!("{nanoseconds:09}");
     let digits = digits.trim_end_matches('0');

@@ -3,6 +3,9 @@
 //!
 //! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver, where what is added to a set is in it for the rules that
 //! follow; here each rule sees the list as it is.
+//!
+//! A list literal in an expression has no type, so the side that comes from the object decides:
+//! `self.set == [1, 2]` ignores the order, `[2, 1] == self.set` does not.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -17,15 +20,22 @@ pub(crate) enum ListKind {
     /// Items are unique by value.
     Set,
     /// Items are identified by these fields (`x-kubernetes-list-map-keys`).
+    ///
+    /// Names as expressions see them, that is escaped.
     Map(Vec<String>),
 }
 
 /// The list types of the lists in variables, by the address of the list. Valid only while the variables live.
+///
+/// Values do not carry their schema. The address is a key that costs nothing; the `Arc` in the
+/// variable keeps the list alive and in place.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds(HashMap<usize, ListKind>);
 
 impl Kinds {
     /// Records the type of a list.
+    ///
+    /// Called while variables are made from JSON (`crd/typed`).
     pub(crate) fn add(&mut self, items: &Arc<Vec<Cel>>, kind: &ListKind) {
         self.0.insert(Arc::as_ptr(items).addr(), kind.clone());
     }
@@ -37,11 +47,16 @@ impl Kinds {
     }
 
     /// Returns the type of a list; `None` for atomic lists and lists that expressions make.
+    ///
+    /// The address of a clone is the same, since clones share the list.
     fn of(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
         self.0.get(&Arc::as_ptr(items).addr())
     }
 
     /// Returns `true` if two values are equal, by the list types of the lists within them.
+    ///
+    /// Numbers of different types are equal if their values are. Maps are equal without regard to
+    /// the order.
     pub(super) fn equal(&self, one: &Cel, other: &Cel) -> bool {
         match (one, other) {
             (Cel::List(one), Cel::List(other)) => one.len() == other.len() && self.equal_items(one, other),
@@ -55,6 +70,9 @@ impl Kinds {
     }
 
     /// Compares two lists of equal length. The type of the left list decides how.
+    ///
+    /// Lengths are equal already, so it suffices that each right item is in the left list: items of
+    /// a set are unique.
     fn equal_items(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> bool {
         match self.of(one) {
             None => one.iter().zip(other).all(|(one, other)| self.equal(one, other)),
@@ -71,6 +89,9 @@ impl Kinds {
 
     /// Returns the concatenation of two lists. If the left one is a set or a map, an item of the right one replaces the
     /// item with the same key.
+    ///
+    /// Replaced items keep their position, new ones are appended. Without a type the lists are just
+    /// joined.
     pub(super) fn added(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> Vec<Cel> {
         let mut items = one.as_ref().clone();
         let Some(kind) = self.of(one) else {
@@ -98,6 +119,8 @@ impl Kinds {
 }
 
 /// Returns the identity of a map-list item: the values of its key fields.
+///
+/// The empty string for an item that is not a map. Absent fields are empty, too.
 fn key(item: &Cel, fields: &[String]) -> String {
     let Cel::Map(item) = item else { return String::new() };
     let field = |name: &String| item.map.get(&Key::String(Arc::new(name.clone()))).map_or_else(String::new, text);
@@ -105,6 +128,8 @@ fn key(item: &Cel, fields: &[String]) -> String {
 }
 
 /// Returns a canonical string that is the same for equal values. Map entries are sorted, because maps have no order.
+///
+/// Only equality of such strings has a meaning; their order has none.
 fn text(value: &Cel) -> String {
     match value {
         Cel::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),

@@ -1,4 +1,16 @@
 //! `string.format(list)`. Upstream: `cel-go`, `ext/formatting.go`, with numbers grouped as in American English.
+//!
+//! A clause is `%`, an optional precision such as `.2`, and a letter:
+//!
+//! | letter | takes | prints |
+//! |---|---|---|
+//! | `s` | any value | its string form; lists and maps with their items |
+//! | `d` | integers | decimal |
+//! | `f` | doubles | fixed point, grouped by thousands |
+//! | `e` | doubles | scientific |
+//! | `b` | integers, booleans | binary |
+//! | `o` | integers | octal |
+//! | `x`, `X` | integers, strings, bytes | hexadecimal |
 
 use std::sync::Arc;
 
@@ -12,6 +24,9 @@ const PRECISION: usize = 6;
 const PRECISION_MAX: usize = 10_000;
 
 /// Replaces each clause of `text` with the next value. `%%` is a percent sign. Surplus values are ignored.
+///
+/// Too few values are an error. The size of the result so far is checked before each clause, so
+/// that a format with many clauses can not exhaust memory.
 pub(super) fn format(text: &str, values: &[Cel]) -> Said {
     let mut out = String::new();
     let mut rest = text;
@@ -35,6 +50,9 @@ pub(super) fn format(text: &str, values: &[Cel]) -> Said {
 }
 
 /// Parses the clause after a `%`: returns its precision, its letter and the rest of the string.
+///
+/// The input starts after the percent sign. An error contains the rest of the string, as the
+/// clause's end is unknown.
 fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
     let invalid = || {
         format!("format: invalid clause %{clause:?}, expected a precision such as .2 and one of s, d, f, e, b, x, X, o")
@@ -55,6 +73,9 @@ fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
 }
 
 /// Formats a value by the letter of a clause; `None` if the letter does not take a value of this type.
+///
+/// `X` is `x` in upper case. Integers of both kinds are written with their sign, never as two's
+/// complement.
 fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
     Some(match (letter, value) {
         ('s', _) => return string(value),
@@ -77,15 +98,19 @@ fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String
     })
 }
 
+/// Puts the minus sign before the digits of an absolute value.
 fn signed(number: i64, digits: String) -> String {
     if number < 0 { format!("-{digits}") } else { digits }
 }
 
+/// Returns two lowercase digits for each byte.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Returns a double, or the double that one of the strings `NaN`, `Infinity` and `-Infinity` stands for.
+///
+/// Only clauses for doubles accept these strings.
 fn float(value: &Cel) -> Option<f64> {
     match value {
         Cel::Float(number) => Some(*number),
@@ -100,6 +125,8 @@ fn float(value: &Cel) -> Option<f64> {
 }
 
 /// Returns the spelling of NaN and infinities; `None` for finite numbers.
+///
+/// The names are those of upstream's locale: an infinity is printed as its symbol.
 fn odd(number: f64) -> Option<&'static str> {
     if number.is_nan() {
         Some("NaN")
@@ -116,6 +143,8 @@ fn unsigned_if_zero(number: f64) -> f64 {
 }
 
 /// Formats a number for `%f`, with a comma between groups of three digits.
+///
+/// Rounds the exact value of the double, as Go does.
 fn fixed(number: f64, precision: usize) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -129,6 +158,8 @@ fn fixed(number: f64, precision: usize) -> String {
 }
 
 /// Formats a number for `%e`, with a superscript exponent such as `×10⁰³`.
+///
+/// One digit before the point and six after it; the exponent has at least two digits.
 fn scientific(number: f64) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -142,6 +173,8 @@ fn scientific(number: f64) -> String {
 }
 
 /// Formats a value for `%s`. Map entries are sorted, so that the result is deterministic.
+///
+/// `None` for a value without a string form, such as a type. Keys that are strings are quoted.
 fn string(value: &Cel) -> Option<String> {
     match value {
         Cel::Null => Some("null".into()),
@@ -167,6 +200,8 @@ fn string(value: &Cel) -> Option<String> {
 }
 
 /// Formats a value within a list or a map, where strings are quoted.
+///
+/// Times and bytes are written as the expressions that make them.
 fn part(value: &Cel) -> Option<String> {
     if let Cel::Float(number) = value
         && number.is_finite()

@@ -1,4 +1,8 @@
 //! Named formats (`format.dns1123Label()` and others). Upstream: `pkg/cel/library/format.go` of apiserver.
+//!
+//! A format is a value: `format.dns1123Label().validate(s)` returns an optional list of errors,
+//! `optional.none()` for a valid string. The rules are those of object names and `OpenAPI` formats,
+//! so their messages are the same as in validation errors.
 
 use std::sync::Arc;
 
@@ -16,6 +20,8 @@ use crate::{
 struct Format(&'static str);
 
 /// Names that `format.named` accepts.
+///
+/// Each is also a function of the library, without arguments.
 const NAMES: [&str; 13] = [
     "dns1123Label",
     "dns1123Subdomain",
@@ -39,6 +45,9 @@ impl Opaque for Format {
 }
 
 /// Returns the result of a function of formats; `None` for other functions.
+///
+/// `format.named` returns an optional value, empty for an unknown name. The list of errors has one
+/// item, since our rules report the first violation.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let made = |name: &str| {
         let known = NAMES.iter().find(|known| **known == name)?;
@@ -58,6 +67,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 
 impl Format {
     /// Returns the validation error of a string in this format; `None` if it is valid.
+    ///
+    /// Prefix formats accept a dash at the end, as `generateName` does.
     fn wrong(&self, text: &str) -> Option<&'static str> {
         let unless = |is_valid: bool, error| (!is_valid).then_some(error);
         match self.0 {

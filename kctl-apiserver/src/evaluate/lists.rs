@@ -1,5 +1,8 @@
 //! Functions of lists that add, compare or write their items. Upstream: `pkg/cel/library/lists.go` of apiserver, and
 //! `ext/strings.go` of `cel-go`.
+//!
+//! Functions that take the list as a whole. Macros over lists, whose argument is an expression, are
+//! in `loops`.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -8,6 +11,8 @@ use kube_cel::cel::Value as Cel;
 use super::{NO_OVERLOAD, Said, operators, type_name};
 
 /// Returns the result of a list function; `None` for other functions.
+///
+/// Functions of strings (`join`) and of lists share the dispatch by name and number of arguments.
 pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Said> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),
@@ -29,6 +34,8 @@ pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Sai
 }
 
 /// Adds the items. The type of the first item selects the zero; the sum of an empty list is the integer 0.
+///
+/// Overflow is an error. Items of mixed types have no overload.
 fn sum(items: &[Cel]) -> Said {
     let nothing = match items.first() {
         Some(Cel::UInt(_)) => Cel::UInt(0),
@@ -43,6 +50,8 @@ fn sum(items: &[Cel]) -> Said {
 
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
 /// as equal.
+///
+/// An empty list is an error. Of equal items the first is returned.
 fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
@@ -51,6 +60,8 @@ fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
 }
 
 /// Sorts the items with a stable sort. Items that cannot be compared keep their order.
+///
+/// The caller has checked that all items are of one type.
 fn sorted(items: &[Cel]) -> Vec<Cel> {
     let mut items = items.to_vec();
     items.sort_by(|one, other| operators::order(one, other).unwrap_or(Ordering::Equal));
@@ -58,6 +69,8 @@ fn sorted(items: &[Cel]) -> Vec<Cel> {
 }
 
 /// Joins strings; an item of another type is an error.
+///
+/// The size was checked by `bounds` before.
 fn join(items: &[Cel], between: &str) -> Said {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),
@@ -68,6 +81,8 @@ fn join(items: &[Cel], between: &str) -> Said {
 }
 
 /// Returns the items from index `from` up to but excluding `to`.
+///
+/// Negative indexes, a start after the end and an end beyond the list are errors.
 fn slice(items: &[Cel], from: i64, to: i64) -> Said {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     let slice = range.and_then(|(first, end)| items.get(first..end));

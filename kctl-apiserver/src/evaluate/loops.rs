@@ -1,4 +1,11 @@
 //! Comprehensions: the macros over lists and maps, with one or two variables.
+//!
+//! The parser expands `all`, `exists`, `exists_one`, `map` and `filter` with one variable to a
+//! fold. Running the fold literally would copy its list in each step; instead the macro is
+//! recognized by its shape, and a plain loop runs.
+//!
+//! Iterations are bounded by the sizes of lists and maps, which exist in memory already. Nested
+//! loops multiply, which the cost estimate of the expression bounds.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,6 +22,9 @@ type Round<'a> = Vec<(&'a str, Cel)>;
 
 impl<'a> Evaluator<'a> {
     /// Runs `does` with additional variables in scope.
+    ///
+    /// The variables are removed again, whatever `does` returns. Inner variables shadow outer ones
+    /// of the same name.
     pub(super) fn with<T>(&mut self, variables: &[(&'a str, Cel)], does: impl FnOnce(&mut Self) -> T) -> T {
         let n_before = self.bound.len();
         self.bound.extend(variables.iter().cloned());
@@ -25,6 +35,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a one-variable macro. The parser has expanded it to a fold; the macro is recognized by the fold's
     /// step.
+    ///
+    /// The parser makes no other folds, so another shape has no overload.
     pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> Said {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
         let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
@@ -39,6 +51,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a macro that the parser does not expand; `None` if the call is another function.
+    ///
+    /// Two-variable macros and `sortBy`. A receiver is needed; the loop variables must be
+    /// identifiers. The index is an integer for lists, and the key for maps.
     pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<Said> {
         let target = call.target.as_deref()?;
         let name = call.func_name.as_str();
@@ -58,6 +73,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a two-variable macro that makes a list or a map.
+    ///
+    /// `rest` has the filter, if there is one, and the value.
     fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> Said {
         let (test, value) = match rest {
             [test, value] => (Some(test), value),
@@ -74,6 +91,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates the range and returns the variables of each iteration. Maps are iterated in the order of their keys.
+    ///
+    /// All iterations are made before the first one runs: items are cheap to clone, since lists and
+    /// maps are shared. A one-variable macro over a map sees the keys.
     fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
@@ -94,6 +114,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error counts only if no iteration decides the
     /// result.
+    ///
+    /// Of several errors the first counts.
     fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> Said {
         let mut error = None;
         for round in rounds {
@@ -108,6 +130,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.
+    ///
+    /// Errors of the expression are returned as they are.
     fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> Result<bool, String> {
         match self.with(round, |evaluator| evaluator.evaluate(test))? {
             Cel::Bool(value) => Ok(value),
@@ -117,6 +141,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `exists_one`. It visits all items even after a second match, so that later errors are reported as
     /// upstream does.
+    ///
+    /// Exactly one iteration must be true. An error makes the result an error.
     fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> Said {
         let mut n_found: Result<usize, String> = Ok(0);
         for round in rounds {
@@ -131,6 +157,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the list of `value` over the iterations that pass `test`.
+    ///
+    /// As upstream, the loop goes on after an error. An error of the filter replaces an earlier
+    /// one; errors of the value do not.
     fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> Said {
         let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());
         for round in rounds {
@@ -152,6 +181,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns a map of `value` by the iterations' keys, or of the entries that the iterations make.
+    ///
+    /// A key that occurs twice is an error. With `of_entries` each value is a map, all of whose
+    /// entries are added.
     fn map_of(
         &mut self,
         rounds: Vec<Round<'a>>,
@@ -183,6 +215,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `sortBy`: returns the items in the order of their keys.
+    ///
+    /// Keys that are equal keep their order. Keys without an order between neighbours are an error.
     fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> Said {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
@@ -197,11 +231,14 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// Returns the expressions without their ids, so that they can be matched as a slice.
 fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
     all.iter().map(|one| &one.expr).collect()
 }
 
 /// Returns the expression that a fold's step appends to its list.
+///
+/// `None` for a step that appends no list literal.
 fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &step.expr else { return None };
     let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };

@@ -7,6 +7,11 @@
 //! A call is tried as an operator (`operators`), a function of optional values (`optional`) and a macro (`loops`) first,
 //! because these decide whether their operands are evaluated. For any other function the receiver and the arguments are
 //! evaluated, then the cost (`bounds`) and the overload (`overloads`) are checked, and only then it runs.
+//!
+//! Callers are `cel` (which compiles, caches and counts cost) and, through it, CRD rules, admission
+//! policies and match conditions. Evaluation is synchronous and depends on nothing but the
+//! variables and functions that the caller provides: two evaluations of equal variables give equal
+//! results. Maps are therefore visited in the order of their keys, where Go's order is random.
 
 mod addresses;
 mod bounds;
@@ -42,9 +47,15 @@ pub(crate) use self::{
 };
 
 /// The value of an expression, or the message of its evaluation error as `cel-go` words it.
+///
+/// The string is the bare reason, such as `no such key: a`. The caller adds the rule or policy that
+/// it belongs to.
 type Said = Result<Cel, String>;
 
 /// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
+///
+/// No JSON object from a client has this key with that meaning: it is added by the evaluation of
+/// `type(x)` only.
 pub(crate) const TYPE: &str = "@type";
 /// Error of `cel-go` when no overload of a function or operator takes the argument types.
 const NO_OVERLOAD: &str = "no such overload";
@@ -55,11 +66,15 @@ const OVERFLOW: &str = "overflow";
 /// expression can name them. A call with more arguments has no overload.
 const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
 /// Variable that carries the evaluated receiver of a member call, as [`ARGUMENTS`] does for arguments.
+///
+/// The tree of the call is built anew for each call, with identifiers in place of the operands.
 const TARGET: &str = "@target";
 
 /// The operand before the dot of a call.
 enum Target<'a> {
+    /// A global function, as in `quantity(x)`.
     None,
+    /// A member function of a value that is evaluated already.
     Value(Cel),
     /// The name of a library, as in `math.abs(x)`.
     Library(&'a str),
@@ -68,10 +83,16 @@ enum Target<'a> {
 /// Evaluates one expression. It borrows the tree, so that loop variables need no copies of their names.
 pub(crate) struct Evaluator<'a> {
     /// Functions of `kube-cel`, for calls that this module does not evaluate itself.
+    ///
+    /// Shared by all evaluations; immutable.
     functions: &'a Context<'static>,
     /// Variables of the expression, such as `self` and `oldSelf`.
+    ///
+    /// Set per evaluation by the caller.
     known: &'a HashMap<String, Cel>,
     /// Lists that the schema declares as sets or maps; they compare and concatenate by those rules.
+    ///
+    /// Keyed by address, so it must belong to the same values as `known`.
     kinds: &'a Kinds,
     /// Variables of loops, the innermost last.
     bound: Vec<(&'a str, Cel)>,
@@ -79,6 +100,8 @@ pub(crate) struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator whose variables are those of `known`, then those that `functions` holds besides functions.
+    ///
+    /// Nothing is copied: the evaluator lives as long as one evaluation.
     pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
         Self { functions, known, kinds, bound: Vec::new() }
     }
@@ -87,6 +110,10 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// Returns the message of `cel-go`, which does not repeat the expression.
+    ///
+    /// The depth of the recursion is that of the tree; the caller bounds it when it parses, and
+    /// runs deep trees on a larger stack. An identifier that is neither a variable here nor in
+    /// `functions` is an error of `kube-cel`.
     pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),
@@ -105,12 +132,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the value of a variable. Loop variables shadow outer ones and the variables of the expression.
+    ///
+    /// Linear in the depth of nested loops, which is small.
     fn variable(&self, name: &str) -> Option<&Cel> {
         let bound = self.bound.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
         bound.or_else(|| self.known.get(name))
     }
 
     /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value.
+    ///
+    /// A missing key is an error, unless `has()` asks for it. Selecting from a scalar finds
+    /// nothing.
     fn select(&mut self, select: &'a SelectExpr) -> Said {
         let of = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
@@ -126,6 +158,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a list literal; an absent optional element (`[?x]`) is left out.
+    ///
+    /// An element marked as optional must be an optional value.
     fn list(&mut self, list: &'a ListExpr) -> Said {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
@@ -141,6 +175,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a map literal; an entry with an absent optional value (`{?k: v}`) is left out.
+    ///
+    /// A repeated key replaces the earlier value. Only strings, integers and booleans are keys, and
+    /// floats that are whole.
     fn map(&mut self, map: &'a MapExpr) -> Said {
         let mut entries = HashMap::new();
         for entry in &map.entries {
@@ -159,6 +196,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a call. Operators, optional functions and macros come first, because they control whether their
     /// operands are evaluated at all.
+    ///
+    /// Each of the three returns `None` for a call that it does not know.
     fn call(&mut self, call: &'a CallExpr) -> Said {
         if let Some(said) = self.operator(call) {
             return said;
@@ -174,6 +213,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates an ordinary function. The receiver and then the arguments are evaluated first; an error in one of them
     /// is the result of the call. The cost is checked before the function runs.
+    ///
+    /// A receiver that is an identifier but not a variable names a library, such as `math`.
     fn function(&mut self, call: &'a CallExpr) -> Said {
         let target = match call.target.as_deref() {
             Some(IdedExpr { expr: Expr::Ident(name), .. }) if self.variable(name).is_none() => Target::Library(name),
@@ -196,6 +237,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
+    ///
+    /// More arguments than `ARGUMENTS` has names can not match any function.
     fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> Said {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();
@@ -221,6 +264,9 @@ impl<'a> Evaluator<'a> {
 
 /// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
 /// evaluate it.
+///
+/// Conversions and member functions by the type of the receiver are tried before the libraries,
+/// which look at name and target.
 fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let of_libraries = [
         patterns::called,
@@ -272,6 +318,8 @@ fn key_of(value: &Cel) -> Option<Key> {
 }
 
 /// Returns the value as the CEL function `string` converts it; an empty string if it cannot be converted.
+///
+/// For messages of errors, where a value without a string form is left out.
 pub(crate) fn as_text(value: &Cel) -> String {
     match convert::to("string", value) {
         Some(Ok(Cel::String(text))) => text.to_string(),
@@ -280,6 +328,8 @@ pub(crate) fn as_text(value: &Cel) -> String {
 }
 
 /// Returns the runtime type name of a value, as `cel-go` spells it in errors.
+///
+/// Values of libraries have names of their package, such as `kubernetes.Quantity`.
 pub(crate) fn type_name(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",
@@ -300,6 +350,8 @@ pub(crate) fn type_name(value: &Cel) -> String {
 }
 
 /// Converts a number of any type to `i64`; `None` if it has a fraction or is out of range.
+///
+/// Doubles beyond 9e18 count as out of range, since the bounds of `i64` are not exact doubles.
 #[expect(clippy::cast_possible_truncation, reason = "it is whole and within the bounds")]
 fn whole(number: &Cel) -> Option<i64> {
     match number {
@@ -312,6 +364,8 @@ fn whole(number: &Cel) -> Option<i64> {
 
 /// Returns the item of a list at an index, or the value of a map at a key. `Ok(None)` means that it is absent. Signed
 /// and unsigned integer keys are interchangeable.
+///
+/// A negative index, or one beyond the end, is `Ok(None)`. `Err` is for an index of the wrong type.
 fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
     match of {
         Cel::Map(map) => {
@@ -335,6 +389,9 @@ fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
 }
 
 /// Returns the message of an error of `kube-cel`.
+///
+/// Errors about argument types all become `no such overload`, as `cel-go` does not distinguish
+/// them.
 fn words(error: ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchOverload

@@ -1,4 +1,7 @@
 //! Operators: logic that looks at both sides when it must, arithmetic within bounds, comparisons, indexes.
+//!
+//! Numbers of different types compare, but do not add: `1 + 1.0` has no overload. Integers never
+//! wrap.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -11,11 +14,15 @@ use super::{
     Evaluator, NO_OVERLOAD, OVERFLOW, Said, as_text, bounds, optional, overloads, part, times, type_name, weight,
 };
 
+/// The error of `/` and `%` for integers; doubles divide by zero to infinity.
 const BY_ZERO: &str = "division by zero";
 
 impl<'a> Evaluator<'a> {
     /// Evaluates an operator; `None` if the call is not one. The parser gives operators names such as `_&&_` and no
     /// receiver.
+    ///
+    /// The logical operators and the conditional evaluate their operands themselves, all others
+    /// evaluate both first.
     pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<Said> {
         if call.target.is_some() {
             return None;
@@ -45,12 +52,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates both operands, from left to right.
+    ///
+    /// The first error ends the evaluation.
     fn pair(&mut self, one: &'a IdedExpr, other: &'a IdedExpr) -> Result<(Cel, Cel), String> {
         Ok((self.evaluate(one)?, self.evaluate(other)?))
     }
 
     /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). Either side may decide the result, even if the other
     /// one fails. An error counts only if neither side decides.
+    ///
+    /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
+    /// is true.
     fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> Said {
         let mut error = None;
         for side in [one, other] {
@@ -65,6 +77,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
+    ///
+    /// The condition must be a boolean.
     fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         match self.evaluate(condition)? {
             Cel::Bool(true) => self.evaluate(one),
@@ -74,6 +88,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `==` and `!=`. A library value compares only with a value of the same type or null.
+    ///
+    /// Values of different types are unequal, not an error. The weight is checked, because equality
+    /// walks both trees.
     fn equal(&self, name: &str, one: &Cel, other: &Cel) -> Said {
         let is_equal = name == "_==_";
         let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
@@ -85,6 +102,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `in`: membership in a list, or presence of a key in a map.
+    ///
+    /// For a list, equality follows the list types. Absence of a key is `false`.
     fn is_in(&self, one: &Cel, other: &Cel) -> Said {
         match other {
             Cel::List(items) => {
@@ -98,6 +117,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a binary arithmetic operator. Concatenation checks its size first, so that no oversized value is
     /// built.
+    ///
+    /// The overload of the left operand is checked first, so that the error names the operator.
     fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         let (one, other) = self.pair(one, other)?;
         if let Some(why) = overloads::refused_operand(name, &one) {
@@ -123,6 +144,8 @@ impl<'a> Evaluator<'a> {
 
 /// Returns the result of an arithmetic operator on two numbers or times; `None` if the operands are not of such types.
 /// `list.sum()` uses it, too.
+///
+/// `%` of doubles does not exist.
 pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     Some(match (one, other) {
         (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
@@ -139,6 +162,8 @@ pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
 }
 
 /// Applies an operator to two signed integers with the overflow and division errors of `cel-go`.
+///
+/// `i64::MIN / -1` overflows.
 pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
     let made = match name {
         "_+_" => one.checked_add(other),
@@ -165,6 +190,8 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
 }
 
 /// Evaluates the unary minus.
+///
+/// Unsigned integers can not be negated.
 fn negated(of: &Cel) -> Said {
     match of {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
@@ -176,6 +203,8 @@ fn negated(of: &Cel) -> Said {
 }
 
 /// Compares two values; `None` if they have no order. Numbers of different types compare by value.
+///
+/// Bytes compare by byte, strings by code point. `null` has no order, not even with itself.
 pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
     match (one, other) {
         (Cel::Bytes(one), Cel::Bytes(other)) => Some(one.cmp(other)),
@@ -185,6 +214,8 @@ pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
 }
 
 /// Evaluates `<`, `<=`, `>` and `>=`.
+///
+/// Operands without an order have no overload.
 fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
     if let Some(why) = overloads::refused_operand(name, one) {
         return Err(why);
@@ -199,6 +230,8 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
 }
 
 /// Evaluates `a[b]`. Indexing an optional value yields an optional value.
+///
+/// The error of a missing key or index contains it, as CEL's `string` would write it.
 fn index(of: &Cel, key: &Cel) -> Said {
     if let Some(there) = optional::of(of) {
         let found = there.value().and_then(|of| part(of, key).unwrap_or_default());

@@ -1,4 +1,7 @@
 //! Optional values: `a.?b`, `a[?b]`, `optional.of(a)` and their functions.
+//!
+//! An optional value is either present with a value or absent. Selection on it stays optional, so a
+//! chain needs one `?` only: `object.?spec.replicas` is absent if any step is.
 
 use std::sync::Arc;
 
@@ -17,11 +20,16 @@ pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
 }
 
 /// Creates an optional value: `optional.of(value)`, or `optional.none()` for `None`.
+///
+/// Not to be confused with a null value, which is present.
 pub(crate) fn made(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
 /// Returns the result of `optional.unwrap` or `unwrapOpt`; `None` for other functions.
+///
+/// Both drop absent items and unwrap the others. A list with an item that is not optional has no
+/// overload.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let (("unwrap", Target::Library("optional"), [Cel::List(items)])
     | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
@@ -35,6 +43,9 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 
 impl<'a> Evaluator<'a> {
     /// Evaluates a function of optional values; `None` for other functions.
+    ///
+    /// Functions whose arguments are evaluated only if needed must be handled before ordinary
+    /// functions.
     pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<Said> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._" | "_[?_]", None, [of, key]) => self.optional_part(of, key),
@@ -57,12 +68,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates an expression of an optional type; an operand of another type has no overload.
+    ///
+    /// Returns the content, or `None` if absent.
     fn there(&mut self, tree: &'a IdedExpr) -> Result<Option<Cel>, String> {
         let value = self.evaluate(tree)?;
         Ok(of(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
 
     /// Evaluates `a.?b` and `a[?b]`.
+    ///
+    /// On a plain value a missing part is absent, but an index of the wrong type is an error. On an
+    /// optional value that error is absence, too.
     fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> Said {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
@@ -74,6 +90,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
+    ///
+    /// `ofNonZeroValue` makes an absent value of a zero value.
     fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> Said {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
@@ -83,6 +101,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `hasValue`, `value`, `or` and `orValue`.
+    ///
+    /// `value` of an absent one is an error. `or` takes and returns optional values, `orValue` a
+    /// plain one.
     fn asked(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> Said {
         let value = self.evaluate(target)?;
         // `orValue` of a value that is not optional returns the value.
@@ -104,6 +125,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present.
+    ///
+    /// `optMap` wraps the result, `optFlatMap` expects an optional result and returns it as it is.
     fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> Said {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
         let Some(value) = self.there(target)? else { return Ok(made(None)) };
@@ -113,6 +136,8 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Returns `true` for the zero value of a type, which `optional.ofNonZeroValue` treats as absent.
+///
+/// Timestamps and library values are never zero.
 fn is_zero(value: &Cel) -> bool {
     match value {
         Cel::Null | Cel::Bool(false) | Cel::Int(0) | Cel::UInt(0) => true,

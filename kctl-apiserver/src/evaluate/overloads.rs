@@ -2,6 +2,9 @@
 //!
 //! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in `common/types/types.go`:
 //! of a list it looks at the first item.
+//!
+//! The type checker (`kctl-cel`) rejects wrong types in expressions with a known schema. Values of
+//! type `dyn`, such as objects in admission policies without type information, are only known here.
 
 use std::borrow::Cow;
 
@@ -12,6 +15,9 @@ use super::{NO_OVERLOAD, Target, type_name};
 
 /// Returns the `no such overload` error if no overload of a function takes the values; `None` if one does or the
 /// function is unknown.
+///
+/// Functions of a library are looked up by their qualified name, such as `math.greatest`. The error
+/// lists the types of the arguments.
 pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
     let (name, first) = match target {
         Target::Library(library) => (Cow::Owned(format!("{library}.{name}")), None),
@@ -28,6 +34,8 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
 }
 
 /// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as upstream.
+///
+/// Type parameters fit any value. An empty list fits every list type.
 fn fits(is: &Type, value: &Cel) -> bool {
     match (is, value) {
         (Type::Dyn | Type::Any | Type::Error | Type::Param(_), _)
@@ -53,6 +61,9 @@ fn fits(is: &Type, value: &Cel) -> bool {
 
 /// Returns the `no such overload` error if an operator does not support the type of its first operand (`traits` of
 /// `cel-go`).
+///
+/// `cel-go` asks the left operand for the operator; the right one is checked by the operation
+/// itself.
 pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
     let is_number = matches!(operand, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
     let is_time = matches!(operand, Cel::Duration(_) | Cel::Timestamp(_));

@@ -1,5 +1,8 @@
 //! Regular expression functions. Upstream: `pkg/cel/library/regex.go` of apiserver, and `Match` of
 //! `common/types/string.go` in `cel-go`.
+//!
+//! Patterns are RE2, compiled by the `regex` crate, whose matching is linear in the string.
+//! Compiled patterns are cached (`pattern`).
 
 use std::sync::Arc;
 
@@ -10,6 +13,9 @@ use crate::pattern;
 
 /// Returns the result of `matches`, `find` or `findAll`; `None` for other functions. A negative limit of `findAll`
 /// means no limit.
+///
+/// `matches` looks for a match anywhere, not for a full match. `find` without a match returns the
+/// empty string.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let (text, pattern, rest) = match (target, arguments) {
         (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),

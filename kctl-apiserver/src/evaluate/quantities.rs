@@ -1,5 +1,9 @@
 //! Quantities of resources as expressions see them: exact, and large ones, too. Upstream: `pkg/api/resource/quantity.go` and
 //! `amount.go` of apimachinery, and `pkg/cel/library/quantity.go` of apiserver.
+//!
+//! `crate::quantity` parses quantities of objects in thousandths, which is enough for validation.
+//! Expressions can add and compare amounts of any scale, so this form is a decimal float with 36
+//! digits.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -10,6 +14,8 @@ use super::{Said, Target, versions};
 /// Decimal digits that always fit into a signed 64-bit integer (`maxInt64Factors`).
 const DIGITS_OF_INT: usize = 18;
 /// Digits that are kept of a large number. Upstream keeps all of them.
+///
+/// 36 digits leave room for a sign and for scaling within 128 bits.
 const DIGITS_MAX: usize = 36;
 /// Exponent of the smallest amount, a billionth; smaller amounts are rounded up to it.
 const SCALE_MIN: i64 = -9;
@@ -17,9 +23,14 @@ const SCALE_MIN: i64 = -9;
 /// An amount: `mantissa * 10^scale`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quantity {
+    /// Digits without a decimal point.
     mantissa: i128,
+    /// At least `SCALE_MIN` after reading.
     scale: i64,
     /// Upstream keeps it as a number of 64 bits, and knows whether it is a whole one.
+    ///
+    /// Decides `isInteger`: a large amount is never an integer upstream, even if it has no
+    /// fraction.
     is_small: bool,
 }
 
@@ -29,6 +40,7 @@ impl Opaque for Quantity {
     }
 }
 
+/// By value, regardless of scale and of `is_small`.
 impl PartialEq for Quantity {
     fn eq(&self, other: &Self) -> bool {
         self.order(other).is_eq()
@@ -38,6 +50,9 @@ impl PartialEq for Quantity {
 impl Eq for Quantity {}
 
 /// Returns the result of a quantity function; `None` for other functions.
+///
+/// `quantity` parses or fails, `isQuantity` returns a boolean. Operands of the wrong type return
+/// `None` and end as an unknown overload.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };
@@ -63,6 +78,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 
 impl Quantity {
     /// Reads a quantity (`ParseQuantity`).
+    ///
+    /// Binary suffixes multiply by a power of two and are bounded by 2^63 - 1, as upstream.
     fn read(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -93,6 +110,8 @@ impl Quantity {
     }
 
     /// Rounds an amount below a billionth up to a multiple of it.
+    ///
+    /// Away from zero: the sign is applied afterwards.
     fn round_up(&mut self) {
         while self.scale < SCALE_MIN {
             if self.mantissa == 0 {
@@ -111,6 +130,8 @@ impl Quantity {
 
     /// Returns the sum, or with `is_minus` the difference. If the scales are too far apart for an exact result, returns
     /// the larger operand.
+    ///
+    /// If both are not zero, the scale of the result is the smaller one.
     fn plus(self, other: Self, is_minus: bool) -> Self {
         let other = if is_minus { Self { mantissa: other.mantissa.saturating_neg(), ..other } } else { other };
         if other.mantissa == 0 || self.mantissa == 0 {
@@ -127,17 +148,24 @@ impl Quantity {
     }
 
     /// Returns the mantissa at a scale not above the quantity's scale; `None` on overflow.
+    ///
+    /// The scale difference is the number of zeros to append.
     fn at(self, scale: i64) -> Option<i128> {
         let n_noughts = u32::try_from(self.scale - scale).ok()?;
         self.mantissa.checked_mul(10_i128.checked_pow(n_noughts)?)
     }
 
     /// Returns the exponent of the first digit, to compare quantities whose scales are far apart.
+    ///
+    /// A zero mantissa has the size of its scale.
     fn size(self) -> i64 {
         i64::from(self.mantissa.unsigned_abs().checked_ilog10().unwrap_or_default()) + self.scale
     }
 
     /// Compares two quantities by value: `1k` equals `1000`.
+    ///
+    /// If an exact comparison would overflow, the exponents of the first digits are compared
+    /// instead.
     fn order(&self, other: &Self) -> Ordering {
         let signs = self.mantissa.signum().cmp(&other.mantissa.signum());
         if signs.is_ne() || self.mantissa == 0 {
@@ -152,12 +180,16 @@ impl Quantity {
     }
 
     /// Returns the quantity as an integer (`AsInt64`); `None` if it has a fraction or does not fit into 64 bits.
+    ///
+    /// Amounts that upstream holds in arbitrary precision never convert.
     fn whole(self) -> Option<i64> {
         let amount = if self.is_small && self.scale >= 0 { self.at(0)? } else { return None };
         i64::try_from(amount).ok()
     }
 
     /// Returns the result of a function with a quantity as its only operand.
+    ///
+    /// `None` for a function that quantities do not have.
     fn part(self, function: &str) -> Option<Said> {
         let whole = self.whole();
         Some(match function {
@@ -177,19 +209,27 @@ impl Quantity {
 }
 
 /// Returns the power of ten, or 1 if it overflows.
+///
+/// Negative exponents count as overflow.
 fn power(exponent: i64) -> i128 {
     u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).unwrap_or(1)
 }
 
 /// The parts of a quantity in its string form.
 struct Written<'a> {
+    /// A plus sign is accepted and dropped.
     is_negative: bool,
+    /// Digits before the point, without leading zeros; `0` if no digit is left.
     whole: &'a str,
+    /// Digits after the point, possibly none.
     fraction: &'a str,
+    /// A unit or an exponent, not validated yet.
     suffix: &'a str,
 }
 
 /// Splits a quantity (`parseQuantityString`). Upstream takes an empty number as zero.
+///
+/// `None` if the suffix is followed by anything else.
 fn written(text: &str) -> Option<Written<'_>> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let is_negative = text.starts_with('-');
@@ -209,6 +249,8 @@ fn written(text: &str) -> Option<Written<'_>> {
 }
 
 /// Returns the base and the exponent of a suffix; `None` if the suffix is unknown.
+///
+/// The exponent is a power of the base. `e3` and `E3` are decimal exponents, a bare `E` is exa.
 fn unit(suffix: &str) -> Option<(u32, i64)> {
     const DECIMAL: [(&str, i64); 10] =
         [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];

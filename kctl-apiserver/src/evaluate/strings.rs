@@ -1,4 +1,7 @@
 //! String functions that count in characters instead of bytes. Upstream: `cel-go`, `ext/strings.go`.
+//!
+//! `kube-cel` counts bytes for these functions. All others, such as `startsWith`, `lowerAscii` and
+//! `trim`, are left to it.
 
 use std::sync::Arc;
 
@@ -8,6 +11,8 @@ use super::Said;
 
 /// Returns the result of a string function; `None` for other functions. Indexes are in characters (Unicode scalar
 /// values).
+///
+/// `charAt` at the end of the string is the empty string. An index beyond the end is an error.
 pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> {
     let letters = || text.chars().collect::<Vec<char>>();
     Some(match (name, arguments) {
@@ -46,6 +51,8 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> 
 
 /// Splits a string into at most `n_max` parts, or without a limit if it is negative. An empty separator splits into
 /// characters.
+///
+/// A limit of 0 returns an empty list, a limit of 1 the whole string.
 fn split(text: &str, by: &str, n_max: i64) -> Cel {
     let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
     let parts: Vec<&str> = if n_max == 0 {
@@ -65,11 +72,14 @@ fn made(letters: &[char]) -> Cel {
     Cel::String(Arc::new(letters.iter().collect()))
 }
 
+/// Returns a number of characters as a CEL integer.
 fn count(n: usize) -> Cel {
     Cel::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Returns an index from 0 to `n_letters`, both included.
+///
+/// The end itself is a valid position, for empty substrings.
 fn index(index: i64, n_letters: usize) -> Result<usize, String> {
     let known = usize::try_from(index).ok().filter(|index| *index <= n_letters);
     known.ok_or_else(|| format!("index out of range: {index}"))
@@ -77,6 +87,8 @@ fn index(index: i64, n_letters: usize) -> Result<usize, String> {
 
 /// Returns the index of the first occurrence of `part` at or after `from`, or with `is_last` of the last one at or
 /// before it; -1 if there is no such occurrence. An empty `part` is found at `from`.
+///
+/// A negative `from` is an error; one at or beyond the end finds nothing.
 fn found(letters: &[char], part: &str, from: i64, is_last: bool) -> Said {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {

@@ -1,5 +1,8 @@
 //! Parts of times, in UTC or in another zone, and arithmetic with times. Upstream: `cel-go`, `common/types/timestamp.go` and
 //! `common/types/overflow.go`.
+//!
+//! Accessors take an optional time zone; without one they are in UTC, whatever the offset in the
+//! timestamp's string was.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike};
 use jiff::{Timestamp, tz::TimeZone};
@@ -8,10 +11,15 @@ use kube_cel::cel::Value as Cel;
 use super::{OVERFLOW, Said, operators};
 
 /// The seconds since 1970 of the years 1 to 9999.
+///
+/// The range of `google.protobuf.Timestamp`.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
 /// nanoseconds, as in `cel-go`.
+///
+/// The difference of timestamps is a duration, that of a timestamp and a duration a timestamp. Both
+/// overflow with an error.
 pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
@@ -36,12 +44,17 @@ pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
 }
 
 /// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999.
+///
+/// `None` means that chrono could not represent the result.
 fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
     time.map(Cel::Timestamp).ok_or(OVERFLOW.to_owned())
 }
 
 /// Returns the result of a timestamp accessor such as `getHours`; `None` for other functions.
+///
+/// Months, days of the year and `getDayOfMonth` start at 0, `getDate` at 1. Sunday is the first day
+/// of the week, with the number 0.
 pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<Said> {
     let of: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
@@ -71,6 +84,8 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
 
 /// Returns the UTC offset of a time zone in seconds at the Unix time `at`. The zone is an offset such as `02:00` or an
 /// IANA name.
+///
+/// `at` decides about daylight saving time. The minutes of an offset take the sign of the hours.
 fn offset(zone: &str, at: i64) -> Result<i32, String> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         // `Local` is UTC, as on hosts that run API servers.

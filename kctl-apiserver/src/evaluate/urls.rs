@@ -1,4 +1,6 @@
 //! URLs in expressions. Upstream: `pkg/cel/library/urls.go` of apiserver.
+//!
+//! The URL type itself is `crate::url`, which webhook validation uses too.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,6 +19,8 @@ impl Opaque for Url {
 }
 
 /// Returns the result of a function of URLs; `None` for other functions.
+///
+/// `url` accepts absolute URLs and absolute paths, as Go's `url.ParseRequestURI`.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     match (name, target, arguments) {
         ("url", Target::None, [Cel::String(text)]) => {
@@ -30,6 +34,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 /// Returns the result of an accessor such as `getHost`.
+///
+/// `getEscapedPath` keeps escapes; values of the query are decoded. Absent parts are empty strings.
 fn part(url: &Url, function: &str) -> Option<Cel> {
     let string = |text: &str| Cel::String(Arc::new(text.to_owned()));
     Some(match function {

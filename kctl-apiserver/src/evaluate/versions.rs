@@ -1,5 +1,8 @@
 //! Semantic versions, and what is asked of them. Upstream: `github.com/blang/semver`, and `pkg/cel/library/semverlib.go` of
 //! apiserver.
+//!
+//! Precedence follows semver 2.0.0, by the derived order of the fields: numbers first, then the
+//! prerelease.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -10,21 +13,27 @@ use super::{Said, Target};
 /// A semantic version. Build metadata does not affect precedence and is dropped.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version {
+    /// Major, minor and patch.
     numbers: [u64; 3],
+    /// Declared after the numbers, since the derived order compares fields in turn.
     before: Before,
 }
 
 /// The prerelease part. A version without one follows all its prereleases.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Before {
+    /// The identifiers, compared one by one; a longer list with an equal start is greater.
     Release(Vec<Part>),
+    /// A release. The variant is last, hence the greatest.
     Nothing,
 }
 
 /// A prerelease identifier. Numeric identifiers precede alphanumeric ones.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
+    /// Compared by value.
     Number(u64),
+    /// Compared as ASCII.
     Word(String),
 }
 
@@ -35,6 +44,8 @@ impl Opaque for Version {
 }
 
 /// Returns the result of a version function; `None` for other functions.
+///
+/// With a second argument of `true` the string is normalized before it is parsed.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
     let read = |text: &str, is_normal| if is_normal { Version::read(&normalized(text)?) } else { Version::read(text) };
     match (name, target, arguments) {
@@ -65,6 +76,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 /// Returns the result of a comparison function of library types; `None` for other functions.
+///
+/// Shared with quantities. `compareTo` returns -1, 0 or 1.
 pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
     Some(Ok(match name {
         "isGreaterThan" => Cel::Bool(order.is_gt()),
@@ -75,6 +88,9 @@ pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
 }
 
 /// Adds missing numbers and drops leading zeros and a leading `v` (`normalizeAndParse`).
+///
+/// `None` if a version with less than three numbers has a prerelease or build metadata. `v1`
+/// becomes `1.0.0`.
 fn normalized(text: &str) -> Option<String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let part = |part: &str| {
@@ -94,6 +110,8 @@ fn normalized(text: &str) -> Option<String> {
 
 impl Version {
     /// Parses a version with exactly three numbers; `None` if it is invalid.
+    ///
+    /// The build metadata must be well-formed, though it is dropped.
     fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.splitn(3, '.').collect();
         let [major, minor, rest] = parts.as_slice() else { return None };
@@ -111,17 +129,23 @@ impl Version {
 }
 
 /// Returns `true` for a nonempty identifier of ASCII letters, digits and hyphens.
+///
+/// Without a rule about leading zeros.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Parses a number without leading zeros.
+///
+/// `0` is the only number that starts with a zero. Numbers beyond 64 bits are invalid.
 fn number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
 
 /// Parses a prerelease identifier; a numeric one must not have leading zeros.
+///
+/// `None` for an empty identifier.
 fn part(text: &str) -> Option<Part> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return number(text).map(Part::Number);
