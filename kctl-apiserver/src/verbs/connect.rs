@@ -16,6 +16,8 @@ use crate::{
 };
 
 /// Returns `true` if the subresource leads to a process.
+///
+/// The list is a rule of the kind: `connects`.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
     info.resource.rules.connects.contains(&info.subresource.as_str())
 }
@@ -29,6 +31,9 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 /// # Errors
 /// `NotFound`, or the error of admission. A connection that passes both fails as well: to a Node with a dial error, to
 /// a Service with 503 and "no endpoints available", to a Pod as one without a node.
+///
+/// Order of the checks: admission, form of the name, existence of the object, then the target. Only
+/// logs can succeed.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
@@ -55,6 +60,8 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
 }
 
 /// Returns the name in the path of a proxy, which is `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort`).
+///
+/// The scheme and the port do not matter here, since nothing is connected.
 fn proxied(info: &RequestInfo) -> &str {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
         [name, _] | [_, name, _] if info.subresource == "proxy" => name,
@@ -66,6 +73,9 @@ fn proxied(info: &RequestInfo) -> &str {
 ///
 /// # Errors
 /// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
+///
+/// Admission of a `CONNECT` has the options as its object, such as `PodExecOptions`. They come back
+/// as mutating webhooks have changed them.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
@@ -74,6 +84,9 @@ fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Decodes the options of a connection from the query: strings, lists of strings, and flags.
+///
+/// The kind is that of the subresource in discovery. Absent parameters are left out, apart from
+/// `command`, which Go writes as null.
 fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = Map::new();
@@ -114,6 +127,8 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
 /// `pkg/apis/core/v1/conversion.go`).
+///
+/// Without the parameter the list is empty. 0 is accepted.
 fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = given.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));
@@ -121,6 +136,9 @@ fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
 }
 
 /// Returns an empty log, after the checks of kube-apiserver.
+///
+/// Bounds of the options are validated first: `tailLines` from 0, `limitBytes` and `sinceSeconds`
+/// from 1. A Pod without a node returns 204, one on a known node an empty body with 200.
 fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
     let mut errors = Vec::new();
     for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
@@ -139,6 +157,8 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusE
 }
 
 /// Checks that the request names one container of the Pod, or that the Pod has only one.
+///
+/// With several containers the name is required. The error lists the names.
 fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
@@ -154,6 +174,8 @@ fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusE
 }
 
 /// Returns the node of a Pod.
+///
+/// `None` before the Pod is scheduled.
 fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty())
 }
@@ -164,6 +186,8 @@ fn has_node(state: &State, node: &str) -> bool {
 }
 
 /// Returns the error of a connection to a Pod.
+///
+/// 400 without a node, 404 if the Node object does not exist, else 500.
 fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
@@ -174,6 +198,9 @@ fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
 }
 
 /// Returns the error of a dial to a node that does not answer.
+///
+/// kube-apiserver reports a refused connection to kubelet in the same way, with the reason
+/// `InternalError`.
 fn no_process() -> StatusError {
     let why = "error dialing backend: no process runs on the nodes of this server";
     StatusError::internal(why)

@@ -1,4 +1,8 @@
 //! `DELETE` of an object or a collection: preconditions, grace period, propagation and finalizers.
+//!
+//! The effect is decided in `lifecycle`, which garbage collection and controllers use as well. This
+//! file adds what only a request has: options, preconditions, warnings, admission, and the form of
+//! the response.
 
 mod options;
 
@@ -25,6 +29,8 @@ use crate::{
 };
 
 /// Namespaces that cannot be deleted (`NamespaceLifecycle`).
+///
+/// The error is `Forbidden`, for all users.
 const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Deletes one object.
@@ -36,6 +42,11 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// # Errors
 /// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
 /// admission.
+///
+/// Preconditions are checked against the object in the version of the request, before admission.
+/// Deleting an object with finalizers or a grace period returns 200 with the object; deleting one
+/// for good returns 200 with a `Status` for most kinds. 202 is for the deprecated
+/// `orphanDependents: false`.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     let options = Options::of(info)?;
@@ -65,6 +76,8 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
 }
 
 /// Returns the response to a dry run, and whether the object would be removed.
+///
+/// The state is not changed; the second value decides about 202.
 fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
         Deletion::Pending => (answer(resource, object, false), false),
@@ -81,6 +94,8 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
 }
 
 /// Warns about a delete with the default propagation, if the kind has such a warning.
+///
+/// Jobs have one, since their default leaves the Pods behind.
 fn warn(info: &RequestInfo, options: &Options) {
     let warning = info.resource.rules.deletion_warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
@@ -89,6 +104,8 @@ fn warn(info: &RequestInfo, options: &Options) {
 }
 
 /// Checks that the object may be deleted at all: the namespaces in [`LASTING`] and system priority classes may not.
+///
+/// Runs after the effect is known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
@@ -101,6 +118,9 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
 }
 
 /// Returns the options as admission sees them: with the grace period of a Pod and the uid of the object.
+///
+/// Upstream's storage fills in these fields before it calls admission, so webhooks see them in
+/// `options`.
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
@@ -121,6 +141,8 @@ fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
 
 /// Returns the last state of an object in the requested version. Since `before`, only its metadata and the phase of a
 /// Namespace have changed.
+///
+/// Avoids a call of the conversion webhook for a state that the client has just read.
 fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     if before["apiVersion"] == last["apiVersion"] {
         return last;
@@ -131,6 +153,8 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 }
 
 /// Returns the response to a delete: the object if it still exists, or a `Status` of success.
+///
+/// The details of the status are name, group, resource and uid of the object that is gone.
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
     if !gone || resource.rules.delete_answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
@@ -150,6 +174,9 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
 /// Objects that were deleted before an error stay deleted, as upstream (`DeleteCollection` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`). A dry run asks admission about all of them and deletes
 /// none.
+///
+/// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list
+/// of the objects before their deletion.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let asked = list::asked(info)?;
     let mut options = Options::of(info)?;
@@ -183,6 +210,9 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
 /// Returns how many objects, from the first on, admission accepts, and the error of the next one. Webhooks are called
 /// for one object first, then for as many as were accepted: a webhook that denies everything is not called for
 /// everything.
+///
+/// While webhooks have replies outstanding, objects after them are not visited beyond the number
+/// that were accepted already.
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
@@ -207,6 +237,9 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 ///
 /// # Errors
 /// `Conflict` with the expected and the stored value.
+///
+/// A field that the stored object lacks is not compared. Upstream reports the kind in place of the
+/// resource for most kinds.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
         let (wanted, known) = (options["preconditions"][field].as_str(), &object["metadata"][field]);

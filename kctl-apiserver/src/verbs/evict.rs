@@ -1,4 +1,7 @@
 //! Evictions: deletes of Pods that a `PodDisruptionBudget` may reject (`pkg/registry/core/pod/storage/eviction.go`).
+//!
+//! An eviction is the polite form of a delete: `kubectl drain` uses it. The request is a `POST` of
+//! an `Eviction` to the Pod; admission has seen it before this code runs.
 
 use std::sync::Arc;
 
@@ -19,11 +22,15 @@ use crate::{
 };
 
 /// `Retry-After` if the status of the budget is outdated.
+///
+/// Not set if the status is current: then only a change of Pods helps.
 const RETRY_AFTER_SECONDS: u64 = 10;
 /// The number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions are
 /// rejected (`MaxDisruptedPodSize`).
 const DISRUPTED_LEN_MAX: usize = 2_000;
 /// The condition of a budget that reports whether a disruption is allowed.
+///
+/// Set by the disruption controller, and here when the last disruption is used up.
 const ALLOWED: &str = "DisruptionAllowed";
 
 /// Evicts a Pod, if its budget allows that.
@@ -34,6 +41,9 @@ const ALLOWED: &str = "DisruptionAllowed";
 ///
 /// # Errors
 /// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
+///
+/// A dry run checks the budget and the preconditions, and changes nothing. 201 is the response of
+/// an eviction that was accepted, also if the Pod still has to end gracefully.
 pub(super) fn evict(
     state: &mut State,
     info: &RequestInfo,
@@ -62,6 +72,9 @@ pub(super) fn evict(
 }
 
 /// Deletes the evicted Pod. Its options are validated only now, after its `DisruptionTarget` condition is set.
+///
+/// Validating so late is upstream's order: an eviction with invalid delete options has marked the
+/// Pod already.
 fn delete(
     state: &mut State,
     info: &RequestInfo,
@@ -81,6 +94,8 @@ fn delete(
 ///
 /// # Errors
 /// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
+///
+/// Unlike other options of the delete, these decide before anything is written.
 pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     /// An option that evictions do not support.
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
@@ -103,6 +118,8 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 ///
 /// # Errors
 /// Fails if several budgets select the Pod.
+///
+/// Budgets without a selector select nothing; an empty selector selects all Pods of the namespace.
 fn budget(
     state: &State,
     of: &GroupResource,
@@ -128,12 +145,16 @@ fn budget(
 }
 
 /// Returns `true` if the Pod has the condition `Ready`.
+///
+/// A Pod without the condition is not ready.
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.filter(|condition| condition["type"] == "Ready").any(|condition| condition["status"] == "True")
 }
 
 /// Returns `true` if the budget lets a Pod that is not ready go without counting it (`unhealthyPodEvictionPolicy`).
+///
+/// With `AlwaysAllow` always, with the default `IfHealthyBudget` if enough other Pods are healthy.
 fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     if is_ready(pod) {
         return false;
@@ -144,6 +165,9 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
 }
 
 /// Fails if the budget allows no further disruption.
+///
+/// An outdated status (`observedGeneration` below `generation`) allows nothing, and asks the client
+/// to retry after 10 seconds.
 fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     if may_go_anyway(budget, pod) {
         return Ok(());
@@ -177,6 +201,8 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
 
 /// Returns the budget with one disruption less and the Pod in `disruptedPods`. The condition changes when no disruption
 /// is left.
+///
+/// The entry in `disruptedPods` has the time of the eviction.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
@@ -193,6 +219,8 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
 }
 
 /// Replaces the condition of the same type. If its status is unchanged, `lastTransitionTime` stays.
+///
+/// A new condition is appended.
 fn set_condition(status: &mut Value, mut condition: Value) {
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
@@ -208,6 +236,8 @@ fn set_condition(status: &mut Value, mut condition: Value) {
 }
 
 /// Returns the Pod with the condition `DisruptionTarget`.
+///
+/// Upstream sets it with the feature gate `PodDisruptionConditions`, which is always on by now.
 fn marked(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({

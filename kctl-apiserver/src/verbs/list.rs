@@ -1,4 +1,11 @@
 //! `GET` of a collection: selectors, consistent pages, and states of the past.
+//!
+//! Three ways, from cheap to expensive: stored JSON is concatenated (`is_text`), objects are parsed
+//! and shaped, or all objects are converted by a webhook before the selector can be applied. The
+//! result is the same.
+//!
+//! Lists read one revision under the lock, so they are consistent. A list of the past reads a table
+//! that is rebuilt from the history.
 
 mod list_options;
 mod list_scope;
@@ -31,6 +38,9 @@ use crate::{
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
+///
+/// The `resourceVersion` of the list is the revision that it reads, not that of the newest item, so
+/// a watch from it misses nothing.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(info)?;
     let reach = ListScope::of(state, info, &asked)?;
@@ -70,6 +80,8 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
 ///
 /// # Errors
 /// Fails with the first invalid option, in the order of kube-apiserver.
+///
+/// Used by both verbs, so that a delete of a collection rejects the same options.
 pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
     let asked = ListOptions::read(info)?;
     ListOptions::check_versions(info)?;
@@ -80,6 +92,8 @@ pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), Statu
 /// The objects that a delete of a collection selects, and what its response says about them.
 pub(super) struct CollectionToDelete {
     /// The selected objects with their keys, in list order.
+    ///
+    /// In the stored version, as the deletion needs them.
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
     revision: u64,
@@ -94,6 +108,9 @@ impl CollectionToDelete {
     ///
     /// # Errors
     /// Fails as that list does.
+    ///
+    /// With a conversion webhook all objects are read and converted first, and the limit is applied
+    /// afterwards.
     pub(super) fn of(
         state: &mut State,
         info: &RequestInfo,
@@ -120,6 +137,8 @@ impl CollectionToDelete {
     }
 
     /// Returns the list of deleted objects.
+    ///
+    /// `shown` are the converted objects, in the order of `objects`.
     pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
         let items = shown.iter().map(|object| item(&info.resource, object)).collect();
         envelope(info, Page { items, more: self.more }, self.revision, self.is_all)
@@ -127,6 +146,8 @@ impl CollectionToDelete {
 }
 
 /// Returns namespace and name of an object.
+///
+/// The namespace is empty for cluster-scoped kinds.
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
@@ -134,6 +155,8 @@ fn key_of(object: &Value) -> Key {
 
 /// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version,
 /// so all objects are converted first.
+///
+/// A limit of 0 means all. The number of remaining objects is exact here, unlike that of `page`.
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let left = items.len().saturating_sub(limit);
@@ -146,18 +169,26 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
 }
 
 /// Formats a page of objects as items.
+///
+/// The continue position is kept.
 fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
 
 /// A page of a list.
 struct Page<T> {
+    /// At most as many as the limit.
     items: Vec<T>,
     /// The last key of the page and the number of objects after it, if there are any.
+    ///
+    /// Becomes the continue token and `remainingItemCount`.
     more: Option<(Key, usize)>,
 }
 
 /// Returns the objects that match, up to the limit.
+///
+/// `after` is exclusive. A limit of 0 means all. With a limit, a page that ends exactly at the last
+/// object has no continue token.
 fn page(
     table: &Table,
     info: &RequestInfo,
@@ -190,6 +221,8 @@ fn page(
 }
 
 /// Returns the stored JSON of all items, or `None` if an item is stored in another version.
+///
+/// All or nothing, since one line needs one form.
 fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {
@@ -201,6 +234,8 @@ fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u
 
 /// Returns a list of stored items as a line of JSON. An item whose `kind` and `apiVersion` were cut off gets its
 /// bracket back.
+///
+/// The length is computed first, so the buffer is allocated once. 20 bytes are for the brackets.
 fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     let start = json!(list).to_string();
     let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
@@ -221,6 +256,8 @@ fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
 }
 
 /// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; those of custom kinds do.
+///
+/// Upstream's built-in lists are typed, so the items' type is known from the list.
 pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     let mut item = object.clone();
     if let Value::Object(map) = &mut item {
@@ -235,6 +272,9 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
 }
 
 /// Returns a list object with its metadata.
+///
+/// `all` says that the list has no selector: otherwise the number of remaining items is unknown and
+/// left out.
 fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> Value {
     let resource = &info.resource;
     let mut meta = Map::new();

@@ -2,6 +2,21 @@
 //!
 //! The way of a request: authorization, `Warning` headers of deprecated kinds, options ([`check_options`]), the verb,
 //! then the form that the client asked for (`output_form.rs`).
+//!
+//! Every verb runs synchronously under the lock of the server, from a parsed request to an
+//! `Answer`. A verb that needs the reply of a webhook returns `StatusError::waiting` and is run
+//! again from its start, so it must not change the state before its last webhook has replied (see
+//! `webhook_round`). Watches are the exception: the verb only accepts the watch, and the body is
+//! streamed without the lock.
+//!
+//! | request | file |
+//! |---|---|
+//! | GET, LIST, WATCH | `read`, `list`, `watch` |
+//! | POST, PUT, PATCH, DELETE | `create`, `update`, `patch`, `delete` |
+//! | `scale` | `scale`, `scale_owners` |
+//! | `binding`, `finalize`, `eviction`, `token` | `subresources`, `evict`, `token` |
+//! | `exec`, `log`, `proxy` and so on | `connect` |
+//! | reviews | `reviews` |
 
 mod connect;
 mod create;
@@ -37,20 +52,27 @@ use crate::{
 };
 
 /// Maximum length of a field manager in bytes: `FieldManagerMaxLength`.
+///
+/// A longer name is `FieldValueTooLong`.
 const MANAGER_LEN_MAX: usize = 128;
 
 /// The result of a successful request, before it is written as an HTTP response.
 pub(crate) struct Answer {
     /// The HTTP status: 200, or 201 and 202 where kube-apiserver sends them.
     pub(crate) code: StatusCode,
+    /// The body, or the stream that produces it.
     pub(crate) payload: Payload,
 }
 
 /// The body of an answer.
 pub(crate) enum Payload {
     /// An object or a list, which is serialized for the response.
+    ///
+    /// Shared with the store where possible, so that an answer costs no copy of the object.
     Json(Arc<Value>),
     /// JSON as it is stored, with the name of the object. The name is empty for a list.
+    ///
+    /// Already serialized, with a line break at the end; sent without parsing.
     Text { line: Bytes, name: String },
     /// A watch, which is streamed without the lock.
     Watch(Box<watch::Start>),
@@ -65,11 +87,15 @@ impl Answer {
     }
 
     /// Returns 200 with stored JSON.
+    ///
+    /// Only for clients that accept plain JSON.
     fn text(line: Bytes, name: String) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Text { line, name } }
     }
 
     /// Returns 201 with an object.
+    ///
+    /// Also used where upstream answers a creation by `PUT` or apply.
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
     }
@@ -80,6 +106,11 @@ impl Answer {
 /// # Errors
 /// Fails if the request does, and if the disk rejects a change: see
 /// [`Store::write_missed`](crate::store::Store::write_missed).
+///
+/// A request that only reads, or a dry run, never touches the journal. Before a change, changes
+/// that an earlier request could not write are written first: if that fails, the request fails
+/// without an effect. If the disk fails afterwards, the change is in memory and the client gets an
+/// error that says so.
 pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     if !changes(info) {
         return answer(state, info);
@@ -94,12 +125,17 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
 }
 
 /// Returns `true` if the request may change what is stored.
+///
+/// The creation of a review changes nothing, although its verb is `create`.
 fn changes(info: &RequestInfo) -> bool {
     let reads = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
     !reads && !is_dry_run(info) && !reviews::is_of(info)
 }
 
 /// Performs a request without regard to the journal.
+///
+/// The form of the output is parsed before the verb runs, so an `Accept` header without a known
+/// form has no effect on the state. Connections skip the options: they have their own.
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
@@ -134,6 +170,9 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 }
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
+///
+/// Compares by identity of the object in memory, not by content. Objects in another version than
+/// the requested one do not qualify.
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.of, &(info.namespace.clone(), name.into()))?;
@@ -142,6 +181,8 @@ fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<P
 }
 
 /// Returns the warning of a deprecated kind or version, which each response carries.
+///
+/// For a custom kind the warning is that of the version, from the CRD.
 fn deprecation(info: &RequestInfo) -> Option<String> {
     if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();
@@ -151,6 +192,9 @@ fn deprecation(info: &RequestInfo) -> Option<String> {
 
 /// Validates the options in the query (`ValidateCreateOptions` and its neighbours in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
+///
+/// Errors are `Invalid` with the kind of the options as the kind. An apply needs a field manager;
+/// `force` is for applies only.
 fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     let kind = match info.verb {
         Verb::Create => "CreateOptions",
@@ -185,6 +229,8 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
 }
 
 /// Validates the name of a field manager (`ValidateFieldManager`).
+///
+/// At most one error. An empty name is valid here; the default is derived from the user agent.
 fn manager_errors(manager: &str) -> Option<FieldError> {
     if manager.len() > MANAGER_LEN_MAX {
         return Some(FieldError::too_long("fieldManager", MANAGER_LEN_MAX));

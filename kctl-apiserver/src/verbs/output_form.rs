@@ -1,4 +1,7 @@
 //! The form in which a client asked for objects: as they are, as a table, or as metadata only. Read from `Accept`.
+//!
+//! kubectl asks for tables, metadata informers for `PartialObjectMetadata`, other clients for the
+//! objects. Protobuf and YAML are encodings of the same forms and are applied by `serve`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -15,27 +18,41 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputForm {
     /// The object or list itself.
+    ///
+    /// In the version of the path.
     Plain,
     /// `as=Table`: rows for `kubectl get`.
+    ///
+    /// With the part of the object that each row includes, and the version of the table.
     Table(Include, MetaVersion),
     /// `as=PartialObjectMetadata`.
+    ///
+    /// For single objects and for the events of a watch.
     Partial(MetaVersion),
     /// `as=PartialObjectMetadataList`.
+    ///
+    /// For lists.
     PartialList(MetaVersion),
 }
 
 /// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`).
+///
+/// The client's informer is synced from this event on.
 const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
 /// The version of `meta.k8s.io` in which a table or metadata is written. They differ only in `apiVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
+    /// `meta.k8s.io/v1`.
     V1,
+    /// `meta.k8s.io/v1beta1`, which old clients of `kubectl` ask for.
     V1Beta1,
 }
 
 impl MetaVersion {
     /// Returns the version with this name.
+    ///
+    /// `None` for any other name; the clause of the header is then skipped.
     fn named(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -45,6 +62,8 @@ impl MetaVersion {
     }
 
     /// Changes an object of version 1 to this version.
+    ///
+    /// Rows and items that are `PartialObjectMetadata` are renamed as well.
     fn of(self, mut answer: Value) -> Value {
         if self == Self::V1Beta1 {
             let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
@@ -58,6 +77,8 @@ impl MetaVersion {
 }
 
 /// Changes `apiVersion`, except of a whole object in a table.
+///
+/// Only objects of `meta.k8s.io/v1` are changed.
 fn rename(object: &mut Value) {
     if object["apiVersion"] == "meta.k8s.io/v1" {
         object["apiVersion"] = "meta.k8s.io/v1beta1".into();
@@ -65,11 +86,15 @@ fn rename(object: &mut Value) {
 }
 
 /// Returns `true` if the client prefers YAML.
+///
+/// `false` for a header that is not acceptable.
 pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
     OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
 /// The media types of watches.
+///
+/// Listed in the error for a watch.
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl OutputForm {
@@ -77,11 +102,16 @@ impl OutputForm {
     ///
     /// # Errors
     /// `NotAcceptable` if it supports none of them.
+    ///
+    /// Quality values are honoured: clauses are visited in the order of preference.
     pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)
     }
 
     /// Returns the same, with the clause of the header that names it.
+    ///
+    /// An empty header, and plain `application/json`, are the fast path. A built-in kind returns
+    /// 406 without details for unknown media types, as go-restful's router does.
     fn with_clause(info: &RequestInfo) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let accept = info.header("accept");
@@ -115,6 +145,8 @@ impl OutputForm {
     ///
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
+    ///
+    /// Watches and deletes accept all forms.
     pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
         match (self, info.verb) {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
@@ -129,6 +161,9 @@ impl OutputForm {
     }
 
     /// Returns an object or a list in this form, or `None` if it is sent as it is.
+    ///
+    /// A `Status` and other kinds than that of the resource are never transformed. `now` is for
+    /// columns with ages.
     pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
@@ -162,6 +197,8 @@ impl OutputForm {
     ///
     /// # Errors
     /// `NotAcceptable` if the client prefers YAML.
+    ///
+    /// Other types than YAML are accepted, since `Accept` was checked before.
     pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
         if wants_yaml(info) {
             return Err(StatusError::not_acceptable(STREAMS));
@@ -173,6 +210,9 @@ impl OutputForm {
     ///
     /// Returns `false` if the form cannot have objects (`PartialObjectMetadataList`): kube-apiserver ends the watch
     /// there.
+    ///
+    /// `ERROR` events keep their `Status`. Rows of later events have no column definitions, as
+    /// clients know them from the first.
     pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) -> bool {
         let object = event["object"].take();
         let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][END_OF_STATE].is_null();
@@ -198,6 +238,8 @@ impl OutputForm {
 
 /// Returns `true` if the response may be a table. Objects that are only returned, such as reviews, tokens, bindings
 /// and evictions, have no table (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
+///
+/// `Table` clauses for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
     let rules = info.resource.rules;
     rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
@@ -207,6 +249,8 @@ fn has_columns(info: &RequestInfo) -> bool {
 ///
 /// # Errors
 /// Fails with 400 for an unknown value.
+///
+/// The default is `Metadata`.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
@@ -219,6 +263,8 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
 }
 
 /// Returns the metadata of a list without an empty `continue`, which these forms omit.
+///
+/// For custom kinds only; built-in lists never have an empty one.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
     if let Some(meta) = meta.as_object_mut()
@@ -230,12 +276,16 @@ fn meta_of(list: &Value) -> Value {
 }
 
 /// Returns the metadata of the items of a list.
+///
+/// The metadata of the list itself is kept.
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     table::partial_list(items, meta_of(list))
 }
 
 /// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit.
+///
+/// A table row includes whole objects, which need their type.
 fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let typed = |mut item: Value| {
@@ -247,6 +297,8 @@ fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
 }
 
 /// Returns a table of these objects.
+///
+/// Built-in kinds have columns in code, custom kinds those of the CRD's version.
 fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: Include, meta: Value) -> Value {
     match &resource.custom {
         Some(custom) => {

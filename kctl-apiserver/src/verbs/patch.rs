@@ -18,6 +18,9 @@ use crate::{
 /// # Errors
 /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
 /// merge patch.
+///
+/// Parameters of the header, such as `charset`, are ignored. The list in the error depends on the
+/// kind.
 pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     let media = info.header("content-type").split(';').next().unwrap_or_default();
     match media {
@@ -42,6 +45,9 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
 /// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written
 /// like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the
 /// whole request runs under the lock.
+///
+/// `fieldValidation` of a merge patch looks at the patch itself, so only new unknown fields are
+/// reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let media = media_type(info)?;
@@ -59,6 +65,8 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
 
 /// Returns the patched object. A merge patch starts without `metadata.managedFields`, unless it sets them: the managers are
 /// those of the live object.
+///
+/// Errors of a strategic merge are 500, apart from a malformed `$retainKeys`, which is 400.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
@@ -99,6 +107,8 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
 }
 
 /// Returns the error of a patch that cannot be decoded.
+///
+/// 400 `BadRequest`. The prefix is that of upstream's messages.
 fn undecodable(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
@@ -107,6 +117,8 @@ fn undecodable(why: &str) -> StatusError {
 ///
 /// # Errors
 /// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
+///
+/// The object may be partly changed after an error; callers discard it.
 pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
@@ -127,6 +139,9 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 ///
 /// # Errors
 /// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
+///
+/// Order matters where several things are wrong: conflicts come before unknown fields, and these
+/// before the check of the verb `create`.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let old = conversion::find(state, info)?;
@@ -160,6 +175,8 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
 }
 
 /// Returns the error of an applied object that does not fit its built-in type.
+///
+/// 500 for built-in kinds, because upstream fails in the conversion of the merged object there.
 fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     match misfit {
         body::Misfit::Content(why) if info.resource.custom.is_none() => {
@@ -171,6 +188,8 @@ fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
 
 /// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate
 /// field.
+///
+/// YAML is a superset of JSON; duplicate keys are reported by `fieldValidation` later.
 fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
@@ -193,6 +212,9 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
 ///
 /// # Errors
 /// Fails with 400.
+///
+/// Both parts must match, and neither may be absent: an apply without a type has no schema to merge
+/// by.
 pub(super) fn check_type((kind, version): (&str, &str), expected: (&str, &str)) -> Result<(), StatusError> {
     if (kind, version) == expected {
         return Ok(());
@@ -204,12 +226,18 @@ pub(super) fn check_type((kind, version): (&str, &str), expected: (&str, &str)) 
 
 /// Returns the object if the body is JSON that YAML reads the same way. Parsing JSON is many times faster, and most
 /// clients send it.
+///
+/// `None` also for JSON whose strings or numbers YAML would read differently, and for duplicate
+/// fields.
 fn plain_json(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
     (!decode::is_other_in_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
 }
 
 /// Returns the error of a failed apply.
+///
+/// A conflict has one cause per field, with the reason `FieldManagerConflict`. kubectl prints the
+/// message.
 pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {

@@ -16,6 +16,8 @@ use crate::{
 };
 
 /// Returns `true` if the request creates a review.
+///
+/// A `Binding` is created, not stored, but changes its Pod, so it does not count.
 pub(super) fn is_of(info: &RequestInfo) -> bool {
     info.resource.rules.review.is_some_and(|review| review != Review::Binding)
 }
@@ -27,6 +29,9 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
 /// # Errors
 /// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
 /// error.
+///
+/// Mutating webhooks can change what is reviewed. The metadata that the client sent is returned,
+/// with managed fields as upstream adds them; rules and self reviews return an empty one.
 pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
     write::default(info, &mut asked, None);
     apply::update(&FieldManager::of(info, state).request(), None, &mut asked);
@@ -72,6 +77,8 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) ->
 }
 
 /// Validates a review, before validating webhooks are called.
+///
+/// Access reviews are `Invalid` with field errors; the others `BadRequest`.
 fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
     let spec = &asked["spec"];
     match info.resource.rules.review {
@@ -91,6 +98,8 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
 }
 
 /// Sets the status to Go's zero value, which webhooks see.
+///
+/// Fields that the client sent stay. They are overwritten by the result afterwards.
 fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
     let fields = match info.resource.rules.review {
         Some(Review::SelfSubjectRules) => {
@@ -110,6 +119,9 @@ fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
 
 /// Authenticates a token. It is parsed like the value of an `Authorization` header (`AuthenticateRequest` of
 /// `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+///
+/// An empty token is the anonymous user, who is authenticated. A legacy token of a Secret is
+/// labelled as used, as with a request.
 fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
     let header = format!("Bearer {given}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
@@ -125,6 +137,8 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
 }
 
 /// Writes the result of a token review, beside what the client has written into the status.
+///
+/// A failure removes `authenticated`, which is `false` by omission, and sets `error`.
 fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
@@ -151,6 +165,8 @@ fn text(value: &Value) -> &str {
 }
 
 /// Returns a list of strings.
+///
+/// Items of other types are dropped.
 fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -159,6 +175,9 @@ fn texts(list: &Value) -> Vec<String> {
 ///
 /// `reason` names the binding and role that allow the request, or roles that are bound but do not exist. Field and
 /// label selectors cannot restrict an RBAC decision; invalid ones are reported in `evaluationError`.
+///
+/// `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that
+/// one is set.
 fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
@@ -189,6 +208,9 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
 /// Returns the error of an invalid selector.
+///
+/// Says "partially" if at least one requirement could be parsed. `None` for a valid or absent
+/// selector.
 fn ignored(kind: &str, selector: &Value) -> Option<String> {
     let raw = text(&selector["rawSelector"]);
     let of_fields = kind == "fieldSelector";
@@ -203,6 +225,8 @@ fn ignored(kind: &str, selector: &Value) -> Option<String> {
 }
 
 /// Returns `true` if a requirement is valid. A field is compared with exactly one value (`fieldSelectorAsSelector`).
+///
+/// Upstream's field selectors have no operators for existence.
 fn is_read(of_fields: bool, requirement: &Value) -> bool {
     let n_values = requirement["values"].as_array().map_or(0, Vec::len);
     match text(&requirement["operator"]) {
@@ -214,6 +238,8 @@ fn is_read(of_fields: bool, requirement: &Value) -> bool {
 
 /// Returns the status with the reason for the decision. `system:masters` needs no binding, so there is no reason to
 /// name.
+///
+/// `denied` is never set: RBAC allows or has no opinion.
 fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     let mut status = json!({ "allowed": allowed });
     if let Some(reason) = reason.filter(|_| !authorizer::is_admin(user)) {

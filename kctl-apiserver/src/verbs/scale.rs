@@ -1,4 +1,8 @@
 //! The `scale` subresource: one form for the replicas of all kinds that have some.
+//!
+//! A `Scale` is made from the object at each read, and a write of it changes one field of the
+//! object. Built-in kinds have their replicas at `spec.replicas`; custom kinds name the paths in
+//! the CRD.
 
 use std::sync::Arc;
 
@@ -24,10 +28,14 @@ struct Paths {
     /// The observed replicas, as field names from the object down.
     status: Vec<String>,
     /// The selector of the pods; custom resources may have none.
+    ///
+    /// For built-in kinds the selector is computed from `spec.selector` instead.
     selector: Option<Vec<String>>,
 }
 
 /// Returns the fields: those of the CRD's `subresources.scale`, or the usual ones.
+///
+/// Paths of a CRD start with a dot; steps are field names.
 fn paths(info: &RequestInfo) -> Paths {
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
     let Some(custom) = &info.resource.custom else {
@@ -43,11 +51,16 @@ fn paths(info: &RequestInfo) -> Paths {
 }
 
 /// Returns the value at a path.
+///
+/// `null` if a field on the way is missing.
 fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }
 
 /// Returns the Scale of an object.
+///
+/// The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`, not in
+/// `status`, as Go's tags say.
 fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     let paths = paths(info);
     let mut meta = json!({});
@@ -72,6 +85,9 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
 }
 
 /// Formats a label selector as lists take it (`metav1.LabelSelectorAsSelector`).
+///
+/// A plain map of strings, as in `ReplicationController`, counts as labels. Labels come before
+/// expressions.
 fn selector_text(selector: &Value) -> String {
     let labels = selector["matchLabels"]
         .as_object()
@@ -96,6 +112,8 @@ fn selector_text(selector: &Value) -> String {
 }
 
 /// Returns the Scale of an object.
+///
+/// A custom object without the replicas field is 500, as upstream; built-in kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
@@ -107,6 +125,9 @@ pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusErr
 }
 
 /// Updates, patches or applies the Scale of an object, and stores the object with its new replicas.
+///
+/// Steps: decode, find the object, apply the patch to its `Scale`, validate, check the uid, admit
+/// the `Scale`, move the ownership, and write the object without further admission.
 pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     // Upstream decodes the body before it reads the object.
@@ -171,6 +192,9 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
 }
 
 /// Returns the `managedFields` of the object after its replicas were written or applied through the Scale.
+///
+/// `scale` is the written one. The result replaces the managed fields of the object; an empty list
+/// means none.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
     if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {
@@ -207,6 +231,9 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
 }
 
 /// Returns the replicas as admission leaves them.
+///
+/// Webhooks see a `Scale` with the subresource `scale`. They may change the replicas; other changes
+/// have no effect.
 fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
     let was = Arc::new(scale_of(info, old));
     let mut scale = Value::clone(&was);
@@ -219,6 +246,8 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 }
 
 /// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas.
+///
+/// A negative number is `Invalid` at the field's path.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let of = &info.resource.of;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
@@ -234,6 +263,8 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
 }
 
 /// Decodes the body of an update. For custom resources upstream returns an error without a reason.
+///
+/// The missing kind is kept missing, because it decides about the ownership afterwards.
 fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
     let read = body::read_as(info, "Scale", scale_owners::API_VERSION);
     if info.resource.custom.is_none() {
@@ -248,6 +279,8 @@ fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Returns the Scale after a patch.
+///
+/// The version is removed first, so that a patch without one is unconditional.
 fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     let content_type = info.header("content-type");
     let mut scale = scale_of(info, old);
@@ -274,6 +307,8 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
 }
 
 /// Checks that the applied object is a Scale.
+///
+/// Unknown fields are 500 here, upstream's strict conversion.
 fn applicable(body: &Value) -> Result<(), StatusError> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     super::patch::check_type((text("kind"), text("apiVersion")), ("Scale", scale_owners::API_VERSION))?;

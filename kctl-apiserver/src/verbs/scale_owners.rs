@@ -3,6 +3,9 @@
 //!
 //! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers
 //! by the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.
+//!
+//! Without the translation, two writers of replicas through different endpoints would not conflict:
+//! the field has another path in each.
 
 use serde_json::Value;
 
@@ -20,6 +23,8 @@ fn path_of(names: &[String]) -> Vec<PathElement> {
 }
 
 /// Returns a field set with one path.
+///
+/// The path itself is in the set, its children are not.
 fn set_of(path: &[PathElement]) -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(path);
@@ -27,6 +32,8 @@ fn set_of(path: &[PathElement]) -> FieldSet {
 }
 
 /// Returns `managedFields` of the Scale of an object whose replicas are at this path.
+///
+/// Only managers that own the replicas appear. Times are kept.
 pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
     let mut managed = Managed::default();
@@ -38,6 +45,8 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
 }
 
 /// Returns the manager as the Scale has it: an updater gets the version of Scales.
+///
+/// Appliers are identified by name alone, so they stay as they are.
 fn read_by_scale(manager: &Manager) -> Manager {
     match manager.operation {
         Operation::Apply => manager.clone(),
@@ -49,6 +58,8 @@ fn read_by_scale(manager: &Manager) -> Manager {
 ///
 /// A manager that no longer owns `spec.replicas` of the `Scale` loses the field of the object. A manager that is new
 /// in the `Scale` gets an entry in the version of the object, without a time.
+///
+/// `scale` has the managed fields after the write.
 pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
     let path = path_of(replicas);
     let own = set_of(&path);

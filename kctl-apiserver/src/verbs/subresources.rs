@@ -17,6 +17,9 @@ use crate::{
 };
 
 /// Performs `POST` to a subresource of an object.
+///
+/// The name in the path, the name in the body and the namespace must agree. 405 for subresources
+/// that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let Some((kind, api_version)) = own_type(info) else { return Err(StatusError::method_not_allowed()) };
@@ -50,6 +53,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
 }
 
 /// Returns a binding after mutating admission, if it is valid.
+///
+/// Validation stands between mutating and validating admission, as for any object.
 fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
@@ -59,6 +64,8 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
 }
 
 /// Returns kind and version of the object that a subresource accepts.
+///
+/// From discovery: a subresource can have a group of its kind, such as `policy/v1` for evictions.
 fn own_type(info: &RequestInfo) -> Option<(String, String)> {
     let listed = info.resource.subresource(&info.subresource)?;
     let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
@@ -70,6 +77,8 @@ fn own_type(info: &RequestInfo) -> Option<(String, String)> {
 }
 
 /// Returns the sent object as admission sees it.
+///
+/// The namespace of the path is filled in.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     let Some((kind, api_version)) = own_type(info) else { return shown };
     shown["metadata"]["namespace"] = info.namespace.clone().into();
@@ -83,6 +92,8 @@ fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
 }
 
 /// Returns a `Status` of success.
+///
+/// With the HTTP status in `code`, as upstream writes it for created subresources.
 pub(super) fn success(code: StatusCode) -> Answer {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
@@ -109,11 +120,15 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
 }
 
 /// Returns the resource `pods`.
+///
+/// The `Binding` itself is another resource, so errors about the Pod need this one.
 fn pods() -> GroupResource {
     kinds::core::pod::KIND.group_resource()
 }
 
 /// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one.
+///
+/// A kind other than `Node` is invalid; the empty one counts as `Node`.
 fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     if ["", "Node"].contains(&text("kind")) && !text("name").is_empty() {
@@ -124,6 +139,10 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
 }
 
 /// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`).
+///
+/// Uid and version in the binding's metadata are preconditions. Labels and annotations of the
+/// binding are added to the Pod, and so are the topology labels of the Node. The error for a Pod
+/// with a Node is `Conflict`.
 fn bind(
     state: &mut State,
     info: &RequestInfo,
@@ -165,6 +184,9 @@ fn bind(
 }
 
 /// Updates the finalizers of a Namespace.
+///
+/// Only the namespace controller uses it: it replaces `spec.finalizers`. Other fields of the spec
+/// are dropped; some metadata can be changed.
 pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut sent = body::read(info)?;
     place::match_names(info, &mut sent)?;
@@ -210,6 +232,8 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
 
 /// Validates the finalizers of a Namespace. Here each error has an index; in other writes upstream names only the
 /// list.
+///
+/// Each finalizer is validated alone, by the rule of the kind.
 fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });

@@ -1,4 +1,7 @@
 //! `POST serviceaccounts/NAME/token` (`pkg/registry/core/serviceaccount/storage/token.go`).
+//!
+//! The token is a JWT that the server signs. Its claims name the account, the bound object and the
+//! audiences; the authenticator (`tokens`) checks them against the state at each request.
 
 use std::sync::Arc;
 
@@ -19,10 +22,16 @@ use crate::{
 };
 
 /// The shortest lifetime of a token in seconds.
+///
+/// A shorter one would expire before kubelet renews it.
 const SECONDS_MIN: i64 = 600;
 /// The longest lifetime of a token in seconds (`ValidateTokenRequest`).
+///
+/// About 136 years, upstream's guard against overflow.
 const SECONDS_MAX: i64 = 1 << 32;
 /// The lifetime of a token whose request names none.
+///
+/// One hour.
 const SECONDS_DEFAULT: i64 = 3_600;
 /// The lifetime that the projected volume of a Pod requests. Old clients do not renew such a token, so it lives for a
 /// year (`WarnOnlyBoundTokenExpirationSeconds`).
@@ -42,6 +51,8 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
 /// uid.
+///
+/// `status.token` is the only place of the token: it can not be read again.
 pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
     admission::mutate(state, &mut attributes)?;
@@ -89,6 +100,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
 }
 
 /// Returns the request with defaults and managers, as webhooks see it.
+///
+/// The token is empty for webhooks, so they can not record it.
 fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
@@ -117,6 +130,8 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
 }
 
 /// Fills in what the request omits from its account, and rejects another uid.
+///
+/// The default audience is the server itself.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
     let own = Named::of(account).uid;
@@ -141,11 +156,16 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
 }
 
 /// Returns the error of one invalid field.
+///
+/// `name` is empty where upstream knows no name at that point.
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[FieldError::invalid(field, value, why)])
 }
 
 /// Returns the object to which a token is bound: the token is valid only while that exists.
+///
+/// A Pod must run as the account. The bound Pod's node is recorded with it, with an empty uid if
+/// the Node does not exist.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut about = About::default();
     if reference.is_null() {

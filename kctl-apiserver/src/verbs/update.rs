@@ -17,6 +17,9 @@ use crate::{
 ///
 /// # Errors
 /// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
+///
+/// `resourceVersion` in the body is checked by the write; without one the update is unconditional,
+/// if the kind allows that.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     place::match_names(info, &mut new)?;
@@ -41,6 +44,8 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
 }
 
 /// Returns `true` if an update creates an object that does not exist, also through its status.
+///
+/// `Lease`s, `Endpoints` and roles are such kinds; most return 404.
 pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
     info.resource.rules.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
 }

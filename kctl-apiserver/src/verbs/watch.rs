@@ -33,12 +33,18 @@ use crate::{
 };
 
 /// The time between two bookmarks for a client that asks for them (`defaultBookmarkFrequency` of the watch cache).
+///
+/// Counted from the start of the watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
+///
+/// So that a client can resume from a recent revision.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 /// The number of events in one chunk of the body.
+///
+/// Bounds the time under the lock for one watcher.
 const BATCH_LEN_MAX: usize = 100;
 
 /// An accepted watch, from which the body is streamed.
@@ -46,10 +52,14 @@ pub(crate) struct Start {
     /// The kind in the requested version.
     resource: Arc<Resource>,
     /// The namespace of the path; empty for all namespaces.
+    ///
+    /// Events of other namespaces are skipped.
     namespace: String,
     /// An object that starts or stops matching is sent as added or deleted.
     selector: Selector,
     /// `allowWatchBookmarks`.
+    ///
+    /// Also needed for the final bookmark of the initial events.
     bookmarks: bool,
     /// The form of the objects in events.
     form: OutputForm,
@@ -58,6 +68,8 @@ pub(crate) struct Start {
     /// The first bytes of stored objects that are in the requested version, and are sent as they are.
     head: String,
     /// The initial state, sent as events before the changes.
+    ///
+    /// Taken by `stream`; empty afterwards.
     initial: Vec<WatchEvent>,
     /// Changes after this revision follow.
     revision: u64,
@@ -71,6 +83,8 @@ pub(crate) struct Start {
     /// The faults of this client's events.
     gate: Option<Gate>,
     /// `true` if the watch ends after the initial events.
+    ///
+    /// Set after an error that replaces the watch.
     over: bool,
 }
 
@@ -80,6 +94,8 @@ const NOT_OLDER: &str = "NotOlderThan";
 /// The options that decide where a watch starts.
 struct Wanted<'a> {
     /// `resourceVersion`.
+    ///
+    /// As given, so that an error can show it.
     version: &'a str,
     /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
@@ -87,6 +103,8 @@ struct Wanted<'a> {
     /// `sendInitialEvents`, if the client set it.
     initial: Option<bool>,
     /// `resourceVersionMatch`.
+    ///
+    /// Empty if the client did not set it.
     matching: &'a str,
 }
 
@@ -104,11 +122,15 @@ impl<'a> Wanted<'a> {
     }
 
     /// Returns `true` if the watch sends the initial state first.
+    ///
+    /// The initial state is a series of `ADDED` events in the order of keys.
     fn begins_with_state(&self) -> bool {
         self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
     }
 
     /// Validates the options (`validateWatchOptions` of apimachinery).
+    ///
+    /// The deprecated path has the rules of lists.
     fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
         if self.by_path {
             return list::ListOptions::check_versions(info);
@@ -128,6 +150,8 @@ impl<'a> Wanted<'a> {
     }
 
     /// Parses `resourceVersion`; 0 if it is empty.
+    ///
+    /// Versions are numbers of 64 bits; the error is that of a get.
     fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),
@@ -143,6 +167,9 @@ impl<'a> Wanted<'a> {
 ///
 /// # Errors
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
+///
+/// A revision in the future is an error event here too if the state was asked for; otherwise the
+/// watch waits until the revision is reached.
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
@@ -197,6 +224,8 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
 
 /// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, and an overflow may be negative: then
 /// the watch ends at once.
+///
+/// Negative timeouts end the watch at once.
 fn life(seconds: i64) -> Duration {
     match seconds.wrapping_mul(1_000_000_000) {
         0 => LIFE_DEFAULT,
@@ -206,6 +235,8 @@ fn life(seconds: i64) -> Duration {
 
 impl Start {
     /// Makes a watch that is over before it starts. A watch that waits for the newest state gets an error event.
+    ///
+    /// Upstream's watch cache waits for the newest revision, and its deadline has passed by then.
     fn end_at_once(&mut self, wanted: &Wanted<'_>) {
         let waits = wanted.initial == Some(true) && wanted.version.is_empty();
         let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
@@ -214,6 +245,8 @@ impl Start {
     }
 
     /// Applies the faults of a client to the watch.
+    ///
+    /// `connection` is `None` for a client without faults.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held = self.lag.map(|lag| Instant::now() + lag);
         let of = &self.resource.of;
@@ -222,6 +255,8 @@ impl Start {
     }
 
     /// Returns an event of this type, with the object converted if that needs no webhook.
+    ///
+    /// With `Way::Ask` the object is converted later, by `lines`.
     fn event(&self, kind: &str, object: &Value) -> Value {
         match conversion::way(&self.resource, object) {
             Way::Done(converted) => json!({ "type": kind, "object": converted }),
@@ -230,6 +265,8 @@ impl Start {
     }
 
     /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers.
+    ///
+    /// `lines` is the cache of the event; initial objects have none.
     fn said(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
             return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
@@ -238,6 +275,8 @@ impl Start {
     }
 
     /// Returns the initial event of an object, or `None` if it does not match.
+    ///
+    /// Objects in a version that a webhook must convert are judged after their conversion.
     fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
         if self.is_judged_later(object) {
             let after = Value::clone(&object.value());
@@ -247,6 +286,8 @@ impl Start {
     }
 
     /// Returns `true` if the object has to be converted before the selector can be applied.
+    ///
+    /// Either state may need a webhook.
     fn is_judged_later(&self, object: &Object) -> bool {
         conversion::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
     }
@@ -264,6 +305,8 @@ impl Start {
     }
 
     /// Returns a bookmark. Its object has only what Go's zero value of the type writes, and the revision.
+    ///
+    /// Clients read only `resourceVersion` from it.
     fn bookmark(&self, revision: u64) -> Value {
         let (kind, api_version) = (self.resource.kind(), self.resource.api_version());
         let zeros = schema::name_of(&api_version, kind).map(proto::always).unwrap_or_default();
@@ -285,6 +328,9 @@ impl Start {
 
     /// Returns the event as this watcher sees it: an object that starts to match is added, one that stops to match is
     /// deleted.
+    ///
+    /// `None` if the change does not concern the watcher. A deletion by selector carries the last
+    /// matching state with the new revision.
     fn seen(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
@@ -306,6 +352,9 @@ impl Start {
     }
 
     /// Returns the body of the response: events as lines of JSON.
+    ///
+    /// The stream ends with the watch; dropping it ends the watch at once, since nothing else
+    /// refers to it.
     pub(crate) fn stream(mut self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
@@ -332,8 +381,11 @@ impl Start {
 struct Watcher {
     /// The options of the watch; `revision` in it moves forward with each event that is read.
     start: Start,
+    /// Locked briefly for each read of the history.
     state: Arc<Mutex<State>>,
     /// The end of the watch.
+    ///
+    /// Never moved.
     end: Alarm,
     /// The next bookmark.
     bookmark: Alarm,
@@ -362,6 +414,8 @@ impl Alarm {
     }
 
     /// Waits for the time.
+    ///
+    /// Cancel safe: the timer is kept, and the next call waits for the same time.
     async fn ring(&mut self) {
         let at = self.at;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at))).await;
@@ -373,6 +427,8 @@ enum Next {
     /// These events match.
     Events(Vec<WatchEvent>),
     /// No event matches yet.
+    ///
+    /// The watcher waits for the next change.
     Nothing,
     /// The history starts only after this revision.
     TooOld(u64),
@@ -382,6 +438,9 @@ enum Next {
 
 impl Watcher {
     /// Formats events as lines. If an object cannot be converted, the watch ends with an error event.
+    ///
+    /// A single line that is shared with other watchers is returned without a copy. The conversion
+    /// webhook is called without the lock.
     async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
         if let [WatchEvent::Line(line)] = events.as_slice() {
             self.any = true;
@@ -419,6 +478,8 @@ impl Watcher {
     }
 
     /// Returns the next chunk of the body, or `None` at the end.
+    ///
+    /// Initial events come first, in one chunk. An empty chunk is never returned.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.unsent.is_empty() {
             let initial = std::mem::take(&mut self.unsent);
@@ -472,6 +533,8 @@ impl Watcher {
     }
 
     /// Sets the time of the next bookmark. After the last one, it is beyond the end of the watch.
+    ///
+    /// The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.at, self.end.at);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
@@ -479,6 +542,9 @@ impl Watcher {
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
+    ///
+    /// Moves the watch's revision past the events that were looked at, whether or not they match.
+    /// Stops where the CRD changed.
     fn read(&mut self) -> Next {
         if self.start.gate.is_some() {
             return self.read_under_faults();
@@ -511,6 +577,9 @@ impl Watcher {
     }
 
     /// The same for a client under faults, one event at a time.
+    ///
+    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself
+    /// is untouched.
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();
@@ -529,6 +598,8 @@ impl Watcher {
     }
 
     /// Delivers events through the gate of faults.
+    ///
+    /// The revision moves only past events that were delivered, so that a held event is read again.
     fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
         let opened = gate.opens(events.iter());
         let events = match opened {

@@ -1,4 +1,7 @@
 //! `DeleteOptions`: decodes them from the body or the query, and validates them.
+//!
+//! A body takes precedence: with a body, options in the query are ignored. kubectl sends a body,
+//! client-go as well; the query is for plain HTTP clients.
 
 use serde_json::{Value, json};
 
@@ -12,30 +15,48 @@ use crate::{
 };
 
 /// The kind of the options.
+///
+/// The only accepted `kind` in a body; an absent one is accepted, too.
 const KIND: &str = "DeleteOptions";
 /// The values of `propagationPolicy`.
+///
+/// In the order of the error for an unknown one.
 const POLICIES: [(&str, Propagation); 3] =
     [("Foreground", Propagation::Foreground), ("Background", Propagation::Background), ("Orphan", Propagation::Orphan)];
 
 /// Valid options of a delete.
+///
+/// Made by `Options::of` from a request, or by `Options::read` from the options inside an eviction.
 pub(in crate::verbs) struct Options {
     /// The options as JSON, for admission.
+    ///
+    /// As the client sent it; admission gets a completed copy.
     pub(in crate::verbs) value: Value,
     /// `true` for `dryRun: All`.
     pub(in crate::verbs) is_dry: bool,
     /// `propagationPolicy`, or the deprecated `orphanDependents`.
+    ///
+    /// `Propagation::Default` leaves the choice to the kind.
     pub(in crate::verbs) propagation: Propagation,
     /// `gracePeriodSeconds`.
+    ///
+    /// `Grace::Default` leaves the choice to the object.
     pub(in crate::verbs) grace: Grace,
 }
 
 impl Options {
     /// Returns the options in the body, or else those in the query.
+    ///
+    /// `BadRequest` for a body or parameter that does not decode, `Invalid` for values that do not
+    /// fit.
     pub(super) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
     }
 
     /// Validates options (`ValidateDeleteOptions`).
+    ///
+    /// `propagationPolicy` and `orphanDependents` exclude each other. All field errors are reported
+    /// together, with the group `meta.k8s.io`.
     pub(in crate::verbs) fn read(value: Value) -> Result<Self, StatusError> {
         let policy = value["propagationPolicy"].as_str();
         let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
@@ -71,6 +92,9 @@ impl Options {
 }
 
 /// Decodes the options in the query.
+///
+/// Strings of flags follow Go's conversion of query parameters: any value but `false` and `0` is
+/// true.
 fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
     if info.params.given("propagationPolicy") {
@@ -89,6 +113,8 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Decodes the options in the body.
+///
+/// Unknown fields are ignored, as upstream decodes the options leniently.
 fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));

@@ -12,10 +12,16 @@ pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 /// Options that are valid for themselves; [`Self::selector`] checks them against the kind.
 pub(in crate::verbs) struct ListOptions {
     /// The number of objects of a page; 0 for all.
+    ///
+    /// Negative limits count as 0.
     pub(super) limit: usize,
     /// `timeoutSeconds`; 0 if the client names no timeout.
+    ///
+    /// Only watches end by it.
     pub(in crate::verbs) seconds: i64,
     /// Label and field selector, before their fields are checked.
+    ///
+    /// Parsed; labels and fields are `ANDed`.
     selector: Selector,
 }
 
@@ -25,6 +31,9 @@ impl ListOptions {
     ///
     /// # Errors
     /// Fails with the first option that cannot be parsed.
+    ///
+    /// A number that does not parse is 400. Options that only one of the verbs has are left to that
+    /// verb.
     pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
         let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
@@ -36,6 +45,8 @@ impl ListOptions {
     ///
     /// # Errors
     /// Fails with all field errors.
+    ///
+    /// The group of the error is `meta.k8s.io`, its kind `ListOptions`.
     pub(in crate::verbs) fn check_versions(info: &RequestInfo) -> Result<(), StatusError> {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text(MATCH));
         let continues = !info.params.text("continue").is_empty();
@@ -62,6 +73,9 @@ impl ListOptions {
     ///
     /// # Errors
     /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
+    ///
+    /// Built-in kinds list their fields in `selectable_fields`; `metadata.name` and
+    /// `metadata.namespace` are always supported.
     pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
         let known = match &info.resource.custom {

@@ -1,4 +1,15 @@
 //! Decides which state a list reads and where it starts: exact versions, and continue tokens.
+//!
+//! The meaning of `resourceVersion` on a list:
+//!
+//! | version | match | limit | reads |
+//! |---|---|---|---|
+//! | unset | | any | the newest state |
+//! | `0` | | ignored | the newest state |
+//! | another | unset | 0 | the newest state, which is at least as new |
+//! | another | unset | above 0 | exactly that revision |
+//! | another | `Exact` | any | exactly that revision |
+//! | another | `NotOlderThan` | any | the newest state |
 
 use base64::{
     Engine,
@@ -18,8 +29,12 @@ use crate::{
 };
 
 /// The version of the format of continue tokens.
+///
+/// Other versions are rejected.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 /// Base64 as Go decodes it: trailing bits may have any value.
+///
+/// URL-safe, since the token is a query parameter, and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone).with_decode_allow_trailing_bits(true),
@@ -28,12 +43,18 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The state and the first object of a list.
 pub(in crate::verbs) struct ListScope {
     /// The revision of the state; `None` for the newest state.
+    ///
+    /// Never newer than the state's revision.
     pub(super) at: Option<u64>,
     /// The object after which the list continues.
+    ///
+    /// Exclusive. It may name an object that does not exist.
     pub(super) after: Option<Key>,
     /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
     /// The oldest revision that can be listed.
+    ///
+    /// Older ones return 410 `Expired`.
     pub(super) compacted: u64,
 }
 
@@ -42,6 +63,9 @@ impl ListScope {
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
+    ///
+    /// A continue token takes its revision along; a `resourceVersion` beside it is an error, unless
+    /// it is 0.
     pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &ListOptions) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
@@ -79,6 +103,9 @@ impl ListScope {
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
     /// state.
+    ///
+    /// `current` is the revision of the table. The token in the error has no revision, so the
+    /// client can go on without a consistent state.
     pub(in crate::verbs) fn past(
         &self,
         info: &RequestInfo,
@@ -99,6 +126,8 @@ const TOO_OLD: &str = "the continue token is too old: list again without it, or 
                        changes between the pages";
 
 /// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver.
+///
+/// Lists return 400 instead.
 pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
     StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", not_a_version(version))
 }
@@ -110,6 +139,8 @@ fn not_a_version(version: &str) -> String {
 
 /// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it; here only a
 /// fault or a mistake leads to such a version, so the error comes at once (`NewTooLargeResourceVersionError`).
+///
+/// An unreadable version counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if asked <= current {
@@ -123,6 +154,9 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
 }
 
 /// Returns a continue token in kube-apiserver's format. Without a revision, the list continues in the newest state.
+///
+/// A JSON object with version, revision (-1 for none) and start key, in base64. Tokens of a list of
+/// all namespaces contain the namespace.
 pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
     // Relative to the prefix of the list in etcd; the zero byte makes it the first key after the last object.
     let start = if info.namespace.is_empty() && !namespace.is_empty() {
@@ -135,6 +169,9 @@ pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name)
 }
 
 /// Returns the revision and the key of a continue token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
+///
+/// The key is untrusted input: parts that are empty, `.` or `..` are rejected, as upstream does to
+/// prevent reads outside the prefix in etcd.
 fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), StatusError> {
     let refused = || StatusError::bad_request(format!("continue: must be a token of this server, found {text:?}"));
     let bytes = BASE64.decode(text).map_err(|_| refused())?;
@@ -150,6 +187,9 @@ fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), St
 }
 
 /// Returns the key after which a list starts that begins at this key.
+///
+/// Tokens of this server end with a zero byte. Other tokens start at a key inclusively, so the
+/// position just before it is computed.
 fn after(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };

@@ -18,8 +18,12 @@ use crate::{
 #[derive(Clone)]
 pub(super) enum WatchEvent {
     /// A complete line, shared with other watchers.
+    ///
+    /// Ends with a line break.
     Line(Bytes),
     /// An event whose object is not in the requested form yet.
+    ///
+    /// An object with `type` and `object`.
     Value(Value),
     /// A change whose objects have to be converted before the selector can be applied.
     Transition(Box<Transition>),
@@ -38,11 +42,15 @@ pub(super) struct Transition {
 
 impl WatchEvent {
     /// Returns an `ERROR` event, after which a watch ends.
+    ///
+    /// The object is a `Status`; clients relist on 410.
     pub(super) fn error(status_error: &StatusError) -> Self {
         Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
 
     /// Returns the objects that a webhook may have to convert.
+    ///
+    /// A complete line needs no conversion.
     fn objects(&mut self) -> Vec<&mut Value> {
         match self {
             Self::Line(_) => Vec::new(),
@@ -54,6 +62,8 @@ impl WatchEvent {
 
 impl Transition {
     /// Returns the event of this change for a selector, or `None` if neither state matches.
+    ///
+    /// Called after `convert`, when both states are in the requested version.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
         let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
@@ -67,6 +77,8 @@ impl Transition {
 
 /// Returns the type of the event for a watcher with a selector: an object that starts to match is added, one that
 /// stops to match is deleted (`cacheWatcher.convertToWatchEvent`).
+///
+/// `matched` is about the state before, `matches` about the state after the change.
 pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     match (matched, matches) {
         (false, false) => None,
@@ -77,6 +89,8 @@ pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
 }
 
 /// Returns the last state that matched, with the revision at which it stopped to match.
+///
+/// Upstream does the same, so that a client's version always moves forward.
 pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
     last["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
     last
@@ -86,6 +100,9 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 ///
 /// # Errors
 /// Fails if the webhook does.
+///
+/// The call takes the lock only to be made; the webhook is awaited without it. Objects without a
+/// uid, such as bookmarks, are left alone.
 pub(super) async fn convert(
     state: &Mutex<State>,
     resource: &Resource,
@@ -115,6 +132,8 @@ pub(super) async fn convert(
 }
 
 /// Returns `true` if a webhook has to convert the object before the selector can be applied.
+///
+/// Without a selector nothing has to be judged.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
     !selector.is_empty() && matches!(conversion::way(resource, object), Way::Ask)
 }
