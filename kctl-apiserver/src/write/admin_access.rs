@@ -3,6 +3,9 @@
 //!
 //! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
 //! `pkg/registry/resource/resourceclaim/strategy.go`; checked against kube-apiserver 1.36.
+//!
+//! Admin access lets a claim use a device that is in use, for monitoring. It circumvents the
+//! isolation between claims, so only the owner of a namespace can open it, by a label.
 
 use serde_json::Value;
 
@@ -17,13 +20,20 @@ use crate::{
 };
 
 /// The label of a namespace that allows admin access.
+///
+/// The value must be `true`.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 /// The message of the error.
+///
+/// Upstream's wording.
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
 /// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Only the first
 /// device with admin access is reported.
+///
+/// An update of a claim's spec is not checked, since the spec is immutable. An allocation that had
+/// admin access before keeps it.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let is_claim = info.resource.is(&resource_claim::KIND);
     let is_template = info.resource.is(&resource_claim_template::KIND);
@@ -52,16 +62,22 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
 }
 
 /// Returns `true` if a result of the allocation has admin access.
+///
+/// `false` for a claim without an allocation.
 fn has_admin(results: &Value) -> bool {
     results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
 }
 
 /// The path of the requests in an error.
+///
+/// Followed by the index of the request.
 const REQUESTS: &str = "spec.devices.requests";
 /// The path of the results in an error.
 const RESULTS: &str = "status.allocation.devices.results";
 
 /// Returns `true` if the namespace has the label.
+///
+/// `false` for a namespace that does not exist.
 fn is_marked(state: &State, namespace: &str) -> bool {
     let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")

@@ -13,6 +13,10 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError, 
 /// # Errors
 /// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
+///
+/// The object may not be changed any more: validating webhooks can only reject. Order is that of
+/// kube-apiserver: plugins, then policies and webhooks, and quotas last, so that a rejected write
+/// is never charged.
 pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());

@@ -1,4 +1,7 @@
 //! Decodes the body of a create or an update into an object that can be stored.
+//!
+//! Decoding happens in four steps: bytes to JSON (`decode::body`), identity (`identity`), types and
+//! unknown fields by the schema, and the report of unknown and duplicate fields.
 
 pub(crate) mod identity;
 
@@ -20,6 +23,8 @@ use crate::{
 };
 
 /// The supported media types, in the order of kube-apiserver's error 415. Custom resources have no protobuf.
+///
+/// CBOR is behind a feature gate upstream and is not supported.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// Decodes the body of a create or an update, and fits it to the kind of the path.
@@ -49,6 +54,8 @@ pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, Sta
 
 /// Returns `true` if the request must not store anything. A delete may set `dryRun` in its body, and an eviction in its
 /// delete options.
+///
+/// A body that does not decode counts as no dry run; decoding it again reports the error.
 pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
     let kind = match info.verb {
         // Options in the body replace those in the query.
@@ -63,6 +70,8 @@ pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
 }
 
 /// Returns the media type in lower case; JSON by default.
+///
+/// Parameters such as `charset` are ignored.
 fn media_type(info: &RequestInfo) -> Cow<'_, str> {
     match info.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json".into(),
@@ -74,13 +83,19 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
 /// The reason why an object does not fit its kind.
 pub(crate) enum Misfit {
     /// Another kind or version than in the path.
+    ///
+    /// Carries the finished response.
     Identity(StatusError),
     /// A value of a wrong type, or an unknown field in a strict request.
+    ///
+    /// The message, whose prefix depends on the verb.
     Content(String),
 }
 
 impl Misfit {
     /// Returns the response: wrong content is a 400 that names the kind.
+    ///
+    /// 400 `BadRequest`.
     fn of_body(self, kind: &str) -> StatusError {
         match self {
             Self::Identity(status_error) => status_error,
@@ -89,6 +104,9 @@ impl Misfit {
     }
 
     /// Returns the error for the result of a patch.
+    ///
+    /// 422 `Invalid` with the field `patch` and no kind, as upstream wraps errors of the patched
+    /// object. Errors that are not 400 keep their code.
     pub(crate) fn of_patch(self) -> StatusError {
         let why = match self {
             Self::Identity(status_error) if status_error.code != http::StatusCode::BAD_REQUEST => return status_error,
@@ -101,17 +119,23 @@ impl Misfit {
 }
 
 /// Checks an object against its kind: identity, types, and unknown fields by `fieldValidation`.
+///
+/// Duplicate fields can be found in JSON only, here from the raw body.
 fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
     fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind()))
 }
 
 /// Like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found.
+///
+/// An empty `sent` means that duplicates are not looked for.
 pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
 }
 
 /// Like [`fit_as`] for the result of an apply. Also returns the paths of dropped fields.
+///
+/// Duplicates of an apply are found while its YAML is decoded.
 pub(crate) fn fit_applied(
     info: &RequestInfo,
     object: Value,
@@ -121,6 +145,9 @@ pub(crate) fn fit_applied(
 }
 
 /// Checks an object, and returns it with the paths of the fields that it loses.
+///
+/// Steps after the schema: missing metadata become an object, unknown fields are reported, and
+/// duplicate owner references are dropped with a warning.
 fn fit_and_tell(
     info: &RequestInfo,
     mut object: Value,
@@ -164,6 +191,8 @@ fn fit_and_tell(
 }
 
 /// Rejects duplicate and unknown fields or warns about them, as `fieldValidation` says.
+///
+/// Order: duplicates, then odd fields of a JSON patch, then unknown fields.
 fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let mut texts = repeated(info, sent);
     if media_type(info) == "application/json-patch+json" {
@@ -175,6 +204,8 @@ fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result
 
 /// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
 /// `Warn` (the default) warns, `Ignore` does neither.
+///
+/// In strict mode all messages are one error. The parameter was validated before.
 pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<(), String> {
     match info.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => return Err(texts.join(", ")),
@@ -185,6 +216,8 @@ pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<()
 }
 
 /// Returns a message for each duplicate field.
+///
+/// YAML is parsed again with positions, since the decoded value has lost duplicates.
 fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
@@ -197,6 +230,8 @@ fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
 ///
 /// # Errors
 /// Like [`read`], for this kind and version.
+///
+/// The type in the body may be absent; then it is that of the subresource.
 pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Result<Value, StatusError> {
     let mut object = read_built_in(info, kind)?;
     // `policy/v1beta1` evictions are accepted too; they have the same fields.
@@ -210,6 +245,8 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
 
 /// Checks an object against a built-in type other than that of the path. `sent` is the JSON in which duplicate fields
 /// are found.
+///
+/// Used for `Scale`, `Binding`, `Eviction` and `TokenRequest`.
 pub(crate) fn fit_type(
     info: &RequestInfo,
     object: &mut Value,
@@ -235,6 +272,8 @@ pub(crate) fn fit_type(
 }
 
 /// Prunes a custom object by the schema of its version. Returns the dropped fields (`unstructuredSchemaCoercer`).
+///
+/// Metadata are decoded as a Go type even without a schema.
 fn fit_custom(
     resource: &Resource,
     custom: &Custom,
@@ -267,6 +306,8 @@ fn fit_custom(
 }
 
 /// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown.
+///
+/// For a version that the CRD does not have.
 fn fields_beside_metadata(object: &Value) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
@@ -274,6 +315,9 @@ fn fields_beside_metadata(object: &Value) -> Vec<String> {
 
 /// Removes duplicate owner references and returns a warning with their uids (`dedupOwnerReferences`). Only equal
 /// entries are duplicates.
+///
+/// The warning names each uid once. References to the same owner that differ in a field are left to
+/// validation.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
     let (mut known, mut repeated) = (Vec::new(), Vec::new());

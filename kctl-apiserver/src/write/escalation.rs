@@ -1,5 +1,9 @@
 //! Privilege escalation check: a user can grant only rights that the user has. Upstream:
 //! `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation`.
+//!
+//! Without it, a user with the right to create roles could grant any right to anyone, the user
+//! included. The check compares sets of rights, not rules: the writer may hold them through any
+//! number of bindings.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +19,9 @@ use crate::{
 
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
 /// `old` is the stored object.
+///
+/// Roles need all their rules, bindings all rules of the referenced role. The group
+/// `system:masters` is exempt. The error lists the missing rights.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.of.group != RBAC || authorizer::is_admin(&info.caller.user) {
@@ -57,6 +64,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
 
 /// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions.
 /// Otherwise a change of the rule could keep others from reducing the aggregated rights.
+///
+/// All permissions means all verbs on all resources and on all paths, cluster-wide.
 fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
@@ -74,6 +83,8 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
 
 /// Returns `true` if the write changes only owner references and finalizers: the garbage collector need not hold the
 /// rules (`IsOnlyMutatingGCFields`).
+///
+/// Fields that are null count as absent on both sides.
 fn is_about_its_end(old: &Value, object: &Value) -> bool {
     let without_end = |object: &Value| {
         let mut rest = object.clone();
@@ -92,6 +103,8 @@ fn is_about_its_end(old: &Value, object: &Value) -> bool {
 }
 
 /// Returns `true` if RBAC grants the caller a verb on RBAC objects.
+///
+/// Checked in the namespace of the request; empty for cluster roles.
 fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
     authorizer::allowed(
@@ -102,6 +115,9 @@ fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str
 }
 
 /// Returns the permissions of rules that a user lacks, as `verb resource` or `verb path`.
+///
+/// Sorted and without duplicates. Resource names are checked one by one; without names the right to
+/// all objects is needed.
 fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeSet<String> {
     let mut lacking = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
@@ -125,6 +141,8 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeS
 }
 
 /// Returns the group, resource and verb of all combinations in a rule, in this order.
+///
+/// Non-resource URLs are handled separately.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     strings(rule, "apiGroups").flat_map(move |group| {
         strings(rule, "resources")
@@ -133,6 +151,8 @@ fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
 }
 
 /// Returns the strings of a list field.
+///
+/// Items of other types are skipped; validation reports them.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -2,6 +2,14 @@
 //!
 //! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
 //! object to the pipeline. Steps ask the kind of the object (`resource.rules`) for what differs between kinds.
+//!
+//! The pipeline is synchronous and runs under the lock of the server. It may run several times for
+//! one request: a step that needs a webhook returns `StatusError::waiting`, and `server::service`
+//! runs the verb again when the replies are there. So steps before `store` change nothing in the
+//! state but its random sequence, which each run starts anew.
+//!
+//! Deletions, and writes of controllers, do not pass here: `lifecycle` and `controllers` write
+//! them.
 
 mod admin_access;
 mod admit;
@@ -41,8 +49,13 @@ use crate::{
 /// A decoded object on its way to the store.
 pub(crate) struct Write {
     /// The stored object, in the version of the request; `None` if the write creates the object.
+    ///
+    /// Also the object that validation compares with. Converted with the CRD's conversion, if
+    /// necessary.
     pub(crate) old: Option<Arc<Value>>,
     /// The object that is written. Each step may change it.
+    ///
+    /// In the version of the request until `store`.
     pub(crate) object: Value,
     /// The source of `metadata.managedFields`.
     pub(crate) ownership: Ownership,
@@ -56,13 +69,19 @@ pub(crate) struct Write {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The written object.
+    ///
+    /// Both phases of admission run in the pipeline.
     OfObject,
     /// The verb has admitted the object of its subresource, such as a `Scale`.
+    ///
+    /// Neither phase runs again.
     Done,
 }
 
 impl Write {
     /// Creates the write of a new object.
+    ///
+    /// `ownership` is `Written` for requests of clients, apart from apply.
     pub(crate) fn create(object: Value, ownership: Ownership) -> Self {
         let (unpersisted, admission) = (Unpersisted::Nothing, Admission::OfObject);
         Self { old: None, object, ownership, unpersisted, admission }
@@ -84,6 +103,9 @@ impl Write {
     }
 
     /// Returns the write as admission sees it.
+    ///
+    /// Takes the object out of the write: the caller puts it back from the attributes, as webhooks
+    /// have changed it.
     fn attributes<'a>(&mut self, info: &'a RequestInfo, name: &str) -> Attributes<'a> {
         let object = std::mem::take(&mut self.object);
         match &self.old {

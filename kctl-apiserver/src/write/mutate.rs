@@ -15,6 +15,9 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
+///
+/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not
+/// brought into the form that webhooks see.
 pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
         OwnershipSource::Fields(by_webhooks(state, info, write)?)
@@ -28,6 +31,9 @@ pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) ->
 /// Runs policies and webhooks. Returns the `managedFields` that they leave.
 ///
 /// Webhooks see `managedFields` as the write would set them without admission.
+///
+/// Ownership of fields that webhooks set goes to the field manager of the request, as upstream
+/// does.
 fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, info, write)?;
     show(state, info, write)?;
@@ -47,6 +53,9 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 ///
 /// A new object loses the metadata that only the server sets, gets the defaults of decoding, and what mutating
 /// plugins add. An updated object gets the same defaults, and keeps values that are set only once.
+///
+/// This order is upstream's: decoding sets defaults before admission, and the strategy runs after
+/// it.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (rules, object) = (info.resource.rules, &mut write.object);
     if write.old.is_some() {

@@ -2,6 +2,10 @@
 //!
 //! A client owns what it sends or changes, and not what the server fills in afterwards. [`as_sent`] and
 //! `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
+//!
+//! Three states of an object matter: as the client sent it, with defaults, and as it is stored.
+//! Which of them is compared decides about the ownership of defaulted fields, and it differs by
+//! kind.
 
 use serde_json::Value;
 
@@ -19,20 +23,30 @@ use crate::{
 };
 
 /// Lists that count as absent if they are empty.
+///
+/// JSON pointers. Go drops such lists when it decodes.
 const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
 
 /// How a write changes the owners of fields.
 pub(crate) enum Ownership {
     /// The field manager of the request owns what it sets or changes.
+    ///
+    /// For `POST`, `PUT` and patches other than apply.
     Written,
     /// Apply has computed the `managedFields` that the object has.
+    ///
+    /// Defaults that the server adds belong to no manager.
     Applied,
     /// The object gets these `managedFields`.
+    ///
+    /// Computed by the verb, such as the owners after a write of a `Scale`.
     Given(Value),
 }
 
 impl Ownership {
     /// Sets `managedFields` of the object.
+    ///
+    /// `old` is `None` for a new object.
     fn own(
         &self,
         state: &State,
@@ -55,6 +69,8 @@ impl Ownership {
 ///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
+///
+/// Entries of other managers lose fields whose values changed.
 pub(crate) fn own_written(
     state: &State,
     info: &RequestInfo,
@@ -67,8 +83,11 @@ pub(crate) fn own_written(
 
 /// The field manager of a request.
 pub(crate) struct FieldManager<'a> {
+    /// Gives the subresource, and the parameter `force`.
     info: &'a RequestInfo,
     /// The name of the manager in `managedFields`.
+    ///
+    /// From `fieldManager`, else the part of `User-Agent` before the slash.
     name: String,
     /// The version of the request, whose fields the manager owns.
     api_version: String,
@@ -80,6 +99,8 @@ pub(crate) struct FieldManager<'a> {
 
 impl<'a> FieldManager<'a> {
     /// Reads the manager from the query, or else from `User-Agent`.
+    ///
+    /// `state` is borrowed for conversions; the result lives within one step.
     pub(crate) fn of(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
@@ -87,6 +108,9 @@ impl<'a> FieldManager<'a> {
     }
 
     /// Returns the manager as the apply engine takes it.
+    ///
+    /// `resets` are the fields that this subresource does not write, which the manager must not
+    /// own.
     pub(crate) fn request(&self) -> apply::Request<'_> {
         apply::Request {
             schema: self.info.resource.schema(),
@@ -105,14 +129,22 @@ impl<'a> FieldManager<'a> {
 /// The source from which `managedFields` are computed.
 pub(super) enum OwnershipSource {
     /// These `managedFields`, such as those that webhooks left.
+    ///
+    /// Set as they are.
     Fields(Value),
     /// The fields of this state of the object.
+    ///
+    /// The object itself is stored in another form.
     State(Value),
     /// The fields of the object as it is stored.
+    ///
+    /// The usual case for updates.
     Stored,
 }
 
 /// Returns the source for a write without mutating admission. For some updates it is the object as it was sent.
+///
+/// Called before plugins and the strategy change the object.
 pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
     write.old().map_or(OwnershipSource::Stored, |old| changed_as_sent(info, old, &write.object))
 }
@@ -122,6 +154,8 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or plugins
 /// fill in fields: a client that omits such a field must not become its owner, so the object is compared as it was
 /// sent, with defaults only. The kind says so in `owned_state` and `filled_in_by_update`.
+///
+/// An object of another type owns nothing; it is rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, rules) = (&info.resource, info.resource.rules);
     // No manager owns what the server fills in or copies within the object, nor what others have left out.
@@ -149,6 +183,8 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
 
 /// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
 /// unchanged: random values are drawn again later.
+///
+/// Costs a preparation of the object, so it runs only if webhooks or policies may mutate.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
         OwnershipSource::Fields(managed) => return Ok(managed),
@@ -174,6 +210,8 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 ///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
+///
+/// `new` is `None` for an update.
 pub(super) fn set(
     state: &State,
     info: &RequestInfo,
@@ -203,6 +241,8 @@ pub(super) fn set(
 }
 
 /// Sets or removes `metadata.managedFields`.
+///
+/// `null` removes the field.
 pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
@@ -212,6 +252,8 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
 }
 
 /// Removes from a new object what the client did not send and the server filled in.
+///
+/// The status of a new object is reset, so its sender does not own it.
 fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         remove(object, "/status");
@@ -224,6 +266,8 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
 
 /// Returns `true` if a client that updates an object has left out fields that the server fills in again. Of
 /// tolerations, a part may be missing.
+///
+/// Such a client would take over the ownership of values that it never sent.
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
@@ -235,6 +279,9 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
 }
 
 /// Removes from an object what the server has filled in beside what the client sent.
+///
+/// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's
+/// value here, even if the server stores another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let completed = resource.rules.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
@@ -265,6 +312,8 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
 }
 
 /// Sets the value at a JSON pointer, if its parent exists.
+///
+/// A missing parent is not created.
 fn put(object: &mut Value, pointer: &str, value: Value) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(map)) = object.pointer_mut(parent) {
@@ -273,6 +322,8 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
 }
 
 /// Removes the value at a JSON pointer.
+///
+/// A missing parent leaves the object as it is.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(map)) = object.pointer_mut(parent) {

@@ -1,4 +1,7 @@
 //! The namespace and the name of an object, as the path has them.
+//!
+//! Checks that depend on the namespace object come from the admission plugin `NamespaceLifecycle`;
+//! the others from the request handlers.
 
 use std::sync::Arc;
 
@@ -11,6 +14,8 @@ use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError,
 ///
 /// # Errors
 /// `NotFound` without the namespace, and for new objects `Forbidden` if the namespace or the CRD is being deleted.
+///
+/// An update in a namespace that is being deleted is allowed: finalizers must be removable.
 pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
         // An object may remain after its namespace was deleted.
@@ -22,6 +27,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Res
 }
 
 /// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`).
+///
+/// `Forbidden`. Existing objects can still be updated and deleted.
 fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
     let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.of.to_string()));
     if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::is_ending(&definition)) {
@@ -32,6 +39,8 @@ fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(),
 }
 
 /// Returns the namespace of a request, which must exist.
+///
+/// `None` for cluster-scoped requests.
 fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
     if info.namespace.is_empty() {
         return Ok(None);
@@ -47,6 +56,8 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
 /// # Errors
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
 /// rely on that cause to stop retrying.
+///
+/// Also for objects that are not stored, such as evictions.
 pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let Some(found) = namespace(state, info)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
@@ -71,6 +82,8 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
 ///
 /// # Errors
 /// Fails like [`match_namespace`], which runs first.
+///
+/// Upstream wipes new objects only; an update keeps the stored values of these fields.
 pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let fields =
@@ -85,6 +98,8 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
 ///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.
+///
+/// For updates and for subresources. The messages are upstream's.
 pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -107,6 +122,8 @@ pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), 
 ///
 /// # Errors
 /// Fails with 400 if the object names another namespace.
+///
+/// An absent namespace is filled in.
 pub(crate) fn match_namespace(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     if !info.resource.listed.namespaced {
         if let Some(meta) = object["metadata"].as_object_mut() {

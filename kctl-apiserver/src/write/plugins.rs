@@ -1,6 +1,17 @@
 //! Admission plugins that are on by default and depend on other objects, and the allocation of node ports.
 //!
 //! The plugins run in the order of kube-apiserver (`AllOrderedPlugins` of `pkg/kubeapiserver/options/plugins.go`).
+//!
+//! Plugins act at four points of the pipeline:
+//!
+//! | function | point | acts on |
+//! |---|---|---|
+//! | `adjust` | after mutating webhooks, before defaults | updated Pods, new Services |
+//! | `fill` | before mutating webhooks, and again in `complete` | new Pods, claims, Ingresses |
+//! | `complete` | after defaults | addresses, node ports, signing requests |
+//! | `validate` | before validating webhooks | all |
+//!
+//! Filling in is idempotent, so the second run changes only what webhooks have removed.
 
 mod accounts;
 mod classes;
@@ -35,6 +46,8 @@ use crate::{
 pub(crate) use pods::topology;
 
 /// The range of node ports of Services: the default of `--service-node-port-range`.
+///
+/// Inclusive at both ends.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 /// Returns a string, or the empty one for another value.
@@ -43,6 +56,8 @@ fn text(value: &Value) -> &str {
 }
 
 /// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does.
+///
+/// Every plugin rejects with the same code and reason, 403 `Forbidden`.
 pub(super) struct Forbid<'a> {
     /// The resource that the error names.
     of: &'a GroupResource,
@@ -67,12 +82,16 @@ impl<'a> Forbid<'a> {
     }
 
     /// Rejects the object if there are errors.
+    ///
+    /// One error with all reasons, separated by commas.
     fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
         if errors.is_empty() { Ok(()) } else { self.reject(&errors.join(", ")) }
     }
 }
 
 /// Runs the plugins that act before the object gets its defaults.
+///
+/// A new Service is validated here, as its allocator runs before the defaults upstream.
 pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     match &write.old {
         None if info.resource.is(&service::KIND) => services::check(state, info, None, &write.object),
@@ -85,6 +104,8 @@ pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Re
 }
 
 /// Allocates what the server allocates, and runs the plugins that complete a prepared object.
+///
+/// Allocated values are those of the kind (`allocate`), such as the cluster IP.
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     (info.resource.rules.allocate)(state, &mut write.object);
     match &write.old {
@@ -107,6 +128,8 @@ fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), S
 }
 
 /// Completes a new object as the mutating plugins do. Webhooks see the result.
+///
+/// The account plugin is off if its controller is off: no account would exist.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.is(&pod::KIND) {
@@ -124,6 +147,8 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) ->
 }
 
 /// Completes an updated object as the mutating plugins do.
+///
+/// A Pod that is being deleted is not completed.
 fn fill_change(state: &State, info: &RequestInfo, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
     if !info.resource.is(&pod::KIND) {
@@ -137,6 +162,8 @@ fn fill_change(state: &State, info: &RequestInfo, old: &Value, object: &mut Valu
 }
 
 /// Runs the validating plugins in the order of kube-apiserver.
+///
+/// `DELETE` and `CONNECT` have no object here.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let (info, Some(object)) = (attributes.info, &attributes.object) else { return Ok(()) };
     check_limits(state, attributes, object)?;
@@ -160,6 +187,8 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 
 /// Checks new and resized Pods, and `PersistentVolumeClaims`, against the `LimitRanges`. Objects that are being deleted
 /// are not checked.
+///
+/// An update of a claim is checked, since its request may grow.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::of(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
@@ -177,6 +206,8 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
 }
 
 /// Completes a new object.
+///
+/// A signing request gets the identity of its creator, whatever the client sent.
 fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     fill(state, info, object)?;
     let resource = &info.resource;
@@ -197,6 +228,8 @@ fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<()
 }
 
 /// Completes an updated object.
+///
+/// Only the main resource of a Service allocates node ports.
 fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value) -> Result<(), StatusError> {
     if info.resource.is(&service::KIND) && info.subresource.is_empty() {
         services::check(state, info, Some(old), new)?;
@@ -208,6 +241,8 @@ fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value)
 }
 
 /// Sets the times of the conditions of a `CertificateSigningRequest` (`populateConditionTimestamps`).
+///
+/// Times that the client has set stay.
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -223,6 +258,9 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
 
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it
 /// (`PersistentVolumeClaimResize`).
+///
+/// A smaller request is left to validation. Changing the class at the same time excludes the
+/// growth.
 fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
     let size = |claim: &Value| {
         let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
@@ -247,6 +285,9 @@ fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Res
 }
 
 /// Checks the requested node ports of a Service and allocates the missing ones.
+///
+/// A port that is out of range, taken, or repeated in the Service is `Invalid` at its path. One
+/// error at a time, as upstream's allocator.
 fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
@@ -281,6 +322,8 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
 }
 
 /// Allocates node ports: one per port of the Service, and one for the health check of its load balancer.
+///
+/// The lowest free port, where upstream draws one. Without a free port the field stays unset.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     let is_checked = service::validation::is_checked(&service["spec"]);
     let mut give = |of: &mut Value, field: &str| {

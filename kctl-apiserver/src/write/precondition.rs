@@ -17,6 +17,8 @@ use crate::{
 /// # Errors
 /// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is
 /// not a number.
+///
+/// An equal version passes; versions are compared as strings.
 pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -39,11 +41,15 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
 }
 
 /// Returns the error of a write that names another uid or version than the stored object has.
+///
+/// `Conflict`, 409.
 pub(crate) fn failed(info: &RequestInfo, field: &str, given: &str, known: &Value) -> StatusError {
     StatusError::conflict(&info.resource.of, &info.name, &mismatch(field, given, known))
 }
 
 /// Returns the message about a precondition that the stored object does not meet.
+///
+/// The advice at the end is ours; upstream's message has only the two values.
 pub(crate) fn mismatch(field: &str, given: &str, known: &Value) -> String {
     let known = known.as_str().unwrap_or_default();
     format!("the precondition names {field} {given:?}, but the stored object has {known:?}: read it again")

@@ -1,4 +1,8 @@
 //! Defaults and the strategy of a kind: what a write resets, the generation, and the status.
+//!
+//! Upstream splits this into defaulting (on decoding) and strategy (`PrepareForCreate`,
+//! `PrepareForUpdate`). The kind supplies functions for both (`Rules`); this file fixes their
+//! order.
 
 mod default;
 mod generation;
@@ -25,6 +29,8 @@ use crate::{
     store::address,
 };
 
+/// The functions of kinds that prepare an object see the state only through this trait, so they can
+/// not read other objects.
 impl Environment for State {
     fn now(&self) -> String {
         self.clock.seconds()
@@ -41,6 +47,8 @@ impl Environment for State {
 }
 
 /// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
+///
+/// For the schema of the `DELETE` response.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
@@ -50,10 +58,15 @@ pub(super) struct New {
     /// As the client sent it.
     pub(super) sent: Value,
     /// With defaults, before plugins complete it.
+    ///
+    /// Compared with `sent` to find what the server has filled in.
     pub(super) prepared: Value,
 }
 
 /// Applies defaults and the strategy of the kind.
+///
+/// `None` for an update. An apply with fields that are not persisted increments the generation even
+/// if nothing else changed.
 pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<New> {
     let sent = write.is_new().then(|| write.object.clone());
     prepare_object(state, info, write.old.as_ref(), &mut write.object);
@@ -64,6 +77,8 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
 }
 
 /// Applies defaults and the strategy to an object that need not be stored.
+///
+/// Also used for an object that is only shown to webhooks.
 pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
         None => prepare_new(state, info, object),
@@ -72,6 +87,8 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 }
 
 /// Prepares a new object. The strategy runs before the defaults: fields that it resets get defaults too.
+///
+/// `within` converts autoscalers to the version in which their rules are written.
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
@@ -80,6 +97,8 @@ fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
 /// change.
+///
+/// Times are set before the comparison that decides about the generation.
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let rules = info.resource.rules;
@@ -100,6 +119,9 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
 }
 
 /// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata.
+///
+/// The client's status is dropped for kinds with the subresource `status`. The uid and the time are
+/// new.
 fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     let rules = resource.rules;
     if let Value::Object(map) = object {
@@ -126,6 +148,9 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 
 /// Runs `PrepareForUpdate`: restores what this subresource does not write, restores the metadata that only the server
 /// sets, and increments the generation if something that counts has changed.
+///
+/// Order matters: the reset comes first, so that fields outside the subresource do not count as
+/// changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
     reset(resource, subresource, old, new);

@@ -19,6 +19,8 @@ use crate::{
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
 /// Quotas with their usage once the object is stored.
+///
+/// Dropping it without writing would lose usage, hence `must_use`.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
 pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
@@ -32,6 +34,9 @@ fn of_quotas() -> GroupResource {
 ///
 /// # Errors
 /// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
+///
+/// Quotas without a matching scope or resource are skipped. A dry run is checked, and its charges
+/// are dropped by `store`.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();
@@ -53,6 +58,8 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
 
 impl Charges {
     /// Writes the usage into the quotas.
+    ///
+    /// The usage is owned by the manager `kube-apiserver`.
     pub(super) fn write(self, state: &mut State) {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);

@@ -1,10 +1,15 @@
 //! Rejects objects that are too large for etcd.
+//!
+//! Clients meet this limit with large `ConfigMap`s. A real etcd rejects the transaction, and
+//! kube-apiserver returns its message with 500.
 
 use serde_json::Value;
 
 use crate::{request::RequestInfo, state::State, status::StatusError, store::Key};
 
 /// The largest request that etcd accepts: the default of its `--max-request-bytes`.
+///
+/// 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
 /// The bytes of an etcd request beside the object and two copies of its key.
 const REQUEST_BYTES_REST: usize = 43;
@@ -14,6 +19,8 @@ const REQUEST_BYTES_REST: usize = 43;
 ///
 /// # Errors
 /// Fails with 500, as a request that etcd rejects.
+///
+/// Objects of a dry run never reach etcd.
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &info.resource.of;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.
@@ -34,6 +41,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
 }
 
 /// Returns the bytes of all strings in a value, which approximates its protobuf encoding.
+///
+/// Names of fields are not part of a protobuf message.
 fn values_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

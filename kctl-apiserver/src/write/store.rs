@@ -22,6 +22,8 @@ use crate::{
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.
+///
+/// After the commit of a CRD its names are accepted in the same request.
 pub(super) fn store(
     state: &mut State,
     info: &RequestInfo,
@@ -50,6 +52,9 @@ pub(super) fn store(
 
 /// Returns a custom object as it is read from etcd: numbers as Go's JSON writes them, and without nulls that an apply
 /// has left.
+///
+/// Upstream decodes what etcd returns, so a client sees the object in this form in the response
+/// already.
 fn read_again(info: &RequestInfo, object: &mut Value) {
     let list = info.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
@@ -64,6 +69,8 @@ fn read_again(info: &RequestInfo, object: &mut Value) {
 }
 
 /// Checks that a new object has no `resourceVersion` and that its name is free.
+///
+/// An object that is being deleted still occupies its name; the message says so.
 fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     // The storage checks the version, and a dry run does not reach it.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -83,6 +90,8 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
 }
 
 /// Returns the response to a dry run: an update shows the version of the stored object.
+///
+/// A new object has no version in a dry run.
 fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
     let Some(old) = old else { return unstored };
     let mut object = Arc::unwrap_or_clone(unstored);
@@ -91,6 +100,9 @@ fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
 }
 
 /// Writes the object to the store.
+///
+/// An update that changes nothing writes nothing and keeps the version, unless unpersisted fields
+/// count as a change.
 fn commit(
     state: &mut State,
     info: &RequestInfo,

@@ -15,13 +15,19 @@ pub(crate) enum Unpersisted {
     /// Nothing: the usual case.
     Nothing,
     /// The write counts as a change, even if readers see no difference.
+    ///
+    /// For fields of the status and of metadata.
     Something,
     /// The write also increments the generation.
+    ///
+    /// For fields of the spec.
     Counted,
 }
 
 impl Unpersisted {
     /// Decides by the paths of the fields that the applied object has lost.
+    ///
+    /// Built-in kinds are decoded into Go types, so they have no such fields.
     pub(crate) fn of(info: &RequestInfo, has_odd_metadata: bool, lost: &[String]) -> Self {
         if info.resource.custom.is_none() {
             return Self::Nothing;
@@ -40,6 +46,8 @@ impl Unpersisted {
 }
 
 /// Returns `true` if metadata have a value that is dropped.
+///
+/// Only metadata fields that an apply can set are looked at.
 pub(crate) fn is_odd(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {

@@ -1,4 +1,7 @@
 //! Validation of an object, by the rules of its kind or the schema of its CRD.
+//!
+//! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags
+//! (`declared`), and the functions of the kind. All of them are collected into one response.
 
 use serde_json::Value;
 
@@ -16,6 +19,9 @@ use crate::{
 };
 
 /// Validates changes that must not be made, before the server resets such fields.
+///
+/// These run on the object as the client sent it, so that an attempt to change an immutable field
+/// is reported and not silently undone.
 pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
@@ -33,6 +39,8 @@ pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<Fi
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
+///
+/// Warnings are added only if the object is valid.
 pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&info.resource, object) {
@@ -48,6 +56,8 @@ pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError
 }
 
 /// Warns about new finalizers of custom objects that have no domain.
+///
+/// Built-in kinds reject such finalizers instead, apart from a few.
 fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     if info.resource.custom.is_none() || !info.subresource.is_empty() {
         return;
@@ -70,6 +80,10 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 }
 
 /// Validates an object of the type of its path.
+///
+/// Which functions run depends on the subresource: a part (`validate_part`), the status
+/// (`validate_status`), or the whole object. Kinds with `validates_spec_only` skip an unchanged
+/// spec. Autoscalers are validated in version 2.
 fn validate_own(
     info: &RequestInfo,
     old: Option<&Value>,
@@ -143,6 +157,8 @@ fn validate_own(
 }
 
 /// Returns the errors of a changed object.
+///
+/// Order: tags, rules of the object, rules of the change, rules of the subresource.
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = info.resource.rules;
     Kind::errors(|errors| {
@@ -154,6 +170,8 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError
 }
 
 /// Validates a custom object by its schema. A write of the status validates only the status.
+///
+/// Field paths start at the root in both cases.
 fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if info.subresource == "status" {
         crd::validate_status(schema, object, old)
@@ -163,6 +181,8 @@ fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option
 }
 
 /// Validates the fields behind the subresource `scale` of a custom kind.
+///
+/// A write of the status does not validate the desired replicas.
 fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let scale = info.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
@@ -176,6 +196,9 @@ fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
 }
 
 /// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
+///
+/// Labels, annotations and owner references are validated here as well, as upstream validates them
+/// in both places. Metadata that the subresource does not write have no errors.
 pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Vec::new();
@@ -209,6 +232,8 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
 }
 
 /// Returns `Invalid` if there are errors.
+///
+/// The group in the error may differ from that of the resource (`error_group`).
 fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let group = resource.rules.error_group.unwrap_or(&resource.of.group);

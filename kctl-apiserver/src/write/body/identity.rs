@@ -1,4 +1,7 @@
 //! Checks that an object has the kind and version of the path that it was sent to.
+//!
+//! A request for a built-in kind may omit `apiVersion` and `kind`; one for a custom kind may not,
+//! since its body is decoded without a Go type.
 
 use serde_json::{Value, json};
 
@@ -13,15 +16,23 @@ use crate::{
 /// The type in `apiVersion` and `kind` of a custom object.
 pub(crate) enum DeclaredType {
     /// The type of the path.
+    ///
+    /// Group, version and kind are equal.
     Own,
     /// The kind of the path in this version.
+    ///
+    /// The group and the kind are equal.
     OtherVersion(String),
     /// Another group or kind.
+    ///
+    /// Found after decoding, so such an object is not pruned.
     Other,
 }
 
 impl DeclaredType {
     /// Reads the type of an object.
+    ///
+    /// An absent version is the empty version of the core group.
     pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -35,6 +46,8 @@ impl DeclaredType {
 
 /// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps what it has until it
 /// is validated.
+///
+/// `null` as a body of a built-in kind is an empty object.
 pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
     let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
@@ -52,6 +65,8 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
 }
 
 /// Checks that an object has no other type than this built-in one, and sets it.
+///
+/// Sets both fields, so that later code can rely on them.
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
@@ -71,6 +86,8 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
 }
 
 /// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name.
+///
+/// Exact spelling wins. A value that is not a string counts as absent.
 pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();
@@ -80,6 +97,8 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 }
 
 /// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery).
+///
+/// More than one slash, or a slash at the end, is 400. The string is returned, not its parts.
 pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
     let version = given.strip_prefix('/').unwrap_or(given);
     if given.matches('/').count() > 1 || version.ends_with('/') {
@@ -89,6 +108,9 @@ pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
 }
 
 /// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`).
+///
+/// Errors of a patched object and of a body have other forms. A patch can remove `apiVersion`,
+/// which is 500 upstream.
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     let patches = info.verb == Verb::Patch;
     let misfit = |why: &str| {
@@ -115,11 +137,15 @@ fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
 }
 
 /// Returns the error of an object without a type.
+///
+/// 400; the message names the kind of the path.
 fn unrecognized(kind: &str, why: &str) -> StatusError {
     StatusError::bad_request(format!("the body must be a {kind}: {why}"))
 }
 
 /// Checks that the body of a create or an update has the version of the path.
+///
+/// Patches pass: their object has been converted to the version of the path.
 pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let given = given.strip_prefix('/').unwrap_or(given);
@@ -131,6 +157,9 @@ pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), Stat
 
 /// Returns the error of a custom object of another type, which comes after validation
 /// (`customResourceValidator.ValidateTypeMeta`).
+///
+/// `Invalid` with the group and kind of the body, as upstream. `None` for built-in kinds, whose
+/// type was set on decoding.
 pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut errors = Vec::new();
     for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {

@@ -14,14 +14,25 @@ use crate::{
 };
 
 /// The prefix of the names of token volumes.
+///
+/// Five random characters follow.
 const VOLUME: &str = "kube-api-access-";
 /// The directory of the token in containers (`DefaultAPITokenMountPath`).
+///
+/// Client libraries look here for their credentials.
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The lifetime of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`).
+///
+/// An hour and seven seconds: the odd number lets the server recognize requests of kubelet for such
+/// volumes.
 const SECONDS_OF_MOUNTED: i64 = 3_607;
 /// The annotation of mirror Pods.
+///
+/// Its Pod runs from a file of the node, and the object only shows it.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The annotation of accounts whose Pods may use only the Secrets of the account.
+///
+/// Deprecated upstream, and still evaluated.
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// The strings that Go's `strconv.ParseBool` reads as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
@@ -32,6 +43,8 @@ fn is_mirror(pod: &Value) -> bool {
 }
 
 /// Returns a list field.
+///
+/// Empty for a value of another type.
 fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
     of[field].as_array().map_or(&[], Vec::as_slice)
 }
@@ -40,6 +53,9 @@ fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
 ///
 /// # Errors
 /// Fails if it does not exist.
+///
+/// The error is `Forbidden`, also in a new namespace whose account `default` the controller has not
+/// created yet.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
@@ -51,6 +67,9 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
 ///
 /// # Errors
 /// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
+///
+/// `automountServiceAccountToken` of the Pod overrides that of the account; the default is true.
+/// Pull secrets are copied if the Pod has none.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
         return check_mirror(info, pod);
@@ -77,6 +96,8 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
 }
 
 /// Checks that a mirror Pod uses no objects of the API server.
+///
+/// `ConfigMap`s are allowed by this plugin.
 fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
     let spec = &pod["spec"];
     let has_source = |volume: &Value, kind: &str| {
@@ -95,9 +116,13 @@ fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
 }
 
 /// The lists of containers that may use Secrets.
+///
+/// Ephemeral containers get no token upstream, either.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 /// Returns the Secrets that a container takes variables from.
+///
+/// Volumes belong to the Pod and are checked there.
 fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
     let one =
         list(container, "env").iter().filter_map(|variable| variable["valueFrom"]["secretKeyRef"]["name"].as_str());
@@ -105,6 +130,8 @@ fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
+///
+/// The first missing Secret is reported.
 fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(), StatusError> {
     let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
     let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
@@ -123,6 +150,8 @@ fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(),
 }
 
 /// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`).
+///
+/// An existing volume with the prefix is reused, which makes the function idempotent.
 fn mount(state: &mut State, spec: &mut Value) {
     let lacks =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
@@ -144,6 +173,8 @@ fn mount(state: &mut State, spec: &mut Value) {
 }
 
 /// Appends an item to a list field.
+///
+/// Creates the list if it is absent.
 fn append(object: &mut Value, field: &str, item: Value) {
     match &mut object[field] {
         Value::Array(items) => items.push(item),
@@ -152,6 +183,8 @@ fn append(object: &mut Value, field: &str, item: Value) {
 }
 
 /// Returns the projected volume of `TokenVolumeSource`.
+///
+/// Token, CA certificate and namespace: the three files that an in-cluster client reads.
 fn projected() -> Value {
     json!({
         "defaultMode": 0o644,

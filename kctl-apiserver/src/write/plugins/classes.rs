@@ -1,4 +1,6 @@
 //! The admission plugins `DefaultStorageClass` and `DefaultIngressClass`.
+//!
+//! Both run on creation only.
 
 use std::sync::Arc;
 
@@ -9,12 +11,17 @@ use crate::{
 };
 
 /// Annotations that mark the default `StorageClass`.
+///
+/// The beta annotation still counts.
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 /// The annotation that marks the default `IngressClass`.
 const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
 /// Returns the name of the default class: the newest of several, and the first by name among equally old ones.
+///
+/// `None` without a default class. Timestamps have whole seconds, so equal ages are common in
+/// tests.
 fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Value> {
     let says = |class: &Arc<Value>| {
         annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")
@@ -29,6 +36,8 @@ fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Va
 }
 
 /// Sets the class of a `PersistentVolumeClaim` without one. The empty string is a class.
+///
+/// The deprecated annotation counts as a class.
 pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     let by_annotation = claim["metadata"]["annotations"].get(CLASS_OF_CLAIM);
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
@@ -40,6 +49,8 @@ pub(super) fn fill_claim(state: &State, claim: &mut Value) {
 }
 
 /// Sets the class of an Ingress without one.
+///
+/// A class that does not exist is not an error.
 pub(super) fn fill_ingress(state: &State, ingress: &mut Value) {
     let by_annotation = ingress["metadata"]["annotations"].get("kubernetes.io/ingress.class");
     if by_annotation.is_some() || !ingress["spec"]["ingressClassName"].is_null() {

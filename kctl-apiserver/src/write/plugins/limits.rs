@@ -16,19 +16,27 @@ use crate::{
 };
 
 /// The annotation of a Pod that lists what was set.
+///
+/// Users see in it why their Pod has resources that they did not request.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Returns the `LimitRanges` of a namespace, by name.
+///
+/// Defaults of a range that comes later do not override those of an earlier one.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
     state.objects(&crate::kinds::core::limit_range::KIND.group_resource(), Some(namespace)).collect()
 }
 
 /// Returns the limits of a range for a type, such as `Container`.
+///
+/// A range may have several items of one type.
 fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     range["spec"]["limits"].as_array().into_iter().flatten().filter(move |limit| limit["type"] == kind)
 }
 
 /// Sets the default requests and limits of a Pod's containers.
+///
+/// Defaults change the quality of service, so the class is computed again if the Pod has one.
 pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
         let said: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
@@ -52,6 +60,9 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
 }
 
 /// Sets the defaults of one container. Returns what was set, for the annotation.
+///
+/// `default` becomes limits, `defaultRequest` requests. Amounts that are present stay. An empty map
+/// is removed again.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
@@ -81,6 +92,8 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 }
 
 /// Rejects a Pod outside a limit of its namespace.
+///
+/// The first range with errors ends the check. `Pod` limits compare sums of all containers.
 pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
     let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
     for range in ranges(state, namespace) {
@@ -104,6 +117,8 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
 }
 
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace.
+///
+/// Only the storage request; limits of a claim are compared as requests.
 pub(super) fn check_claim(
     state: &State,
     forbid: &Forbid<'_>,
@@ -121,6 +136,8 @@ pub(super) fn check_claim(
 
 /// Compares amounts with the bounds of a `LimitRange` item. A resource with a minimum must have a request, one with a
 /// maximum a limit.
+///
+/// Amounts at the bound are allowed.
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
@@ -139,6 +156,8 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
 }
 
 /// Compares the ratio of limit to request with `maxLimitRequestRatio`. A resource with a ratio must have both amounts.
+///
+/// A ratio is in thousandths, like amounts.
 fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
     let wrong = of_limit.filter(|(name, most)| {
@@ -153,6 +172,9 @@ fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts)
 }
 
 /// Rejects a resize of a Pod that does not fit on its node (`PodResizeValidator`).
+///
+/// Reasons are in `details.causes`, where kubelet and clients look. A write that does not change
+/// the spec is not checked.
 pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod: &Value) -> Result<(), StatusError> {
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {

@@ -12,11 +12,15 @@ use crate::{
 };
 
 /// The preemption policy of a `PriorityClass` that names none.
+///
+/// Also for Pods without a class.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 /// Labels that are copied from a node to its Pods (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Completes a new Pod.
+///
+/// Errors are `Forbidden`. Labels of topology come from the Node, if the Pod names one at creation.
 pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     give_priority(state, info, pod)?;
     give_runtime(state, info, pod)?;
@@ -27,6 +31,9 @@ pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result
 }
 
 /// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`).
+///
+/// The field wins over the annotation. Invalid annotations are reported with the same warning and
+/// otherwise ignored.
 pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -53,6 +60,8 @@ pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
 }
 
 /// Returns the labels that a node gives its Pods. An unknown node gives none.
+///
+/// Overwrites labels of the same name in the Pod.
 pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
     let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
@@ -63,6 +72,8 @@ pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
 }
 
 /// Returns the name that upstream uses for an object whose name may not be generated yet (`extractResourceName`).
+///
+/// `Unknown` if the object has neither a name nor a prefix.
 fn called(object: &Value) -> &str {
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
@@ -74,6 +85,9 @@ pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusErr
 }
 
 /// Sets the priority of a new Pod: that of its class, or of the global default class (plugin `Priority`).
+///
+/// Of several global defaults the one with the lowest value counts. A priority or policy that the
+/// client sent must be equal to the computed one.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
@@ -105,6 +119,8 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
 
 /// Keeps the priority of an updated Pod: a client that replaces a Pod may omit the fields that the plugin `Priority`
 /// set.
+///
+/// A changed value is reported by validation: both fields are immutable.
 pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
     for name in ["priority", "preemptionPolicy"] {
         if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
@@ -114,6 +130,8 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
 }
 
 /// Returns the name of the Pod's `RuntimeClass`, and the class if it exists.
+///
+/// `None` if the Pod names no class.
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
     let class = state.get(&crate::kinds::node::runtime_class::KIND.group_resource(), &(String::new(), named.clone()));
@@ -121,6 +139,8 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync
 }
 
 /// Sets the overhead, node selector and tolerations of the Pod's `RuntimeClass` (plugin `RuntimeClass`).
+///
+/// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
 fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
     let Some(class) = class else {
@@ -153,6 +173,8 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
 }
 
 /// Returns tolerations without those that another one covers (`MergeTolerations`).
+///
+/// The order of the remaining ones is kept.
 fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, one) in all.iter().enumerate() {
@@ -166,6 +188,8 @@ fn merged(all: &[Value]) -> Vec<Value> {
 }
 
 /// Returns `true` if a toleration tolerates all that another one does.
+///
+/// A toleration with fewer seconds is covered by one with more or without a limit.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
     let is = |of: &Value, wanted: &str| text(&of["operator"]) == wanted;
@@ -183,6 +207,8 @@ fn covers(whole: &Value, part: &Value) -> bool {
 const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
 /// Checks that the overhead of a Pod is that of its `RuntimeClass`.
+///
+/// Runs after webhooks, which may have changed the overhead.
 pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) -> Result<(), StatusError> {
     let class = match runtime_class(state, pod) {
         Some((named, None)) => {

@@ -2,6 +2,10 @@
 //! workloads that would create such Pods.
 //!
 //! Upstream: `k8s.io/pod-security-admission/admission/admission.go`.
+//!
+//! Labels of the namespace name a level and a version for each mode: `enforce` rejects, `audit`
+//! annotates the audit event, `warn` adds a warning. The standards themselves are in
+//! `pod_security`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,11 +26,17 @@ use crate::{
 
 /// The number of Pods that are checked when a namespace becomes stricter; further ones are not
 /// (`defaultNamespaceMaxPodsToCheck`).
+///
+/// A warning says that the check is incomplete.
 const PODS_LEN_MAX: usize = 3000;
 /// Subresources that cannot change anything that the standards check.
+///
+/// `ephemeralcontainers` and `resize` are not among them.
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 /// Checks the object of a request.
+///
+/// Workloads are never rejected: their Pods are.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
@@ -44,17 +54,23 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
 }
 
 /// Returns the policy in the labels of a namespace.
+///
+/// A namespace that does not exist has the default policy, `privileged`.
 fn policy_of(state: &State, namespace: &str) -> Policy {
     let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
     Policy::of(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
 /// Adds an annotation to the audit event.
+///
+/// Keys start with `pod-security.kubernetes.io/`.
 fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
     attributes.info.round.annotate(&format!("{PREFIX}{key}"), value);
 }
 
 /// Adds audit annotations and warnings for violations that do not reject the request.
+///
+/// Each mode is evaluated by its own standard.
 fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.audit, template);
     if !found.is_empty() {
@@ -69,6 +85,8 @@ fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
 }
 
 /// Checks a Pod against the enforced standard.
+///
+/// An update without new images is allowed, so that a stricter policy does not block existing Pods.
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let policy = policy_of(state, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
@@ -86,6 +104,8 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 
 /// Returns `true` if an update changes an image. Nothing else that is checked can change in a Pod
 /// (`isSignificantPodUpdate`).
+///
+/// A removed ephemeral container does not count; none can be removed.
 fn runs_other_images(old: &Value, pod: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<Value> {
         pod["spec"][list].as_array().into_iter().flatten().map(|one| one["image"].clone()).collect()
@@ -100,6 +120,9 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
 }
 
 /// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard.
+///
+/// Invalid labels that were there before are accepted. Warnings are for updates that raise the
+/// level or change the version.
 fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
     let policy = Policy::of(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
@@ -117,6 +140,9 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
 }
 
 /// Returns the warnings about existing Pods. Pods with the same violations share one.
+///
+/// At most `PODS_LEN_MAX` Pods are checked. A line about the namespace comes first, then one per
+/// set of violations, sorted.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
     let pods = by_priority(state.objects(&pod::KIND.group_resource(), Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -144,6 +170,8 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
 }
 
 /// Returns a warning about these Pods.
+///
+/// Names the first Pod by name and counts the others.
 fn of_pods(names: &[String], why: &str) -> String {
     let first = names.iter().min().map_or("", String::as_str);
     match names.len() - 1 {
@@ -154,6 +182,8 @@ fn of_pods(names: &[String], why: &str) -> String {
 }
 
 /// Returns one Pod of each controller first, and then the others.
+///
+/// Pods of one controller are alike, so this order covers more kinds of Pods within the bound.
 fn by_priority(pods: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
     let mut controllers = BTreeSet::new();
     let (mut first, more): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| {

@@ -1,4 +1,7 @@
 //! Cluster IPs of Services: checks families and requested addresses.
+//!
+//! One address family, IPv4, as in a cluster with default flags. The kind allocates the address
+//! itself (`allocate`), after this check.
 
 use std::net::IpAddr;
 
@@ -14,9 +17,14 @@ use crate::{
 /// The range of cluster IPs in messages. IPv4 only, as `--service-cluster-ip-range` with one range.
 const RANGE: &str = "10.96.0.0/16";
 /// The first bytes of an address in the range.
+///
+/// A prefix of 16 bits.
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
 /// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`).
+///
+/// Checks stop at the first group that has errors, because upstream's allocator does.
+/// `ExternalName` has no address; a headless Service without a selector has no further rules.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
@@ -66,6 +74,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
 }
 
 /// Validates `ipFamilyPolicy` for a cluster with a single address family.
+///
+/// `PreferDualStack` is valid with one family.
 fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
@@ -79,6 +89,8 @@ fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
 }
 
 /// Checks that a second family is released only by the policy `SingleStack`.
+///
+/// Only for headless Services, whose families can change.
 fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
@@ -89,6 +101,9 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
 }
 
 /// Checks that a requested address is in the range and not in use.
+///
+/// One error for both cases. Services that are stored have the taken addresses; there is no
+/// separate allocation.
 fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
     // The first address is that of the network, the last one is the broadcast address.

@@ -13,6 +13,9 @@ const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 const ADMINISTRATORS: &str = "system:masters";
 
 /// Checks a write of a `CertificateSigningRequest`.
+///
+/// Approval is the subresource `approval`, signing is `status`. The user needs a verb on the
+/// virtual resource `signers`.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (forbid, old) = (Forbid::of(attributes), attributes.old.as_deref());
     match (attributes.operation, attributes.info.subresource.as_str(), old) {
@@ -38,6 +41,8 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
 }
 
 /// Checks that the user has a verb on the signer, by its name or as `domain/*` (`IsAuthorizedForSignerName`).
+///
+/// Cluster-wide rules count only: signers have no namespace.
 fn may(
     state: &State,
     attributes: &Attributes<'_>,
@@ -65,6 +70,9 @@ fn may(
 
 /// Returns `true` if a PEM request has the organization `system:masters`. Searches for the DER of that attribute: its
 /// object identifier comes before its value, wherever the subject is.
+///
+/// No X.509 parser is needed for this question. A request that does not decode has no organization,
+/// and is rejected by validation.
 fn names_administrators(request: &str) -> bool {
     /// The DER of the object identifier 2.5.4.10, `organizationName`.
     const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];

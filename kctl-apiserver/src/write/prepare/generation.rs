@@ -1,20 +1,29 @@
 //! `metadata.generation`: which kinds have it, and which changes increment it.
+//!
+//! Upstream each strategy has its own code for this; here it is a property of the kind
+//! (`Generation`).
 
 use serde_json::Value;
 
 use crate::registry::{Resource, kind::Generation};
 
 /// Returns `true` if a new object has a generation.
+///
+/// It starts at 1.
 pub(super) fn has_generation(resource: &Resource) -> bool {
     matches!(resource.rules.generation, Generation::Fixed | Generation::Counted)
 }
 
 /// Returns `true` if changes are counted.
+///
+/// A kind with `Fixed` keeps 1 for ever.
 pub(super) fn counts_generations(resource: &Resource) -> bool {
     matches!(resource.rules.generation, Generation::Counted | Generation::CountedFromNone)
 }
 
 /// Returns `true` if a write through the subresource changes something that counts.
+///
+/// A few kinds also count labels or annotations.
 pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> bool {
     let is_changed = |field: &&str| old["metadata"][*field] != new["metadata"][*field];
     (subresource.is_empty() && resource.rules.counted_metadata.iter().any(is_changed))
@@ -22,6 +31,8 @@ pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &V
 }
 
 /// Returns `true` if anything but metadata and status differs.
+///
+/// A custom object without the subresource `status` counts its status, too.
 fn changes_object(resource: &Resource, old: &Value, new: &Value) -> bool {
     let ignored =
         |key: &str| key == "metadata" || (key == "status" && (resource.custom.is_none() || resource.has_status()));

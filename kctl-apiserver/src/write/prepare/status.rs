@@ -9,6 +9,12 @@ use crate::{
 };
 
 /// Takes over from the live object what is not written through a subresource.
+///
+/// | subresource | taken from the client |
+/// |---|---|
+/// | none | all but the status, if the kind has that subresource |
+/// | `status`, `approval` | the status, and metadata for built-in kinds |
+/// | a part, such as `resize` | the fields of that part |
 pub(in crate::write) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     match subresource {
         "status" | "approval" => {
@@ -31,11 +37,15 @@ pub(in crate::write) fn reset(resource: &Resource, subresource: &str, old: &Valu
 }
 
 /// Returns `true` if a subresource writes a part of the specification.
+///
+/// Such as `ephemeralcontainers` and `resize` of Pods.
 pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> bool {
     resource.rules.parts.contains(&subresource)
 }
 
 /// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
+///
+/// Fields that only `to` has are removed.
 fn take_all_but(kept: &[&str], from: &Value, to: &mut Value) {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return };
     let is_kept = |name: &String| kept.contains(&name.as_str());
@@ -48,6 +58,8 @@ fn take_all_but(kept: &[&str], from: &Value, to: &mut Value) {
 }
 
 /// Returns the metadata that a write through the subresource leaves as it is.
+///
+/// Errors in metadata that are kept anyway are not reported.
 pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     match subresource {
         "status" => resource.rules.kept_by_status,
@@ -57,6 +69,9 @@ pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) ->
 }
 
 /// Returns the fields that a write through the subresource resets.
+///
+/// For ownership: a manager does not own a field that its write can not change. Upstream:
+/// `GetResetFields`.
 pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
