@@ -25,6 +25,7 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 /// Prefix of headers with extra values; the key follows it.
 const EXTRA: &str = "impersonate-extra-";
+/// The group of virtual resources such as `uids` and `userextras`.
 const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
@@ -33,8 +34,12 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// The group of the anonymous user.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// With this many groups or extra values, one check for all of them is tried first.
+///
+/// Upstream checks the wildcard first then, to save requests to its authorizer.
 const MANY: usize = 4;
 /// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped.
+///
+/// Only the order of attempts, and so the error, depends on this cache.
 const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
@@ -88,6 +93,9 @@ impl LastModes {
 }
 
 /// Returns the user that the headers name.
+///
+/// Values that are not UTF-8 are replaced. Header names are lower case, and percent escapes in
+/// extra keys are decoded.
 fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
@@ -117,6 +125,8 @@ struct Mode {
 }
 
 /// All modes, in the order in which they are tried.
+///
+/// From the narrowest to the widest.
 const MODES: &[Mode] = &[
     Mode { name: "associated-node", fits: is_own_node },
     Mode { name: "arbitrary-node", fits: |wanted, _| is_only_named(wanted) && node(wanted).is_some() },
@@ -126,11 +136,15 @@ const MODES: &[Mode] = &[
 ];
 
 /// Returns `true` if the headers name only a user.
+///
+/// The server adds the groups of nodes and service accounts itself.
 fn is_only_named(wanted: &Caller) -> bool {
     wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty()
 }
 
 /// Returns `true` if a service account impersonates the node on which its Pod runs.
+///
+/// The node name is an extra field of the caller's token.
 fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
     let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
     is_only_named(wanted)
@@ -139,12 +153,16 @@ fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
 }
 
 /// Returns the name of a node user.
+///
+/// `None` for another user, and for an invalid node name.
 fn node(wanted: &Caller) -> Option<&str> {
     let name = wanted.user.name.strip_prefix("system:node:")?;
     NameRule::Subdomain.check(name).is_none().then_some(name)
 }
 
 /// Returns the namespace and name of a service account.
+///
+/// `None` for another user.
 fn account(user: &User) -> Option<(&str, &str)> {
     let (namespace, name) = user.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let is_right = NameRule::Label.check(namespace).is_none() && NameRule::Subdomain.check(name).is_none();
@@ -152,6 +170,8 @@ fn account(user: &User) -> Option<(&str, &str)> {
 }
 
 /// An attempt to impersonate a user.
+///
+/// All modes share the inputs.
 struct Attempt<'a, R> {
     resolver: &'a R,
     caller: &'a Caller,
@@ -161,6 +181,9 @@ struct Attempt<'a, R> {
 
 impl<R: RuleResolver> Attempt<'_, R> {
     /// Returns the impersonated caller if a mode allows it.
+    ///
+    /// Groups that the impersonated user has by its sort are added: of nodes, of service accounts,
+    /// and `system:authenticated`.
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
         let is_constrained = !mode.name.is_empty();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
@@ -197,6 +220,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller may send this request by this mode.
+    ///
+    /// A constrained mode needs a second permission, for the request itself.
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
@@ -245,6 +270,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller may impersonate the groups.
+    ///
+    /// Constrained modes never allow the empty group and `system:masters`.
     fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), StatusError> {
         let groups = &self.wanted.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
@@ -262,6 +289,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller may impersonate the extra values.
+    ///
+    /// The key is the subresource, the value the name.
     fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), StatusError> {
         let extra = &self.wanted.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();

@@ -2,6 +2,10 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its
 //! keys start with `@` or are those of [`PARTS`].
+//!
+//! A check is built step by step,
+//! `authorizer.group('apps').resource('deployments').check('create')`, and each step returns a new
+//! map. Checks read a snapshot of the RBAC objects, taken when the expression is evaluated.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,19 +26,33 @@ use crate::{
 };
 
 /// The user of a check.
+///
+/// A key with `@` can not collide with a part.
 const USER: &str = "@user";
 /// The groups of the user, one per line.
+///
+/// As a list of strings.
 const GROUPS: &str = "@groups";
 /// The result in a decision.
+///
+/// A boolean.
 const ALLOWED: &str = "@allowed";
 /// The reason in a decision.
+///
+/// Empty for a denial and for administrators.
 const REASON: &str = "@reason";
 /// The parts of a check that functions such as `group(…)` and `resource(…)` set.
+///
+/// A check with `path` is about a path, any other about a resource.
 const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
 /// Parts that RBAC ignores.
+///
+/// Set by functions like the parts, and never read.
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
 /// Returns `true` if an expression of a webhook or a policy uses `authorizer`: only then is it worth adding.
+///
+/// Looks for the name in all strings, so it can be `true` without a use; then only time is lost.
 pub(super) fn is_asked(of: &Value) -> bool {
     match of {
         Value::String(text) => text.contains("authorizer"),
@@ -45,6 +63,9 @@ pub(super) fn is_asked(of: &Value) -> bool {
 }
 
 /// Adds the variable and its functions to a scope.
+///
+/// `authorizer.requestResource` starts with the resource of the request. Service accounts in
+/// `serviceAccount(…)` must have valid names; they need not exist.
 pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
     let info = attributes.info;
     let user = HashMap::from([
@@ -103,6 +124,8 @@ fn text(value: &str) -> Cel {
 }
 
 /// Returns an entry of a CEL map.
+///
+/// `None` for a value that is not a map.
 fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
     let Cel::Map(Map { map }) = value else { return None };
     map.get(&Key::String(Arc::new(name.to_owned())))
@@ -117,6 +140,8 @@ fn text_of(value: &Cel, name: &str) -> String {
 }
 
 /// Returns the check with one more part.
+///
+/// A later call of the same function replaces the part.
 fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
     let known = fields.iter().filter_map(|(key, value)| match key {
@@ -129,6 +154,9 @@ fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
 }
 
 /// Evaluates a check to a decision.
+///
+/// The groups are those of the user, without `system:authenticated` for service accounts that an
+/// expression names.
 fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let groups = match field(check, GROUPS) {
         Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {

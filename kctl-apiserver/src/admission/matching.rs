@@ -1,4 +1,6 @@
 //! Decides which requests a webhook or a policy matches: rules, selectors, and equivalent versions.
+//!
+//! Matching comes before anything that costs: most requests match no webhook and no policy.
 
 use serde_json::{Value, json};
 
@@ -15,13 +17,18 @@ use crate::{
 /// A resource in a version (`GroupVersionResource`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Versioned {
+    /// Empty for the core group.
     pub(crate) group: String,
+    /// Without the group.
     pub(crate) version: String,
+    /// The plural name, without a subresource.
     pub(crate) resource: String,
 }
 
 impl Versioned {
     /// Returns the version of a resource.
+    ///
+    /// The requested one, if the resource is that of a request.
     pub(crate) fn of(resource: &Resource) -> Self {
         Self {
             group: resource.of.group.clone(),
@@ -31,6 +38,8 @@ impl Versioned {
     }
 
     /// Returns it as a review writes it.
+    ///
+    /// With upper-case keys only where upstream has them.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "group": self.group, "version": self.version, "resource": self.resource })
     }
@@ -38,21 +47,30 @@ impl Versioned {
 
 /// Returns `true` if policies apply to the request. They do not apply to policies, and to requests without which a
 /// cluster cannot work (`plugin/policy/generic/plugin.go` of kube-apiserver, and `admission/exclusion/resources.go`).
+///
+/// The kind says so in its rules (`is_exempt_from_policies`).
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
     !info.resource.rules.is_exempt_from_policies
 }
 
 /// Returns `true` if webhooks are called for the request. They are not called for configurations of webhooks and
 /// policies, because a broken webhook could then not be repaired.
+///
+/// Custom kinds in this group, if there were any, would still be sent.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some() || info.resource.of.group != GROUP
 }
 
 /// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).
+///
+/// Events exist in two groups.
 const EQUIVALENT: &[(&str, &str, &str)] =
     &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
 
 /// Returns the resource under which one of the rules matches; the requested one comes first.
+///
+/// `None` if no rule matches. With `matchPolicy: Exact` only the requested version counts,
+/// otherwise any version and name of the same objects; of several the first rule wins.
 pub(crate) fn matching_resource(
     state: &State,
     rules: &Value,
@@ -72,6 +90,8 @@ pub(crate) fn matching_resource(
 }
 
 /// Returns the other versions and names of a resource.
+///
+/// Only served versions.
 fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     let is_requested = |(group, version, resource): &(&str, &str, &str)| {
         (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
@@ -90,6 +110,9 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
 }
 
 /// Returns `true` if a rule matches a resource and the operation.
+///
+/// All parts of a rule must match. In `resources`, `*` alone matches objects but no subresources,
+/// `pods/*` Pods and all of their subresources, and `*/*` everything.
 fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>) -> bool {
     let has = |field: &str, wanted: &str| {
         let list = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -121,6 +144,9 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
 }
 
 /// Returns `true` if a selector selects the namespace of the object (`predicates/namespace/matcher.go`).
+///
+/// Cluster-scoped objects match any selector, Namespace objects by their own labels. Of a Namespace
+/// the new state counts, if there is one.
 pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
@@ -134,6 +160,8 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
 }
 
 /// Returns the namespace of a namespaced request.
+///
+/// `None` also if the namespace does not exist.
 pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
     if !attributes.info.resource.listed.namespaced {
         return None;
@@ -142,6 +170,8 @@ pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Op
 }
 
 /// Returns `true` if a selector selects the new or the old object.
+///
+/// An object that starts or stops to match is seen by the webhook.
 pub(crate) fn object_fits(selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;

@@ -2,6 +2,10 @@
 //! error that rejects it.
 //!
 //! The plugins of kube-apiserver are in `write/plugins`.
+//!
+//! Mutating admission runs policies, then webhooks, and a second round if something changed;
+//! validating admission runs policies, then all webhooks at once. Both wait for webhooks by
+//! returning `StatusError::waiting`, so the state must not change before they are through.
 
 mod authorizer;
 mod matching;
@@ -35,6 +39,7 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The view that admission has of a request (`admission.Attributes`).
 pub(crate) struct Attributes<'a> {
+    /// The request, which also collects warnings and audit annotations (`info.round`).
     pub(crate) info: &'a RequestInfo,
     /// The operation as rules match it.
     pub(crate) operation: Operation,
@@ -53,6 +58,8 @@ pub(crate) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Creates the attributes of a create or an update.
+    ///
+    /// Subresources that send an object use it too.
     pub(crate) fn new(info: &'a RequestInfo, operation: Operation, name: &str, object: Value) -> Self {
         let options = options(info, operation);
         Self { info, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
@@ -64,6 +71,8 @@ impl<'a> Attributes<'a> {
     }
 
     /// Creates the attributes of a delete with these options.
+    ///
+    /// `old` is the object that is deleted; webhooks see it as `oldObject`.
     pub(crate) fn delete(info: &'a RequestInfo, old: &Arc<Value>, options: &Value) -> Self {
         let mut options = options.clone();
         options["kind"] = "DeleteOptions".into();
@@ -73,6 +82,8 @@ impl<'a> Attributes<'a> {
     }
 
     /// Creates the attributes of a connection with these options.
+    ///
+    /// The options are the object.
     fn connect(info: &'a RequestInfo, object: Value) -> Self {
         let (operation, name) = (Operation::Connect, info.name.clone());
         Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
@@ -84,11 +95,15 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns `true` for a dry run.
+    ///
+    /// From the options, which have the parameter or the body of a delete.
     fn is_dry(&self) -> bool {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
 
     /// Returns kind and version of the sent object. For a subresource they may differ from those of the resource.
+    ///
+    /// The version of a subresource is that of its kind in discovery.
     fn own_type(&self) -> (String, String) {
         let resource = &self.info.resource;
         let listed = resource.subresource(&self.info.subresource);
@@ -102,6 +117,8 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns the same as reviews write it.
+    ///
+    /// As `GroupVersionKind`.
     fn kind(&self) -> Value {
         let (kind, api_version) = self.own_type();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
@@ -112,6 +129,8 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
+    ///
+    /// Old and new object are converted. Options stay as they are.
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
@@ -129,6 +148,9 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns what the expressions of a webhook or policy (`of`) see.
+    ///
+    /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use
+    /// it.
     fn scope(&self, state: &State, of: &Value) -> Scope {
         let requested = || (Versioned::of(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
@@ -151,6 +173,8 @@ impl<'a> Attributes<'a> {
 }
 
 /// Returns the options of a create or an update, decoded from the query.
+///
+/// Empty parameters are left out, as Go omits them.
 fn options(info: &RequestInfo, operation: Operation) -> Value {
     let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
@@ -167,6 +191,8 @@ fn options(info: &RequestInfo, operation: Operation) -> Value {
 }
 
 /// Returns `true` if a webhook or policy could change the object. Most servers have none, which saves copies.
+///
+/// A cheap check: it does not look at rules.
 pub(crate) fn may_mutate(state: &State, info: &RequestInfo) -> bool {
     (matching::takes_webhooks(info) && has_any(state, &mutating_webhook_configuration::KIND))
         || (matching::takes_policies(info) && has_any(state, &mutating_admission_policy_binding::KIND))
@@ -182,6 +208,8 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 ///
 /// # Errors
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
+///
+/// The second round calls each of them at most once more.
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
     let mut webhooks = webhook::Mutating::new(state, attributes.info);
     let by_policies = mutation::run(state, attributes, false)?;
@@ -204,6 +232,8 @@ pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// Runs mutating and validating admission of a delete.
+///
+/// A webhook can deny a delete, not change the object.
 pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)
@@ -211,6 +241,8 @@ pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Res
 
 /// Runs mutating and validating admission of an object that is sent to a subresource and not stored. Returns the
 /// result.
+///
+/// For bindings and evictions, and for tokens that have another order.
 pub(crate) fn admit_sent(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::new(info, Operation::Create, name, sent))
 }
@@ -221,6 +253,8 @@ pub(crate) fn admit_connection(state: &State, info: &RequestInfo, options: Value
 }
 
 /// Runs mutating and validating admission, and returns the object.
+///
+/// The object as the last webhook left it.
 fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)?;

@@ -1,6 +1,10 @@
 //! `MutatingAdmissionPolicies`: change the object as their expressions say.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
+//!
+//! A policy has mutations, each a CEL expression that returns either a part of the object to apply,
+//! or JSON patch operations. The result is decoded again after each mutation, so the next one sees
+//! defaults and no unknown fields.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_cel::cel::objects::Key;
@@ -28,8 +32,12 @@ use crate::{
 /// The reason why a policy does not change an object.
 enum MutationFailure {
     /// An error that `failurePolicy` decides about.
+    ///
+    /// The message names the expression.
     Fails(String),
     /// The result is not an object of the kind: always an error.
+    ///
+    /// From decoding the result.
     Untyped(StatusError),
 }
 
@@ -38,6 +46,9 @@ enum MutationFailure {
 ///
 /// # Errors
 /// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
+///
+/// `false` for deletes, which have no object. Parameters are collected per binding; the policy runs
+/// once for each.
 pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
@@ -63,6 +74,8 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
 }
 
 /// Applies all mutations of one policy, each to the result of those before it.
+///
+/// Match conditions are evaluated once, on the object before the mutations of this policy.
 fn change(
     state: &State,
     bound: &Bound,
@@ -95,6 +108,8 @@ fn change(
 }
 
 /// Returns the object after one mutation.
+///
+/// An unknown `patchType` counts as an apply configuration; validation has checked it.
 fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
@@ -112,6 +127,8 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
 }
 
 /// Returns the object after a JSON patch. If a `test` operation fails, the object is unchanged.
+///
+/// A failed `test` is the way to express a condition in a patch.
 fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     let mut patched = object.clone();
     match patch::apply(&mut patched, patch.to_string().as_bytes()) {
@@ -124,6 +141,9 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
 }
 
 /// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges.
+///
+/// The rules of server-side apply decide about lists. Values that an apply can only replace as a
+/// whole are rejected, since an expression would silently drop what others have set.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let place = Position::root(attributes.info.resource.schema());
     // Upstream sets the type of the object, whatever the expression returns.
@@ -143,6 +163,8 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
 }
 
 /// Collects the paths of values that an apply could only replace as a whole.
+///
+/// Paths start with a dot. Nothing below an atomic value is listed.
 fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
     match (place.shape(value), value) {
         (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
@@ -166,12 +188,16 @@ fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>)
 ///
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
+///
+/// The weight is checked first: a value with shared parts can be huge as JSON.
 fn to_json(value: &Cel) -> Result<Value, String> {
     weight::check([value])?;
     written(value)
 }
 
 /// Converts a CEL value to JSON.
+///
+/// Bytes become base64, times strings. Types and library values have no JSON form.
 fn written(value: &Cel) -> Result<Value, String> {
     Ok(match value {
         Cel::Null => Value::Null,
@@ -194,7 +220,10 @@ fn written(value: &Cel) -> Result<Value, String> {
     })
 }
 
-/// A refusal that says nothing of the kind, unlike others.
+/// Returns the error of a policy that fails, with a message that does not name the resource, unlike
+/// `Forbidden` errors.
+///
+/// The code stays 403 whatever the reason is.
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");

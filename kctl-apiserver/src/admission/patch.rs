@@ -1,4 +1,8 @@
 //! JSON patches of webhooks and policies, applied as the library `evanphx/json-patch` does.
+//!
+//! The library is more lenient than RFC 6902 in some places and stricter in others; `patch::json`
+//! has the common rules. Patches of clients are applied by `crate::patch`, with the same bounds on
+//! memory.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -15,17 +19,28 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PatchError {
     /// The bytes are not a JSON patch.
+    ///
+    /// For a webhook, `failurePolicy` applies.
     Undecodable(String),
     /// An operation does not fit the object.
+    ///
+    /// For a webhook, always an error.
     Inapplicable(String),
     /// A `test` operation found another value.
+    ///
+    /// A policy ignores it.
     TestFailed(String),
 }
 
 /// The operations of RFC 6902.
+///
+/// Sorted, as the error lists them.
 const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
 
 /// Applies a patch, completely or not at all.
+///
+/// `null` is an empty patch. Operations are applied to a copy, which replaces the object at the
+/// end. Copies are charged against `PatchBounds`, since a few operations can multiply an object.
 pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
     let parsed = decode::json(patch).map_err(PatchError::Undecodable)?;
     let operations = match parsed {
@@ -77,6 +92,8 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
 }
 
 /// Returns `true` if the parent of a path is an object or a list.
+///
+/// Decides if a failed `test` compares values, or has no place to look at.
 fn has_parent(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(|parent| parent.is_object() || parent.is_array())

@@ -1,6 +1,10 @@
 //! `ValidatingAdmissionPolicies` and their bindings: evaluate the expressions, and return the first denial.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
+//!
+//! An evaluation has these inputs: the object, the old object, the request, parameters, the
+//! namespace, variables and the authorizer. Costs are bounded per expression and per policy
+//! (`cel::cost`).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,11 +30,14 @@ use crate::{
     status::{GroupResource, StatusError},
 };
 
+/// As messages spell it.
 const KIND: &str = "ValidatingAdmissionPolicy";
 
 /// A failed validation of a policy.
 struct Violation {
+    /// Without the names of policy and binding.
     message: String,
+    /// A reason of `metav1.StatusReason`; empty means `Invalid`.
     reason: String,
     /// Decides if `validationActions` apply.
     of: Part,
@@ -39,6 +46,7 @@ struct Violation {
 /// The part of a policy that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
+    /// An entry of `validations`, a match condition, or an exhausted budget.
     Validation,
     /// An audit annotation that cannot be evaluated. It denies the request whatever `validationActions` of the
     /// binding are.
@@ -47,24 +55,32 @@ enum Part {
 
 /// A policy with one of its bindings.
 pub(super) struct Bound {
+    /// The stored object.
     pub(super) policy: Arc<Value>,
+    /// A binding without a policy is never here.
     pub(super) binding: Arc<Value>,
 }
 
 impl Bound {
     /// Returns the names of both, as messages show them.
+    ///
+    /// `kind` is the word before the name.
     pub(super) fn named(&self, kind: &str) -> String {
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
 
     /// Returns `true` if both the policy and its binding match the request.
+    ///
+    /// Both must match: a binding can only narrow.
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
     }
 
     /// Returns the resource in the version that the policy matches.
+    ///
+    /// `None` if the policy has no rule that matches, which `fits` has excluded.
     fn asks_about(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
         let constraints = &self.policy["spec"]["matchConstraints"];
         let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
@@ -72,12 +88,16 @@ impl Bound {
     }
 
     /// Returns `true` if the binding has this validation action.
+    ///
+    /// Actions are `Deny`, `Warn` and `Audit`.
     fn does(&self, action: &str) -> bool {
         self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|known| known == action)
     }
 }
 
 /// Returns all policies of a kind with their bindings, by name, that may match a request.
+///
+/// `kind` is `validating` or `mutating`. A policy without a binding has no effect.
 pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound> {
     if !matching::takes_policies(info) {
         return Vec::new();
@@ -93,6 +113,8 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
 }
 
 /// Returns `true` if constraints match the request.
+///
+/// Absent rules match all requests; exclusions win.
 fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
     let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
@@ -152,6 +174,8 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// Returns the error of a denial. Its message starts like `Forbidden`, whatever its reason is.
+///
+/// The code follows the reason; an unknown reason is 422.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, why);
@@ -243,6 +267,8 @@ struct Unpaid {
 
 impl PolicyScope {
     /// Evaluates the variables of a policy.
+    ///
+    /// Variables may use those before them. A variable that no expression names is skipped.
     pub(super) fn new(state: &State, policy: &Value, params: Option<&Value>, attributes: &Attributes<'_>) -> Self {
         let mut scope = attributes.scope(state, policy);
         scope.set("params", params.map_or(Cel::Null, to_cel));
@@ -281,6 +307,8 @@ impl PolicyScope {
     ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
+    ///
+    /// Variables that a paid variable uses are paid as well, each once per policy.
     fn pay(&mut self, expression: &str) -> Result<(), CostExceeded> {
         let mut open = vec![expression.to_owned()];
         while let Some(expression) = open.pop() {
@@ -300,6 +328,8 @@ impl PolicyScope {
     ///
     /// # Errors
     /// Fails if the expression fails or exceeds a cost limit.
+    ///
+    /// `Spent` means the budget of the policy, `Fails` everything else.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         match self.pay(expression) {
             Ok(()) => self.said(expression).map_err(EvaluationError::Fails),
@@ -309,6 +339,8 @@ impl PolicyScope {
     }
 
     /// Evaluates an expression without charging it.
+    ///
+    /// An error about a missing variable is replaced by the error of that variable.
     fn said(&self, expression: &str) -> Result<Cel, String> {
         self.scope.evaluate(expression).map_err(|why| {
             let variable = why.strip_prefix("no such key: ").and_then(|name| Some((name, self.failed.get(name)?)));
@@ -318,6 +350,8 @@ impl PolicyScope {
 }
 
 /// Returns `true` if an expression uses a variable.
+///
+/// By name, without parsing: a string that contains it counts.
 fn names_variable(text: &str, name: &str) -> bool {
     let wanted = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -328,6 +362,8 @@ fn names_variable(text: &str, name: &str) -> bool {
 ///
 /// Match conditions come first. The cost of all validations is charged before the first is evaluated, so that a
 /// policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of the same size.
+///
+/// With `failurePolicy: Ignore`, errors of expressions are dropped; a `false` never is.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
@@ -364,6 +400,9 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
 }
 
 /// Returns a violation with the message of `messageExpression`, or else of `message`.
+///
+/// The expression for the message is charged. If it fails or returns several lines, the static
+/// message is used.
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
@@ -388,6 +427,8 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
 }
 
 /// Adds the audit annotations of the policy. Returns the errors of those that fail.
+///
+/// Keys are prefixed with the name of the policy. A null value adds nothing.
 fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
     let policy = bound.policy["metadata"]["name"].as_str().unwrap_or_default();
     let mut failures = Vec::new();

@@ -23,6 +23,8 @@ use crate::{
 ///
 /// # Errors
 /// Fails if the object has another type, or if a value does.
+///
+/// Errors are 500: the client's object was fine.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -40,6 +42,9 @@ pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Resul
 }
 
 /// Decodes a built-in object.
+///
+/// A changed kind is an error even if it is a known one. Defaults are those of decoding, which
+/// webhooks see.
 fn redecode_built_in(
     attributes: &Attributes<'_>,
     (kind, api_version): (&str, &str),
@@ -78,6 +83,8 @@ fn redecode_built_in(
 }
 
 /// Decodes a custom object: prunes it, and sets defaults.
+///
+/// The kind may not be removed, the version not be changed.
 fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();

@@ -1,4 +1,8 @@
 //! `AdmissionReview`: builds the request for a webhook, and decodes its response.
+//!
+//! Go encodes reviews from typed structs, so fields appear in a fixed form: `object` and
+//! `oldObject` are null where they do not apply, empty strings are left out. Webhooks written for
+//! kube-apiserver rely on that.
 
 use serde_json::{Value, json};
 
@@ -11,12 +15,17 @@ use crate::{
 };
 
 /// The versions of reviews that the server supports.
+///
+/// In order of preference of the webhook, not of this list.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
 ///
 /// `requestKind` and `requestResource` name what the client sent. They differ if the webhook matches an equivalent
 /// version (`matchPolicy: Equivalent`); the objects are then converted to that version.
+///
+/// The uid is not part of it: it is set when the call is sent, so that equal reviews are
+/// recognized.
 pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
     let info = attributes.info;
     let mut request = json!({
@@ -44,11 +53,16 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
 }
 
 /// Returns the namespace of the request. For a Namespace object it is the object's own name.
+///
+/// Empty for cluster-scoped objects.
 fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
     if attributes.info.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.info.namespace }
 }
 
 /// Returns a review in the first version of the webhook that the server supports.
+///
+/// A webhook without a supported version is rejected when its configuration is written; `v1` is the
+/// fallback.
 pub(super) fn review(webhook: &Value, request: &Value) -> Value {
     let wanted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let version = wanted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
@@ -58,11 +72,13 @@ pub(super) fn review(webhook: &Value, request: &Value) -> Value {
 /// The response of a webhook.
 #[derive(Debug, PartialEq)]
 pub(super) struct Verdict {
+    /// An absent field counts as `false`.
     pub(super) allowed: bool,
     /// `response.status`.
     pub(super) status: Value,
     /// A JSON patch; empty if the response has none.
     pub(super) patch: Vec<u8>,
+    /// Passed on to the client.
     pub(super) warnings: Vec<String>,
     /// `response.auditAnnotations`.
     pub(super) annotations: Value,
@@ -73,6 +89,9 @@ pub(super) struct Verdict {
 ///
 /// # Errors
 /// Fails with the message that the client sees after `failed calling webhook "name": `.
+///
+/// `asked` is the review that was sent. In `v1beta1` the uid and the type of the patch are not
+/// checked.
 pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
     let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
@@ -104,6 +123,8 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Res
 }
 
 /// The fields of a response that are decoded, with their JSON types.
+///
+/// Paths from the response down.
 const FIELDS: [(&str, &str); 11] = [
     ("response", "object"),
     ("response.uid", "string"),
@@ -122,6 +143,8 @@ const FIELDS: [(&str, &str); 11] = [
 ///
 /// # Errors
 /// Fails with a value of another type.
+///
+/// Go's decoder would fail on them, so a wrong type is a failed call.
 fn typed(response: &Value) -> Result<(), String> {
     for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");
@@ -146,6 +169,8 @@ fn typed(response: &Value) -> Result<(), String> {
 }
 
 /// Returns the bytes of a patch. Go decodes them from base64, or from a list of numbers.
+///
+/// Line breaks in base64 are ignored, as Go does.
 fn patch(given: &Value) -> Result<Vec<u8>, String> {
     match given {
         Value::Null => Ok(Vec::new()),

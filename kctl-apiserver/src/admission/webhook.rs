@@ -2,6 +2,10 @@
 //! responses.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+//!
+//! Calls are described here and sent elsewhere (`webhook_round`). Mutating webhooks are called one
+//! after the other, since each sees the result of those before it; validating ones are independent
+//! and are sent together.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -31,6 +35,7 @@ const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
 /// One webhook of a configuration.
 struct Webhook {
+    /// Shared with the store.
     configuration: Arc<Value>,
     /// Its index in the configuration.
     index: usize,
@@ -38,6 +43,8 @@ struct Webhook {
 
 impl Webhook {
     /// Returns its entry in the configuration.
+    ///
+    /// `null` never occurs: the index was taken from the list.
     fn value(&self) -> &Value {
         &self.configuration["webhooks"][self.index]
     }
@@ -61,12 +68,18 @@ impl Webhook {
 /// The reason why a webhook does not let a request pass.
 enum WebhookFailure {
     /// The webhook denies the request, or its patch does not fit the object. `failurePolicy` does not apply.
+    ///
+    /// The request fails with it.
     Final(StatusError),
     /// The call failed: `failurePolicy` decides.
+    ///
+    /// The message is completed with the name of the webhook.
     Call(String),
 }
 
 /// Returns all webhooks of a kind of configuration, in the order of the names of the configurations.
+///
+/// Within a configuration, in the order of the list.
 fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
@@ -87,6 +100,8 @@ fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 ///
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
+///
+/// The name of the resource is that under which it matched, which the review shows.
 fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
@@ -110,6 +125,8 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
 }
 
 /// Returns the call of a webhook.
+///
+/// An address that can not be resolved is a failed call.
 fn call_for(
     state: &State,
     webhook: &Webhook,
@@ -132,6 +149,8 @@ fn call_for(
 }
 
 /// Returns the `request` of a review with objects in another version of the resource.
+///
+/// A version that is no longer served falls back to the request's.
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, StatusError> {
     let shown = attributes.in_version(state, resource)?;
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
@@ -140,6 +159,8 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
 }
 
 /// Decodes a reply, and passes its warnings and annotations on.
+///
+/// Warnings and annotations count even if the webhook denies the request.
 fn read_verdict(
     webhook: &Webhook,
     asked: &Value,
@@ -157,6 +178,8 @@ fn read_verdict(
 }
 
 /// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`).
+///
+/// Codes below 400 are replaced by 400.
 fn denied(name: &str, status: &Value) -> StatusError {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
@@ -174,6 +197,8 @@ fn denied(name: &str, status: &Value) -> StatusError {
 }
 
 /// Returns the error of a failed webhook, or `Ok` if `failurePolicy` ignores it.
+///
+/// The default of `failurePolicy` is `Fail`.
 fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
     match failure {
         WebhookFailure::Final(error) => Err(error),
@@ -186,6 +211,7 @@ fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusErr
 
 /// The mutating webhooks of a request. They run one after the other.
 pub(super) struct Mutating {
+    /// All of the request's group; matching is decided at each call, since labels may change.
     webhooks: Vec<Webhook>,
     /// The indexes of webhooks that have run and may run again.
     asked: Vec<usize>,
@@ -195,12 +221,16 @@ pub(super) struct Mutating {
 
 impl Mutating {
     /// Collects the webhooks of a request.
+    ///
+    /// Made once per run of the request.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
         let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
     /// Notes that something else changed the object after the webhooks ran.
+    ///
+    /// Only webhooks that want it are listed.
     pub(super) fn again(&mut self, changed: bool) {
         if changed {
             self.due.extend(self.asked.drain(..));
@@ -241,6 +271,9 @@ impl Mutating {
 }
 
 /// Calls a webhook. Returns `true` if its patch changed the object.
+///
+/// A patch for a request without an object is an error. A patch that does not decode is a failed
+/// call, one that does not apply an error.
 fn ask_mutating(
     state: &State,
     webhook: &Webhook,
@@ -286,6 +319,8 @@ fn ask_mutating(
 /// Calls all validating webhooks that match, in parallel. Returns the first error in their order.
 ///
 /// All calls of the request are pending together, so that a request with several webhooks runs only once more.
+///
+/// A failed condition counts as an error in the order of the webhooks.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();

@@ -1,4 +1,7 @@
 //! Authorizes requests with RBAC (`plugin/pkg/auth/authorizer/rbac` of kube-apiserver).
+//!
+//! RBAC is the only authorizer, apart from the group `system:masters`. It can allow, and has no
+//! opinion otherwise, which means a denial here.
 
 mod rules;
 
@@ -21,7 +24,9 @@ pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
     /// The API group; empty for the core group.
     pub(crate) group: &'a str,
+    /// The plural name.
     pub(crate) resource: &'a str,
+    /// Empty for the object itself.
     pub(crate) subresource: &'a str,
     /// The namespace; empty for cluster-scoped requests.
     pub(crate) namespace: &'a str,
@@ -33,6 +38,8 @@ pub(crate) struct Attributes<'a> {
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
+///
+/// The first step of each request, after authentication and impersonation.
 pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     authorize_to(info.verb.name(), resolver, info).map_err(StatusError::into_filter_error)
 }
@@ -42,6 +49,8 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Res
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
+///
+/// The message differs from the first check in the verb only.
 pub(crate) fn authorize_creation(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     authorize_to("create", resolver, info)
 }
@@ -91,16 +100,22 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
 }
 
 /// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
+///
+/// Missing roles are appended, so that a broken binding can be found.
 fn denied(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> StatusError {
     forbidden(user, asked).because(&denial(resolver, user, asked.namespace).unwrap_or_default())
 }
 
 /// Returns the reason of the authorizer for a denial, if it has one.
+///
+/// `None` if all bound roles exist.
 pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
     resolver.rules_for(user, namespace).reason()
 }
 
 /// Returns the error for a user without permission.
+///
+/// Upstream: `responsewriters.Forbidden` and its message for resources.
 pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> StatusError {
     let Attributes { verb, group, resource, subresource, namespace, name } = asked;
     let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
@@ -120,6 +135,8 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError
 }
 
 /// Returns `true` if a user may do everything.
+///
+/// The group bypasses RBAC entirely.
 pub(crate) fn is_admin(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }
@@ -130,6 +147,9 @@ pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, asked: &Attribu
 }
 
 /// Returns the reason for which RBAC allows a request: the binding and the role, as the real server words it.
+///
+/// Of several rules the first one is named; those of cluster role bindings come first. `None` for
+/// administrators without a rule, too.
 pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> Option<String> {
     let resources = Resources::of(asked);
     let known = resolver.rules_for(user, asked.namespace);
@@ -159,6 +179,8 @@ fn covers(known: &str, path: &str) -> bool {
 }
 
 /// Returns the rules of a user in a namespace: those for resources, and those for other paths.
+///
+/// For `SelfSubjectRulesReview`. Rules are not merged.
 pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let known = resolver.rules_for(user, namespace);
     known.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
@@ -184,6 +206,9 @@ impl Resources {
 }
 
 /// Returns `true` if a rule allows the request.
+///
+/// Names restrict a rule to these objects; an empty list allows all. Creates have no name, so a
+/// rule with names never allows them.
 fn allows(rule: &Value, asked: &Attributes<'_>, resources: &Resources) -> bool {
     let has = |field: &str, wanted: &str| {
         rule[field].as_array().into_iter().flatten().any(|known| known == "*" || known == wanted)

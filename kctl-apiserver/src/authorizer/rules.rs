@@ -21,10 +21,13 @@ use crate::{
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Maximum number of pairs of user and namespace in the cache. Beyond it the cache is emptied.
+///
+/// Emptying is simpler than evicting, and the entries are cheap to find again.
 const CACHE_LEN_MAX: usize = 1_000;
 
 /// A rule that applies to a user.
 pub(crate) struct PolicyRule {
+    /// A rule of a role, as stored.
     pub(super) value: Value,
     /// The binding and the role, in the message of a review.
     reason: Arc<str>,
@@ -57,6 +60,8 @@ impl UserRules {
 }
 
 /// Finds the rules of users (`AuthorizationRuleResolver`).
+///
+/// Two implementations: the store with a cache, and a snapshot that outlives the lock.
 pub(crate) trait RuleResolver {
     /// Returns the rules of all roles that are bound to a user in a namespace, and in the whole cluster. An empty namespace
     /// stands for the whole cluster alone.
@@ -64,6 +69,8 @@ pub(crate) trait RuleResolver {
 }
 
 /// The rules that were found, by user and namespace.
+///
+/// A mutex, because the authorizer has a shared reference to the state.
 #[derive(Default)]
 pub(crate) struct RuleCache(Mutex<Cached>);
 
@@ -85,6 +92,8 @@ impl RuleCache {
     }
 
     /// Returns the cached rules of a user, or finds them. A change of any role or binding empties the cache first.
+    ///
+    /// `revision` is that of the last change in the group.
     fn get_or_find(
         &self,
         revision: u64,
@@ -134,6 +143,8 @@ impl RuleResolver for Rbac<'_> {
 }
 
 /// A copy of all roles and bindings, for CEL expressions, which outlive the borrow of the store.
+///
+/// Cheap: objects are shared, and only the keys are copied.
 pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
 
 impl Snapshot {
@@ -161,6 +172,9 @@ impl RuleResolver for Snapshot {
 }
 
 /// Returns the rules of the roles that these bindings bind to a user.
+///
+/// A binding applies once, by the first subject that matches. Bindings to roles that do not exist
+/// add no rules.
 fn bound_rules(
     bindings: &[Arc<Value>],
     user: &User,
@@ -197,6 +211,8 @@ fn bound_rules(
 }
 
 /// Returns the subject of a binding that matches a user, as the real server words it.
+///
+/// Subjects are compared by name; the API group is not looked at.
 fn bound(binding: &Value, user: &User) -> Option<String> {
     binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();

@@ -1,4 +1,8 @@
 //! Content negotiation of documents: reads the `Accept` header.
+//!
+//! Each document has a fixed set of forms; the first clause of the header, by quality, that names
+//! one of them wins. Errors are negotiated separately, since a client may accept a form of the
+//! document that an error does not have.
 
 use http::{header, request::Parts};
 
@@ -7,15 +11,23 @@ use crate::{
     status::StatusError,
 };
 
+/// The form without an `Accept` header.
 const JSON: &str = "application/json";
+/// For discovery documents and errors.
 const YAML: &str = "application/yaml";
 /// The media types of discovery.
+///
+/// Protobuf is named in the error, as upstream, but not produced.
 const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The form of a document.
+///
+/// The result of the negotiation for discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DocumentFormat {
+    /// Unaggregated discovery, and `/version`.
     Json,
+    /// The same as YAML.
     Yaml,
     /// Aggregated discovery as JSON.
     Aggregated,
@@ -24,6 +36,8 @@ pub(super) enum DocumentFormat {
 }
 
 /// Returns the header, or the empty string.
+///
+/// A header that is not ASCII counts as absent.
 fn accept(parts: &Parts) -> &str {
     parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -35,6 +49,9 @@ pub(super) fn wants_yaml(parts: &Parts) -> bool {
 
 /// Returns the first of these forms that the header names, or the first form without a header. Several names may stand
 /// for one form.
+///
+/// `forms` are pairs of the name in the header and the form that it stands for. Wildcards select
+/// the first form.
 pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {
@@ -52,6 +69,9 @@ impl DocumentFormat {
     ///
     /// # Errors
     /// `NotAcceptable` if no format matches.
+    ///
+    /// `path` is the path without slashes at its ends, split. The root page and requests without
+    /// the header get JSON.
     pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {

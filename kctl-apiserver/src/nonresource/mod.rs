@@ -71,6 +71,9 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
 }
 
 /// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery.
+///
+/// `names` is the path without slashes at its ends, split. Paths below a document, and paths with
+/// doubled slashes, are 404 as in Go's router.
 fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
     // These documents have nothing below them.
@@ -118,6 +121,8 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 }
 
 /// Returns a discovery document in the accepted format.
+///
+/// Aggregated discovery has an `ETag` and is the only document here that is answered with 304.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
     match DocumentFormat::of(parts, path, is_routed) {
         Err(error) => refused(parts, &error),
@@ -139,6 +144,8 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
 }
 
 /// Returns `true` if go-restful routes the path. Other handlers check `Accept` themselves.
+///
+/// Routed paths reject other methods than GET, and unknown media types, before the handler runs.
 fn is_routed(registry: &Registry, path: &[&str]) -> bool {
     match path {
         ["" | "index.html" | "apis"] | ["apis", _] => false,
@@ -148,6 +155,8 @@ fn is_routed(registry: &Registry, path: &[&str]) -> bool {
 }
 
 /// Returns an error in the format that the client accepts.
+///
+/// The default is JSON.
 pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     let mut response = refuse(error);
     if accept::wants_yaml(parts) {
@@ -158,6 +167,9 @@ pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
 }
 
 /// Returns the document of a path.
+///
+/// `None` for an unknown path. The value for `/version` is a placeholder: its bytes have a fixed
+/// order of fields.
 fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     Some(match path {
         ["version"] => Value::Null,
@@ -176,6 +188,8 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
 }
 
 /// Returns the paths that `/` lists: everything that is served except objects.
+///
+/// Sorted, without duplicates.
 fn paths(registry: &Registry) -> BTreeSet<String> {
     let fixed = [
         "/.well-known/openid-configuration",
@@ -203,6 +217,8 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
 
 /// Returns the document of `/version`. It names the Kubernetes version that the tests compare with, with the fields in
 /// kube-apiserver's order, because people read it as it is.
+///
+/// The version has the build suffix `kctl`, so that a client can recognize this server.
 fn version() -> Vec<u8> {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());
     let fields = [
@@ -225,6 +241,8 @@ fn version() -> Vec<u8> {
 }
 
 /// Returns Go's name of the architecture.
+///
+/// Go and Rust name the common ones differently.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

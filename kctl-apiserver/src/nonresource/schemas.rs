@@ -1,4 +1,8 @@
 //! The `OpenAPI` documents over HTTP: media types, `ETags` and the URLs of `/openapi/v3`.
+//!
+//! `openapi` renders the documents as JSON; this file decides about encoding, caching and
+//! redirects. Documents are rendered per request: they change with each CRD, and clients cache them
+//! by `ETag`.
 
 use std::hash::BuildHasher;
 
@@ -17,6 +21,7 @@ use crate::{
     response::{Body, full, plain, respond},
 };
 
+/// The default form.
 const JSON: &str = "application/json";
 /// `OpenAPI` v2 as protobuf.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -28,6 +33,8 @@ const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+prot
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 /// Returns the response to `/openapi/v2`.
+///
+/// 406 if the header names no form of the document.
 pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
     let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
@@ -44,6 +51,8 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
 }
 
 /// Says that another encoding has another body, before what else says that.
+///
+/// Values of `Vary` that are there already follow.
 fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
     set(&mut response, VARY, "Accept-Encoding");
@@ -54,12 +63,16 @@ fn by_encoding(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Returns the response to `/openapi/v3`.
+///
+/// A JSON document with `text/plain`, which is upstream's content type for it.
 pub(super) fn index(registry: &Registry) -> Response<Body> {
     let index = openapi::index(registry, |root| tag_of(registry, root));
     plain(StatusCode::OK, &index.to_string())
 }
 
 /// Returns a document below `/openapi/v3`.
+///
+/// 404 without a body for a group and version that is not served.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
         return nothing(StatusCode::NOT_FOUND);
@@ -70,6 +83,8 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
 }
 
 /// Returns 406.
+///
+/// Without a body, unlike other errors.
 fn unacceptable() -> Response<Body> {
     let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
     set(&mut response, VARY, "Accept");
@@ -77,6 +92,8 @@ fn unacceptable() -> Response<Body> {
 }
 
 /// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
+///
+/// Only for responses with 200.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
         set(&mut response, ACCEPT_RANGES, "bytes");
@@ -86,6 +103,8 @@ pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<
 }
 
 /// Returns a response without a body and content type.
+///
+/// Go's handler writes only the status there.
 pub(super) fn nothing(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
@@ -94,6 +113,9 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
 
 /// Returns the document of a group and version. With the current hash in the URL the response may be cached forever;
 /// another hash redirects to the current one.
+///
+/// Without a hash the client must revalidate each time. A document that the client has is not
+/// rendered.
 fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts) -> Response<Body> {
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -124,6 +146,8 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
 
 /// Adds the `ETag` and cache headers to a response. If the client already has the document, the response is a 304
 /// without a body.
+///
+/// `cache` becomes `Cache-Control`.
 pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
     if is_known {
         *response.body_mut() = full(Vec::new());
@@ -137,6 +161,8 @@ pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, ca
 }
 
 /// Returns `true` if the client has the document with this `ETag`.
+///
+/// Several tags can be listed, and `*` matches any.
 fn is_known(parts: &Parts, tag: &str) -> bool {
     let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut known = known.split(',').map(str::trim);
@@ -145,6 +171,8 @@ fn is_known(parts: &Parts, tag: &str) -> bool {
 }
 
 /// Sets a header.
+///
+/// A value that no header can have is left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
@@ -152,12 +180,18 @@ fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
 }
 
 /// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version.
+///
+/// 64 bits of a hash that is not cryptographic: collisions of two versions of one document do not
+/// happen by chance.
 pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }
 
 /// Returns the tag of the document of a group and version. It is a hash of the inputs, because rendering all documents
 /// for the index would take too long.
+///
+/// The inputs are the resources of the group and version, their CRD versions, and the version of
+/// this crate.
 fn tag_of(registry: &Registry, root: &str) -> String {
     let mut here: Vec<_> = registry
         .all()

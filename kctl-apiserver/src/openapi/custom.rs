@@ -1,4 +1,7 @@
 //! Custom kinds in the `OpenAPI` documents (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
+//!
+//! Each version of a CRD contributes two types, the object and its list. Version 2 can not express
+//! all of a structural schema, so parts are hidden there.
 
 use serde_json::{Map, Value, json};
 
@@ -6,21 +9,30 @@ use super::{META, render::OpenApiVersion};
 use crate::registry::Resource;
 
 /// The document that descriptions of standard fields link to.
+///
+/// Followed by a fragment, such as `#metadata`.
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// The description of `apiVersion`.
+///
+/// Upstream's string for all custom kinds.
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 /// The description of `kind`.
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// Returns the type name of a custom kind: the group with its labels reversed, the version and the kind, such as
 /// `com.example.v1.Thing`.
+///
+/// `kind` is the kind of the object or of the list.
 pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
     let reversed: Vec<&str> = resource.of.group.split('.').rev().collect();
     format!("{}.{}.{kind}", reversed.join("."), resource.version)
 }
 
 /// Returns the types of a custom kind: the object and its list. Built-in kinds have none here.
+///
+/// A schema that preserves unknown fields at its root is published in version 2 as an object
+/// without fields. The standard fields replace what the CRD declares for them.
 pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String, Value)> {
     let Some(custom) = &resource.custom else { return Vec::new() };
     let name = name_of(resource, resource.kind());
@@ -77,6 +89,8 @@ fn object_metadata(version: OpenApiVersion) -> Value {
 }
 
 /// Returns a reference to standard metadata, with its description.
+///
+/// `place` is the fragment of the conventions.
 fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Value {
     let reference = version.reference(&format!("{META}.{name}"));
     let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{place}") });
@@ -88,6 +102,9 @@ fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Va
 }
 
 /// Returns the schema with `change` applied to it and to all schemas below it.
+///
+/// Only `properties`, `items` and `additionalProperties` are entered: alternatives have no
+/// extensions of interest.
 fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
     let Some(fields) = schema.as_object() else { return schema.clone() };
     let mut fields = fields.clone();
@@ -105,11 +122,15 @@ fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
 }
 
 /// Returns `true` if a keyword is `true`.
+///
+/// An absent keyword is not.
 fn is(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key) == Some(&Value::Bool(true))
 }
 
 /// Returns a schema for `OpenAPI` v3: extensions are written out.
+///
+/// Int-or-string gets its union of types, unless the CRD has written it.
 fn completed(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);
@@ -126,6 +147,8 @@ fn completed(schema: &Value) -> Value {
 }
 
 /// Removes keywords that Go omits.
+///
+/// Defaults and examples keep their zero values.
 fn remove_empty(fields: &mut Map<String, Value>) {
     fields.retain(|key, value| match value {
         Value::Bool(false) => ["default", "example", "additionalProperties"].contains(&key.as_str()),
@@ -136,6 +159,8 @@ fn remove_empty(fields: &mut Map<String, Value>) {
 }
 
 /// Adds the fields of an embedded object: `apiVersion`, `kind` and `metadata`. The first two are required.
+///
+/// Properties of the CRD with these names are replaced.
 fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     let more = "More info: ";
     let api_version = format!(
@@ -159,6 +184,8 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
 
 /// Returns a schema for `OpenAPI` v2, which lacks defaults, alternatives and `nullable`. A nullable or open value is
 /// published without a type, so that old clients accept it.
+///
+/// Required fields that are nullable are no longer required.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
         remove_empty(fields);

@@ -3,6 +3,9 @@
 //!
 //! The flow of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
 //! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
+//!
+//! Documents are functions of the registry: equal registries give equal bytes, apart from
+//! `Last-Modified`.
 
 mod custom;
 mod names;
@@ -22,12 +25,18 @@ use self::{operations::PathItem, render::OpenApiVersion};
 use crate::registry::{Registry, Resource};
 
 /// The package of the types that all groups share.
+///
+/// `ObjectMeta`, `ListMeta`, `Status` and options live there.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 /// The Kubernetes version in the `info` of the documents.
+///
+/// Without the patch version.
 const OF_VERSION: &str = "1.36";
 
 /// Returns the document of `/openapi/v3`: the URL of the document of each group and version. `tag_of` returns the hash
 /// in the URL, which lets clients cache a document until it changes.
+///
+/// Groups of custom resources have no document of the whole group.
 pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Value {
     let mut roots: BTreeSet<String> =
         ["api", "apis", "version", operations::ISSUER, operations::KEYS].map(str::to_owned).into();
@@ -45,11 +54,15 @@ pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Val
 }
 
 /// Returns the path of a group and version: `apis/apps/v1`.
+///
+/// `api/v1` for the core group.
 pub(crate) fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
 /// Returns `true` if there is a document for a path.
+///
+/// Also `true` for discovery paths and the documents for tokens.
 pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
     match root {
         ["version" | "api" | "apis"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => true,
@@ -64,6 +77,8 @@ pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
 ///
 /// A group and version of custom resources gets a document in the form of apiextensions-apiserver, without security
 /// schemes.
+///
+/// The caller has checked that the path is described.
 pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
     let place = match root {
         ["api", version] => Some(("", *version)),
@@ -100,6 +115,8 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
 }
 
 /// Returns the document of `/openapi/v2`, with the operations and types of all groups.
+///
+/// The largest document of the server, since it has all groups.
 pub(crate) fn v2(registry: &Registry) -> Value {
     let all: Vec<&Resource> = registry.all().map(AsRef::as_ref).collect();
     let mut paths: Vec<PathItem> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
@@ -126,17 +143,24 @@ pub(crate) fn v2(registry: &Registry) -> Value {
 }
 
 /// Returns the `info` object.
+///
+/// `v0.1.0` of apiextensions is a separate object.
 fn info() -> Value {
     json!({ "title": "Kubernetes", "version": OF_VERSION })
 }
 
 /// Returns the security scheme.
+///
+/// One scheme: a bearer token in the header `Authorization`.
 fn token() -> Value {
     let description = "Bearer Token authentication";
     json!({ "BearerToken": { "type": "apiKey", "name": "authorization", "in": "header", "description": description } })
 }
 
 /// Returns the paths in the form of the version, and all types that they reference, directly or through other types.
+///
+/// `place` is the group and version of a version 3 document. A worklist follows references until no
+/// new type is found; unknown names are skipped.
 fn parts(
     of: &[&Resource],
     paths: &[PathItem],

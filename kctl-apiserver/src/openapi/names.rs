@@ -2,6 +2,9 @@
 
 /// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter, except
 /// possibly the first.
+///
+/// Other characters are kept, so the result is an identifier only for names of groups, versions and
+/// kinds.
 fn identifier(text: &str, capital: bool) -> String {
     let mut name = String::new();
     let mut is_start = capital;
@@ -19,6 +22,8 @@ fn identifier(text: &str, capital: bool) -> String {
 }
 
 /// The group and version of a path such as `apis/apps/v1`.
+///
+/// Tags and operation ids are derived from it.
 struct PathGroup<'a> {
     /// The group without `.k8s.io`, or `core`; `None` for paths outside of `/api` and `/apis`.
     group: Option<&'a str>,
@@ -30,6 +35,8 @@ struct PathGroup<'a> {
 
 impl<'a> PathGroup<'a> {
     /// Splits a path.
+    ///
+    /// Missing parts are `None`.
     fn of(root: &'a str) -> Self {
         let mut parts = root.split('/');
         let first = parts.next().unwrap_or_default();
@@ -43,6 +50,8 @@ impl<'a> PathGroup<'a> {
 }
 
 /// Returns the tag of the operations of a group and version: `apps_v1` for `apis/apps/v1`.
+///
+/// The first letter stays small.
 pub(super) fn tag(root: &str) -> String {
     let place = PathGroup::of(root);
     match (place.group, place.version) {
@@ -53,6 +62,8 @@ pub(super) fn tag(root: &str) -> String {
 }
 
 /// Returns an `operationId`: `readCoreV1NamespacedPod` for the verb `read` and `NamespacedPod` under `api/v1`.
+///
+/// Generators of clients name their methods after it, so it must not change.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     let place = PathGroup::of(root);
     let group = place.group.map_or_else(String::new, |group| identifier(group, true));
@@ -61,6 +72,8 @@ pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.
+///
+/// The first letter alone decides.
 pub(super) fn with_article(kind: &str) -> String {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();

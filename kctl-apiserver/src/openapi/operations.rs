@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::{META, names, parameters::Used, types};
 
+/// Media type of all operations.
 pub(super) const JSON: &str = "application/json";
+/// Media type of all operations but `/version`.
 pub(super) const YAML: &str = "application/yaml";
 /// The media type of built-in kinds in protobuf; custom resources lack it.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -13,11 +15,14 @@ pub(super) const ISSUER: &str = ".well-known/openid-configuration";
 /// The path of the `OpenID` signing keys.
 pub(super) const KEYS: &str = "openid/v1/jwks";
 /// The media types of built-in kinds.
+///
+/// In the order of the documents.
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
     /// The type of the body.
     pub(super) of: String,
+    /// `false` for the options of a delete.
     pub(super) is_required: bool,
     /// The name of a shared parameter: version 2 refers to bodies of one type by a name.
     pub(super) shared: Option<&'static str>,
@@ -34,6 +39,7 @@ pub(super) struct OpenApiOperation {
     pub(super) id: String,
     /// The tag that groups the operations of one API version.
     pub(super) tag: String,
+    /// A sentence without a full stop, as upstream.
     pub(super) description: String,
     /// `x-kubernetes-action`.
     pub(super) action: Option<&'static str>,
@@ -43,11 +49,13 @@ pub(super) struct OpenApiOperation {
     pub(super) consumes: &'static [&'static str],
     /// Media types of the response.
     pub(super) produces: &'static [&'static str],
+    /// `None` for reads.
     pub(super) body: Option<Body>,
     /// Codes with their descriptions.
     pub(super) answers: &'static [(&'static str, &'static str)],
     /// The type of the response; `None` for a string.
     pub(super) answer: Option<String>,
+    /// Those of the path included, until `PathItem::new` moves them.
     pub(super) parameters: Vec<Used>,
 }
 
@@ -63,6 +71,9 @@ pub(super) struct PathItem {
 
 impl PathItem {
     /// Creates a path. Parameters that all operations share are moved to it.
+    ///
+    /// A parameter is shared if every operation has it. Shared ones are sorted by name and
+    /// location.
     pub(super) fn new(at: String, mut operations: Vec<OpenApiOperation>) -> Self {
         let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
         parameters.retain(|one| operations.iter().all(|operation| operation.parameters.contains(one)));
@@ -75,6 +86,8 @@ impl PathItem {
 }
 
 /// Returns the discovery path of a group or a version.
+///
+/// `root` has no slashes at its ends; the path in the document ends with one.
 pub(super) fn discovery(root: &str) -> PathItem {
     let parts = root.split('/').count();
     let (rest, description, kind) = match (root, parts) {
@@ -91,6 +104,8 @@ pub(super) fn discovery(root: &str) -> PathItem {
 }
 
 /// Returns the path `/version`.
+///
+/// Only JSON, as the handler.
 pub(super) fn version() -> PathItem {
     let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
     let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
@@ -98,6 +113,8 @@ pub(super) fn version() -> PathItem {
 }
 
 /// Returns the paths by which clients verify tokens: the issuer and its keys.
+///
+/// Their responses are strings in the document.
 pub(super) fn of_tokens() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
         let operation = OpenApiOperation {
@@ -117,6 +134,8 @@ pub(super) fn of_tokens() -> [PathItem; 2] {
 }
 
 /// Returns a read without parameters.
+///
+/// The tag is derived from the path.
 fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> OpenApiOperation {
     OpenApiOperation {
         method: "get",

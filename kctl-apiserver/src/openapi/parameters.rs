@@ -1,4 +1,7 @@
 //! Parameters of operations, in the form of `OpenAPI` v2.
+//!
+//! The data file is generated from upstream's document. Version 2 refers to frequent parameters by
+//! name; version 3 writes out each.
 
 use std::sync::LazyLock;
 
@@ -6,6 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// A parameter that several operations have.
+///
+/// One entry of `data/parameters.json`.
 #[derive(Deserialize)]
 pub(super) struct Parameter {
     /// The name by which version 2 refers to it. A parameter without one is written out.
@@ -18,6 +23,8 @@ pub(super) struct Parameter {
 }
 
 /// All parameters, from the data file.
+///
+/// Parsed at the first use.
 static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/parameters.json")).expect("the file is generated and tested")
 });
@@ -30,17 +37,23 @@ impl Parameter {
 }
 
 /// Returns the shared parameters by name.
+///
+/// They become the field `parameters` of a version 2 document.
 pub(super) fn shared() -> Map<String, Value> {
     KNOWN.iter().filter_map(|known| Some((known.shared.clone()?, known.whole.clone()))).collect()
 }
 
 /// Returns the parameter with this name; `of` selects the variant of a subresource or a method, if there is one.
+///
+/// The own variant wins over the general one.
 pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
     let own = KNOWN.iter().find(|known| known.name() == name && known.of.as_deref() == Some(of));
     own.or_else(|| KNOWN.iter().find(|known| known.name() == name && known.of.is_none()))
 }
 
 /// Returns the parameters that only a subresource has, such as the `command` of `pods/exec`.
+///
+/// `of` has the form `pods/exec`.
 pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Parameter> {
     KNOWN.iter().filter(move |known| known.of.as_deref() == Some(of))
 }
@@ -49,6 +62,8 @@ pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Paramete
 #[derive(Clone)]
 pub(super) enum Used {
     /// A parameter of the data file.
+    ///
+    /// Compared by address: each parameter exists once.
     Known(&'static Parameter),
     /// The name of the object in the path; its description has the kind.
     Name(String),
@@ -71,6 +86,8 @@ impl Used {
     }
 
     /// Returns the sort key within a document: the name, then the location (`path` before `query`).
+    ///
+    /// Version 2 and 3 sort alike.
     pub(super) fn order(&self) -> (&str, &str) {
         match self {
             Self::Known(known) => (known.name(), known.whole["in"].as_str().unwrap_or_default()),
@@ -79,6 +96,8 @@ impl Used {
     }
 
     /// Returns the whole parameter.
+    ///
+    /// The name parameter is the only one that is not in the file.
     fn whole(&self) -> Value {
         match self {
             Self::Known(known) => known.whole.clone(),
@@ -98,6 +117,8 @@ impl Used {
     }
 
     /// Returns the form of version 3: the type is in a schema.
+    ///
+    /// Type and uniqueness move into the schema.
     pub(super) fn v3(&self) -> Value {
         let mut parameter = self.whole();
         if let Some(fields) = parameter.as_object_mut() {

@@ -1,4 +1,7 @@
 //! Writes operations as `OpenAPI` v2 or v3.
+//!
+//! The only place that knows how the versions differ in the form of operations. Schemas differ in
+//! `types` and `custom`.
 
 use serde_json::{Map, Value, json};
 
@@ -18,6 +21,8 @@ pub(super) enum OpenApiVersion {
 
 impl OpenApiVersion {
     /// Returns a reference to a type of the document.
+    ///
+    /// `name` is the full type name.
     pub(super) fn reference(self, name: &str) -> Value {
         let place = match self {
             Self::Two => "definitions",
@@ -27,6 +32,8 @@ impl OpenApiVersion {
     }
 
     /// Returns a parameter.
+    ///
+    /// In version 2 a shared parameter is a reference.
     fn parameter(self, used: &Used) -> Value {
         match self {
             Self::Two => used.v2(),
@@ -36,6 +43,8 @@ impl OpenApiVersion {
 }
 
 /// Returns the Path Item Object with all methods of a path.
+///
+/// Methods are written in the order of the operations; JSON maps sort them.
 pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     let mut item = Map::new();
     for operation in &path.operations {
@@ -53,6 +62,8 @@ pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
 }
 
 /// Returns the fields that both versions share.
+///
+/// In version 2 the body is a parameter. A parameter list is omitted if it is empty.
 fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut shown = json!({
         "description": operation.description,
@@ -78,11 +89,15 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
 }
 
 /// Returns the schema of an operation's response.
+///
+/// Logs and connections return strings.
 fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }
 
 /// Writes an operation of version 2.
+///
+/// Every operation has the response 401 besides its own.
 fn v2(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Two);
     if !operation.consumes.is_empty() {
@@ -99,6 +114,8 @@ fn v2(operation: &OpenApiOperation) -> Value {
 }
 
 /// Writes an operation of version 3.
+///
+/// The body's media types are those that the operation consumes.
 fn v3(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Three);
     let content = |forms: &[&str], schema: Value| {

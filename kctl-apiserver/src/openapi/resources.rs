@@ -1,4 +1,7 @@
 //! The paths and operations of each resource (`k8s.io/apiserver/pkg/endpoints/installer.go`).
+//!
+//! A resource has up to six paths, by namespace, name and the deprecated prefix `watch/`, and one
+//! or two for each subresource. Verbs of discovery decide which operations exist.
 
 use serde_json::{Value, json};
 
@@ -34,6 +37,8 @@ const CUSTOM_PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// All that a proxy passes on.
+///
+/// Each method is an operation of its path.
 const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
 
 /// Parameters of creates and updates.
@@ -62,7 +67,8 @@ const LISTED: &[&str] = &[
     "timeoutSeconds",
     "watch",
 ];
-/// A list that is not watched.
+/// Parameters of deletes of collections: those of a list, without those of a watch, and those of a
+/// delete.
 const COLLECTION_DELETED: &[&str] = &[
     "continue",
     "dryRun",
@@ -88,6 +94,8 @@ const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
 /// Returns all paths of a resource and its subresources.
+///
+/// Paths without an operation are left out.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
     let root = super::root(&resource.of.group, &resource.version);
     let mut paths = Vec::new();
@@ -126,6 +134,7 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
 
 /// Describes the operations of a resource or a subresource.
 struct Writer<'a> {
+    /// For subresources, too: their paths start with the resource.
     resource: &'a Resource,
     /// The path of the group and version, such as `apis/apps/v1`.
     root: &'a str,
@@ -145,6 +154,8 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Creates the description of a resource or subresource (`listed`) for one shape of its paths.
+    ///
+    /// `listed` is the entry of discovery.
     fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, in_namespace: bool, has_name: bool) -> Self {
         let group = listed.group.as_ref().unwrap_or(&resource.of.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
@@ -160,6 +171,8 @@ impl<'a> Writer<'a> {
 
     /// Returns the path with its operations; absent ones are left out. `prefix` is `watch/` for the deprecated watch
     /// paths.
+    ///
+    /// The template has `{namespace}` and `{name}` as needed.
     fn path<const N: usize>(&self, prefix: &str, operations: [Option<OpenApiOperation>; N]) -> PathItem {
         let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
         let name = if self.has_name { "/{name}" } else { "" };
@@ -170,6 +183,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the paths of a subresource.
+    ///
+    /// Types that end with `Options` mark connections, which have no verbs of objects. A proxy has
+    /// a second path with the rest of the URL.
     fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
         if self.of.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
@@ -199,6 +215,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns an operation without parameters.
+    ///
+    /// `verb` is part of the id, `action` the extension; they differ for lists and connections.
     fn operation(
         &self,
         method: &'static str,
@@ -229,6 +247,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns these parameters, and those of the path.
+    ///
+    /// `pretty` is a parameter of every operation, and `method` selects its variant.
     fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
         let mut all: Vec<Used> = own.filter_map(|name| parameters::named(name, method)).map(Used::Known).collect();
@@ -248,6 +268,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
+    ///
+    /// Custom resources document `resourceVersion` here, built-in kinds do not.
     fn read(&self) -> OpenApiOperation {
         let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
         if self.is_custom() {
@@ -268,6 +290,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `patch`. Custom resources do not accept strategic merge patches.
+    ///
+    /// Upstream lists 201 for built-in kinds only, since an apply may create.
     fn patch(&self) -> OpenApiOperation {
         let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
         let of = format!("{META}.Patch");
@@ -281,6 +305,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `post`.
+    ///
+    /// 202 is documented and never sent.
     fn create(&self) -> OpenApiOperation {
         let kind = names::with_article(self.resource.kind());
         let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
@@ -294,6 +320,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `delete` of one object. The response is a `Status`, or the object for some kinds.
+    ///
+    /// The options are an optional body.
     fn delete(&self) -> OpenApiOperation {
         let what = format!("delete {}", names::with_article(self.resource.kind()));
         let operation = self.operation("delete", "delete", "delete", what);
@@ -307,6 +335,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `delete` of a collection.
+    ///
+    /// Custom resources have the parameters of a list, and no body.
     fn delete_collection(&self) -> OpenApiOperation {
         let what = format!("delete collection of {}", self.resource.kind());
         let operation = self.operation("delete", "delete", "deletecollection", what);
@@ -320,6 +350,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `get` of a collection.
+    ///
+    /// Watching a list is the same operation, by a parameter.
     fn list(&self) -> OpenApiOperation {
         let kind = self.resource.kind();
         let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
@@ -352,6 +384,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns an operation that leads to a process or an endpoint.
+    ///
+    /// Ids of connections have the method in front of the namespace part.
     fn connect(&self, method: &'static str, with_path: bool) -> OpenApiOperation {
         let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind());
         let mut operation = self.operation(method, "connect", "connect", what);
@@ -372,11 +406,15 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns the body of a delete.
+///
+/// Shared by all deletes in version 2.
 fn deletion() -> Body {
     Body { of: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
 }
 
 /// Returns a word with an upper-case first letter.
+///
+/// An empty word stays empty.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

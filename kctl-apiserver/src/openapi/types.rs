@@ -26,6 +26,7 @@ struct Described {
     /// The name of the type; empty in the first entry of the file.
     #[serde(default)]
     name: String,
+    /// The description of the type itself.
     r#type: Option<String>,
     /// Descriptions of the fields by JSON name.
     #[serde(default)]
@@ -39,6 +40,7 @@ struct Described {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
+    /// A description that only this field has.
     Own(String),
     /// Index into the shared descriptions.
     Shared(usize),
@@ -46,11 +48,15 @@ enum Text {
 
 /// All descriptions. Loaded at the first use, because most servers never show them.
 struct Descriptions {
+    /// Strings that several types use, such as that of `apiVersion`.
     shared: Vec<String>,
+    /// By full type name.
     types: HashMap<String, Described>,
 }
 
 /// The descriptions of `data/descriptions.json`.
+///
+/// Parsed once per process.
 static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
     let mut all: Vec<Described> =
         serde_json::from_str(include_str!("../../data/descriptions.json")).expect("the file is generated and tested");
@@ -59,6 +65,8 @@ static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
 });
 
 /// Returns the type name of a kind, which is that of the resource or of a subresource.
+///
+/// A subresource of a custom kind can have a built-in type, such as `Scale`.
 pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
     if resource.custom.is_some() && (group, kind) == (resource.of.group.as_str(), resource.kind()) {
         return custom::name_of(resource, kind);
@@ -69,6 +77,8 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
 }
 
 /// Returns the type name of the resource's list.
+///
+/// Used as the response of lists.
 pub(super) fn list_of(resource: &Resource) -> String {
     match &resource.custom {
         Some(_) => custom::name_of(resource, &resource.list_kind),
@@ -77,11 +87,15 @@ pub(super) fn list_of(resource: &Resource) -> String {
 }
 
 /// Groups that the server of custom kinds does not know.
+///
+/// Their kinds are left out of `DeleteOptions` and `WatchEvent` in documents of custom resources.
 const NOT_OF_CUSTOM: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
 /// Returns the schema of a built-in type with its descriptions; `None` for an unknown type. In version 3, `place` is
 /// the group and version of the document of built-in kinds.
+///
+/// References are written in the form of the version.
 pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str, &str)>) -> Option<Value> {
     let of = Schema::named(name)?.json();
     let mut shown = form(of, version);
@@ -104,6 +118,8 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str,
 }
 
 /// Adds what only version 3 has.
+///
+/// Quantities and int-or-string become unions.
 fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>) {
     if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(beside_reference);
@@ -139,6 +155,8 @@ fn beside_reference(property: &mut Value) {
 }
 
 /// Returns a schema in the form of the version, without descriptions. Version 2 has no defaults.
+///
+/// Other keywords are copied.
 fn form(node: &Value, version: OpenApiVersion) -> Value {
     let Some(fields) = node.as_object() else { return node.clone() };
     let mut shown = Map::new();
@@ -164,6 +182,8 @@ fn form(node: &Value, version: OpenApiVersion) -> Value {
 }
 
 /// Returns the schema of list items or map values. Version 3 gives them the zero value as default.
+///
+/// Upstream's generator adds the zero value because Go's lists have no absent items.
 fn item_form(item: &Value, version: OpenApiVersion) -> Value {
     let mut shown = form(item, version);
     if version == OpenApiVersion::Two {
@@ -184,6 +204,8 @@ fn item_form(item: &Value, version: OpenApiVersion) -> Value {
 }
 
 /// Collects the names of all types that a schema or an operation refers to.
+///
+/// `found` is a set, so a type that is used often is listed once.
 pub(super) fn references(node: &Value, found: &mut BTreeSet<String>) {
     match node {
         Value::Object(map) => {

@@ -1,4 +1,7 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
+//!
+//! Each function returns the places that break its rule: containers, volumes, annotations or
+//! fields. An empty list passes.
 
 use serde_json::Value;
 
@@ -8,6 +11,9 @@ use super::{
 };
 
 /// The checks, in the order of upstream's check ids.
+///
+/// `until_restricted` names the version from which `restricted` has a stricter check of the same
+/// thing.
 pub(super) const CHECKS: &[Check] = &[
     check(0, None, "the AppArmor profile must be allowed", app_armor),
     check(0, Some(22), "capabilities.add must have only default capabilities", capabilities),
@@ -32,6 +38,8 @@ const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 /// The prefix of annotations with profiles of containers, before 1.19.
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 /// Capabilities that may be added.
+///
+/// The default set of container runtimes, without `NET_RAW`.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
@@ -48,6 +56,8 @@ const CAPABILITIES: &[&str] = &[
     "SYS_CHROOT",
 ];
 /// Settings of the kernel, and the version since which they may be made.
+///
+/// Parameters that are namespaced and do not affect other Pods.
 const SYSCTLS: &[(&str, u32)] = &[
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -67,12 +77,16 @@ const SE_LINUX: &[(&str, u32)] =
     &[("", 0), ("container_t", 0), ("container_init_t", 0), ("container_kvm_t", 0), ("container_engine_t", 31)];
 
 /// Returns `true` if a context sets a profile that is not allowed.
+///
+/// `Unconfined` and unknown types are not allowed; an absent profile is.
 pub(super) fn has_other_profile(context: &Value, field: &str) -> bool {
     let profile = &context[field];
     profile.is_object() && !["RuntimeDefault", "Localhost"].contains(&text(&profile["type"]))
 }
 
 /// Checks `AppArmor` profiles (`check_appArmorProfile.go`).
+///
+/// Fields and annotations are both checked, in all versions.
 fn app_armor(pod: &Pod<'_>) -> Vec<String> {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let mut places = pod.contexts(|context| has_other_profile(context, "appArmorProfile"));
@@ -89,6 +103,8 @@ fn capabilities(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks `hostNetwork`, `hostPID` and `hostIPC` (`check_hostNamespaces.go`).
+///
+/// The places are the names of the fields.
 fn host_namespaces(pod: &Pod<'_>) -> Vec<String> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| pod.spec[*field] == true);
     shared.map(str::to_owned).collect()
@@ -122,6 +138,8 @@ fn privileged(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks `procMount` (`check_procMount.go`).
+///
+/// The exception for user namespaces exists since 1.35.
 fn proc_mount(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_in_user_namespace() { Vec::new() } else { any_proc_mount(pod) }
 }
@@ -133,6 +151,8 @@ pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks `SELinux` options (`check_seLinuxOptions.go`).
+///
+/// User and role may not be set at all.
 fn se_linux(pod: &Pod<'_>) -> Vec<String> {
     let is_known = |kind: &str| SE_LINUX.iter().any(|(known, since)| *known == kind && *since <= pod.minor);
     pod.contexts(|context| {
@@ -157,6 +177,8 @@ pub(super) fn seccomp(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks sysctls (`check_sysctls.go`).
+///
+/// The places are the names of the sysctls.
 fn sysctls(pod: &Pod<'_>) -> Vec<String> {
     let is_safe = |name: &str| SYSCTLS.iter().any(|(known, since)| *known == name && *since <= pod.minor);
     let names = items(&pod.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));

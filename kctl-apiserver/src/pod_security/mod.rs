@@ -1,6 +1,10 @@
 //! Pod Security Standards: reads the policy from the labels of a namespace, and checks a Pod against a standard.
 //!
 //! Upstream: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as in kube-apiserver 1.36.
+//!
+//! The standards are cumulative: `restricted` has the checks of `baseline`, some in a stricter
+//! form, and more. A check sees a Pod or a Pod template alike. Exemptions by user, runtime class or
+//! namespace need a configuration file upstream, and do not exist here.
 
 mod baseline;
 mod pod;
@@ -14,6 +18,8 @@ use crate::status::FieldError;
 /// The labels of namespaces begin with it, and the annotations of the audit log.
 pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
 /// The last minor version that has changed a check.
+///
+/// A higher version in a label counts as this one.
 const NEWEST: u32 = 35;
 
 /// A level, from the most to the least permissive.
@@ -29,6 +35,8 @@ pub(crate) enum Level {
 
 impl Level {
     /// Parses the value of a label.
+    ///
+    /// `None` for an unknown level; the comparison is exact.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "privileged" => Some(Self::Privileged),
@@ -51,6 +59,7 @@ impl Level {
 /// A level as it was in a version of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standard {
+    /// `privileged` has no checks, whatever the version is.
     pub(crate) level: Level,
     /// The minor version; none is the latest.
     pub(crate) minor: Option<u32>,
@@ -80,6 +89,8 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Reads the labels of a namespace.
+    ///
+    /// Absent labels mean `privileged:latest` for each mode, apart from the rule about warnings.
     pub(crate) fn of(labels: &Value) -> Self {
         let mut errors = Vec::new();
         let mut read = |mode: &str, unknown: Level| {
@@ -115,6 +126,8 @@ impl Policy {
 }
 
 /// Returns the value of a label with the prefix.
+///
+/// A value that is not a string counts as absent.
 fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
     labels.get(format!("{PREFIX}{name}"))?.as_str()
 }
@@ -125,6 +138,8 @@ fn invalid(label: &str, text: &str, why: &str) -> FieldError {
 }
 
 /// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid.
+///
+/// Leading zeros are invalid.
 #[expect(clippy::option_option, reason = "no version at all is another thing than the latest one")]
 fn minor(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
@@ -138,6 +153,7 @@ fn minor(text: &str) -> Option<Option<u32>> {
 /// A rule that a pod breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
+    /// Short, and without the places.
     rule: &'static str,
     /// The containers, volumes or fields that break it.
     places: Vec<String>,
@@ -156,6 +172,8 @@ struct Check {
 }
 
 /// Creates a check, so that the table of checks has one line for each.
+///
+/// The arguments are in the order of the fields.
 const fn check(
     since: u32,
     until_restricted: Option<u32>,
@@ -170,6 +188,8 @@ const fn check(
 /// A check applies since the minor version that introduced it, so that an upgrade of the cluster does not change the
 /// verdict of a standard with a version. Stricter checks of `restricted` replace some of `baseline`. A version that
 /// is newer than all checks counts as the newest.
+///
+/// The order is that of the tables: first `baseline`, then `restricted`.
 pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
     if standard.level == Level::Privileged {
         return Vec::new();
@@ -190,12 +210,16 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
 }
 
 /// Returns the rules with the places that break them.
+///
+/// Places are in parentheses behind each rule.
 pub(crate) fn in_detail(violations: &[Violation]) -> String {
     let rules = violations.iter().map(|Violation { rule, places }| format!("{rule} ({})", places.join(", ")));
     rules.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the rules alone, for one of many pods.
+///
+/// So that Pods with equal violations can be grouped.
 pub(crate) fn in_short(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.rule).collect::<Vec<_>>().join(", ")
 }

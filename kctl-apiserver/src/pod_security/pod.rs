@@ -4,14 +4,20 @@ use serde_json::Value;
 
 /// A pod, and the version of the rules that it is judged by.
 pub(super) struct Pod<'a> {
+    /// Checks read annotations only.
     pub(super) metadata: &'a Value,
+    /// That of the Pod, or of a template.
     pub(super) spec: &'a Value,
     /// The minor version of Kubernetes.
+    ///
+    /// At most `NEWEST`.
     pub(super) minor: u32,
 }
 
 impl Pod<'_> {
     /// Returns the containers of all lists that break a rule.
+    ///
+    /// The places are `container NAME`; an unset name is empty.
     pub(super) fn containers(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
         let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
         let containers = lists.flat_map(|list| items(&self.spec[list])).filter(|container| breaks_rule(container));
@@ -19,11 +25,14 @@ impl Pod<'_> {
     }
 
     /// Returns the pod and the containers whose security context breaks a rule.
+    ///
+    /// The Pod comes first.
     pub(super) fn contexts(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
         let pod = breaks_rule(self.context()).then(|| "pod".to_owned());
         pod.into_iter().chain(self.containers(|container| breaks_rule(&container["securityContext"]))).collect()
     }
 
+    /// Returns the volumes that break a rule, as `volume NAME`.
     pub(super) fn volumes(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
         let volumes = items(&self.spec["volumes"]).filter(|volume| breaks_rule(volume));
         volumes.map(|volume| format!("volume {}", text(&volume["name"]))).collect()
@@ -40,6 +49,8 @@ impl Pod<'_> {
     }
 
     /// Returns `true` if root in a container is not root on the node.
+    ///
+    /// Since 1.35, `restricted` allows root there.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
     }

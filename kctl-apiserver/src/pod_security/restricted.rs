@@ -1,4 +1,6 @@
 //! The checks of the level `restricted`, beyond those of `baseline`.
+//!
+//! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
 use serde_json::Value;
 
@@ -19,6 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Allowed types of volumes.
+///
+/// Ephemeral and projected data, and storage that an administrator provides.
 const VOLUMES: &[&str] = &[
     "configMap",
     "csi",
@@ -32,6 +36,8 @@ const VOLUMES: &[&str] = &[
 ];
 
 /// Checks `allowPrivilegeEscalation` (`check_allowPrivilegeEscalation.go`).
+///
+/// The default of the field is `true`.
 fn escalation(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_exempt_windows() {
         return Vec::new();
@@ -40,6 +46,8 @@ fn escalation(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks dropped and added capabilities (`check_capabilities_restricted.go`).
+///
+/// Each container must drop `ALL`.
 fn capabilities(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_exempt_windows() {
         return Vec::new();
@@ -52,11 +60,15 @@ fn capabilities(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks the types of volumes (`check_restrictedVolumes.go`).
+///
+/// A volume without a source breaks the rule, too.
 fn volumes(pod: &Pod<'_>) -> Vec<String> {
     pod.volumes(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
 }
 
 /// Checks `runAsNonRoot` (`check_runAsNonRoot.go`).
+///
+/// A container without a setting takes that of the Pod.
 fn non_root(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_in_user_namespace() {
         return Vec::new();
@@ -74,6 +86,8 @@ fn user(pod: &Pod<'_>) -> Vec<String> {
 }
 
 /// Checks that a seccomp profile is set (`check_seccompProfile_restricted.go`).
+///
+/// A profile of the Pod counts for all its containers.
 fn seccomp(pod: &Pod<'_>) -> Vec<String> {
     if pod.is_exempt_windows() {
         return Vec::new();

@@ -1,5 +1,8 @@
 //! Encodes `OpenAPI` v2 as protobuf (`openapi.v2.Document` of gnostic). kubectl reads no other form of version 2, and
 //! needs it to validate lists.
+//!
+//! Field numbers are those of `openapiv2/OpenAPIv2.proto` of gnostic. Fields that Kubernetes'
+//! documents do not use are left out.
 
 mod message;
 mod three;
@@ -10,6 +13,8 @@ use self::message::{Message, items};
 pub(crate) use self::three::document as three;
 
 /// Encodes an `OpenAPI` v2 document.
+///
+/// The input is the JSON of `openapi::v2`.
 pub(crate) fn document(document: &Value) -> Vec<u8> {
     let mut whole = Message::default();
     whole.text(1, &document["swagger"]);
@@ -36,6 +41,8 @@ pub(crate) fn document(document: &Value) -> Vec<u8> {
 }
 
 /// Encodes a path.
+///
+/// The numbers of methods are fixed by the message `PathItem`.
 fn path(item: &mut Message, value: &Value) {
     let methods = [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")];
     for (number, method) in methods {
@@ -48,6 +55,8 @@ fn path(item: &mut Message, value: &Value) {
 }
 
 /// Encodes an operation.
+///
+/// A response has a schema or none.
 fn operation(item: &mut Message, value: &Value) {
     item.texts(1, &value["tags"]);
     item.text(3, &value["description"]);
@@ -70,6 +79,8 @@ fn operation(item: &mut Message, value: &Value) {
 }
 
 /// Encodes parameters. Shared ones are references.
+///
+/// `number` is the field in the enclosing message.
 fn parameters(item: &mut Message, number: u32, value: &Value) {
     for value in items(value) {
         item.message(number, |one| match value.get("$ref") {
@@ -80,6 +91,8 @@ fn parameters(item: &mut Message, number: u32, value: &Value) {
 }
 
 /// Encodes one parameter.
+///
+/// Body parameters and others have different messages.
 fn parameter(item: &mut Message, value: &Value) {
     if value["in"] == "body" {
         item.message(1, |body| {
@@ -106,6 +119,8 @@ fn parameter(item: &mut Message, value: &Value) {
 }
 
 /// Encodes a schema.
+///
+/// A boolean `additionalProperties` and a schema are two members of one message.
 fn schema(item: &mut Message, value: &Value) {
     for (number, field) in [(1, "$ref"), (2, "format"), (3, "title"), (4, "description"), (13, "pattern")] {
         item.text(number, &value[field]);

@@ -1,10 +1,14 @@
 //! Encodes `OpenAPI` v3 as protobuf (`openapi.v3.Document` of gnostic), which kubectl asks for first.
+//!
+//! Field numbers are those of `openapiv3/OpenAPIv3.proto` of gnostic.
 
 use serde_json::Value;
 
 use super::message::{Message, items};
 
 /// Encodes an `OpenAPI` v3 document.
+///
+/// The input is the JSON of `openapi::v3`.
 pub(crate) fn document(document: &Value) -> Vec<u8> {
     let mut whole = Message::default();
     whole.text(1, &document["openapi"]);
@@ -25,6 +29,8 @@ pub(crate) fn document(document: &Value) -> Vec<u8> {
 }
 
 /// Encodes the security scheme.
+///
+/// Documents of custom resources have no such scheme.
 fn security(item: &mut Message, value: &Value) {
     item.message(1, |scheme| {
         for (number, field) in [(1, "type"), (2, "description"), (3, "name"), (4, "in")] {
@@ -34,6 +40,8 @@ fn security(item: &mut Message, value: &Value) {
 }
 
 /// Encodes a path.
+///
+/// The numbers differ from those of version 2.
 fn path(item: &mut Message, value: &Value) {
     let methods = [(4, "get"), (5, "put"), (6, "post"), (7, "delete"), (8, "options"), (9, "head"), (10, "patch")];
     for (number, method) in methods {
@@ -46,6 +54,8 @@ fn path(item: &mut Message, value: &Value) {
 }
 
 /// Encodes an operation.
+///
+/// Bodies and responses list their media types.
 fn operation(item: &mut Message, value: &Value) {
     item.texts(1, &value["tags"]);
     item.text(3, &value["description"]);
@@ -73,6 +83,8 @@ fn operation(item: &mut Message, value: &Value) {
 }
 
 /// Encodes a media type.
+///
+/// A media type without a schema is an empty message.
 fn media(item: &mut Message, value: &Value) {
     if let Some(of) = value.get("schema") {
         item.message(1, |found| schema_or_reference(found, of));
@@ -80,6 +92,8 @@ fn media(item: &mut Message, value: &Value) {
 }
 
 /// Encodes parameters.
+///
+/// Version 3 writes out each parameter.
 fn parameters(item: &mut Message, number: u32, value: &Value) {
     for value in items(value) {
         item.message(number, |either| {
@@ -97,6 +111,8 @@ fn parameters(item: &mut Message, number: u32, value: &Value) {
 }
 
 /// Encodes a schema, or a reference without its siblings.
+///
+/// A message with two members, of which one is set.
 fn schema_or_reference(item: &mut Message, value: &Value) {
     match value.get("$ref") {
         Some(_) => item.message(2, |found| found.text(1, &value["$ref"])),
@@ -105,6 +121,8 @@ fn schema_or_reference(item: &mut Message, value: &Value) {
 }
 
 /// Encodes a schema.
+///
+/// `format` and `description` come late in the message, after the alternatives.
 fn schema(item: &mut Message, value: &Value) {
     item.flag(1, &value["nullable"]);
     if let Some(docs) = value.get("externalDocs") {
@@ -147,6 +165,8 @@ fn schema(item: &mut Message, value: &Value) {
 }
 
 /// Encodes the bounds of a schema.
+///
+/// Zero bounds are indistinguishable from absent ones.
 fn bounds(item: &mut Message, value: &Value) {
     item.number(10, &value["multipleOf"]);
     item.number(11, &value["maximum"]);
