@@ -127,10 +127,10 @@ impl<'a> Attributes<'a> {
 
     /// Returns the attributes with objects in another version of the resource, or `None` if that is not served.
     ///
+    /// Old and new object are converted. Options stay as they are.
+    ///
     /// # Errors
     /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
-    ///
-    /// Old and new object are converted. Options stay as they are.
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
         let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(known) = known else { return Ok(None) };
@@ -206,10 +206,10 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 /// Lets policies and then webhooks change the object. If something has changed it, those with `reinvocationPolicy:
 /// IfNeeded` run once more.
 ///
+/// The second round calls each of them at most once more.
+///
 /// # Errors
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
-///
-/// The second round calls each of them at most once more.
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
     let mut webhooks = webhook::Mutating::new(state, attributes.info);
     let by_policies = mutation::run(state, attributes, false)?;

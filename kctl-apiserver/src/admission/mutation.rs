@@ -44,11 +44,11 @@ enum MutationFailure {
 /// Lets all policies change the object, or (`once_more`) those with `reinvocationPolicy: IfNeeded`. Returns `true` if
 /// one did.
 ///
-/// # Errors
-/// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
-///
 /// `false` for deletes, which have no object. Parameters are collected per binding; the policy runs
 /// once for each.
+///
+/// # Errors
+/// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
 pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
@@ -186,10 +186,10 @@ fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>)
 
 /// Returns the value of an expression as JSON.
 ///
+/// The weight is checked first: a value with shared parts can be huge as JSON.
+///
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
-///
-/// The weight is checked first: a value with shared parts can be huge as JSON.
 fn to_json(value: &Cel) -> Result<Value, String> {
     weight::check([value])?;
     written(value)

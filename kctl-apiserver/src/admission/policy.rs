@@ -305,10 +305,10 @@ impl PolicyScope {
 
     /// Charges an expression, and the variables that it is the first to use.
     ///
+    /// Variables that a paid variable uses are paid as well, each once per policy.
+    ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
-    ///
-    /// Variables that a paid variable uses are paid as well, each once per policy.
     fn pay(&mut self, expression: &str) -> Result<(), CostExceeded> {
         let mut open = vec![expression.to_owned()];
         while let Some(expression) = open.pop() {
@@ -326,10 +326,10 @@ impl PolicyScope {
 
     /// Evaluates an expression.
     ///
+    /// `Spent` means the budget of the policy, `Fails` everything else.
+    ///
     /// # Errors
     /// Fails if the expression fails or exceeds a cost limit.
-    ///
-    /// `Spent` means the budget of the policy, `Fails` everything else.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         match self.pay(expression) {
             Ok(()) => self.said(expression).map_err(EvaluationError::Fails),

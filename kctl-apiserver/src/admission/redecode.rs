@@ -21,10 +21,10 @@ use crate::{
 ///
 /// Runs after each webhook or policy that changed the object, so that the next one sees a complete object.
 ///
+/// Errors are 500: the client's object was fine.
+///
 /// # Errors
 /// Fails if the object has another type, or if a value does.
-///
-/// Errors are 500: the client's object was fine.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);

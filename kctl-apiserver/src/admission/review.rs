@@ -87,11 +87,11 @@ pub(super) struct Verdict {
 /// Decodes the reply of a webhook (`VerifyAdmissionResponse` of
 /// `k8s.io/apiserver/pkg/admission/plugin/webhook/request`).
 ///
-/// # Errors
-/// Fails with the message that the client sees after `failed calling webhook "name": `.
-///
 /// `asked` is the review that was sent. In `v1beta1` the uid and the type of the patch are not
 /// checked.
+///
+/// # Errors
+/// Fails with the message that the client sees after `failed calling webhook "name": `.
 pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
     let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
@@ -141,10 +141,10 @@ const FIELDS: [(&str, &str); 11] = [
 
 /// Checks the types of a response. Other fields are ignored.
 ///
+/// Go's decoder would fail on them, so a wrong type is a failed call.
+///
 /// # Errors
 /// Fails with a value of another type.
-///
-/// Go's decoder would fail on them, so a wrong type is a failed call.
 fn typed(response: &Value) -> Result<(), String> {
     for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");

@@ -98,10 +98,10 @@ fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 /// Selectors come first, then rules, then match conditions, as in `ShouldCallHook`
 /// (`k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go`).
 ///
+/// The name of the resource is that under which it matched, which the review shows.
+///
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
-///
-/// The name of the resource is that under which it matched, which the review shows.
 fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");

@@ -36,10 +36,10 @@ pub(crate) struct Attributes<'a> {
 
 /// Checks that the user of a request may send it.
 ///
+/// The first step of each request, after authentication and impersonation.
+///
 /// # Errors
 /// Fails with 403 if no role allows it.
-///
-/// The first step of each request, after authentication and impersonation.
 pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     authorize_to(info.verb.name(), resolver, info).map_err(StatusError::into_filter_error)
 }
@@ -47,10 +47,10 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Res
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
 /// `update.go` of `k8s.io/apiserver`).
 ///
+/// The message differs from the first check in the verb only.
+///
 /// # Errors
 /// Fails with 403 if no role allows it.
-///
-/// The message differs from the first check in the verb only.
 pub(crate) fn authorize_creation(resolver: &impl RuleResolver, info: &RequestInfo) -> Result<(), StatusError> {
     authorize_to("create", resolver, info)
 }

@@ -231,11 +231,11 @@ pub enum Strategy {
 impl Definition {
     /// Parses the `spec` of a `CustomResourceDefinition`.
     ///
+    /// Reads `spec` only: names that the status has not accepted yet are in the result.
+    ///
     /// # Errors
     /// Fails if the object does not have the form of a CRD. This can't happen if [`super::validate_definition`]
     /// returned no errors.
-    ///
-    /// Reads `spec` only: names that the status has not accepted yet are in the result.
     pub fn read(object: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(object.get("spec").unwrap_or(&Value::Null))
     }

@@ -12,11 +12,11 @@ use crate::{decode, field_error::FieldError, schema::Schema};
 
 /// Checks that `apiVersion`, `kind` and `metadata` of all embedded objects have the right types.
 ///
-/// # Errors
-/// Returns the first wrong field, with its path and the reason.
-///
 /// Runs while the body of a request is decoded (`write/body`), before pruning. The walk is in the
 /// order of the JSON; further errors are not collected.
+///
+/// # Errors
+/// Returns the first wrong field, with its path and the reason.
 pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(), String> {
     walk(schema, object, "", &mut |value, path| {
         let wrong = |field: &str, value: &Value, why: &str| {

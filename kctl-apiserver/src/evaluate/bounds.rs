@@ -38,11 +38,11 @@ pub(crate) const CANCELLED: &str = "operation cancelled: actual cost limit excee
 
 /// Checks the estimated cost of a call.
 ///
-/// # Errors
-/// Returns [`CANCELLED`] if the call alone exceeds [`COST_MAX`].
-///
 /// Runs after the arguments were evaluated and before the function. Constant-time functions cost
 /// nothing here.
+///
+/// # Errors
+/// Returns [`CANCELLED`] if the call alone exceeds [`COST_MAX`].
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Result<(), String> {
     if WALKS.contains(&name) {
         let target = if let Target::Value(value) = target { Some(value) } else { None };
@@ -53,10 +53,10 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Resul
 
 /// Checks the cost of making a string of `len` bytes.
 ///
+/// Called before the string is made, since its size is known from its parts.
+///
 /// # Errors
 /// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
-///
-/// Called before the string is made, since its size is known from its parts.
 pub(super) fn check_text(len: usize) -> Result<(), String> {
     within(text_steps(len))
 }
@@ -70,10 +70,10 @@ pub(super) fn text_steps(len: usize) -> usize {
 
 /// Checks the cost of making or walking `n` items.
 ///
+/// One item costs one unit.
+///
 /// # Errors
 /// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
-///
-/// One item costs one unit.
 pub(super) fn check_items(n: usize) -> Result<(), String> {
     within(n)
 }

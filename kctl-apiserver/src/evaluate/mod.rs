@@ -108,12 +108,12 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `tree`, including its subexpressions, by recursion.
     ///
-    /// # Errors
-    /// Returns the message of `cel-go`, which does not repeat the expression.
-    ///
     /// The depth of the recursion is that of the tree; the caller bounds it when it parses, and
     /// runs deep trees on a larger stack. An identifier that is neither a variable here nor in
     /// `functions` is an error of `kube-cel`.
+    ///
+    /// # Errors
+    /// Returns the message of `cel-go`, which does not repeat the expression.
     pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),

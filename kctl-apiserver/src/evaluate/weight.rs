@@ -24,21 +24,21 @@ struct Extent {
 
 /// Checks that values can be traversed.
 ///
+/// Each value by itself: two values at the limit are allowed.
+///
 /// # Errors
 /// Returns `CANCELLED` if the traversal of one value would exceed the cost limit of an expression.
-///
-/// Each value by itself: two values at the limit are allowed.
 pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(), String> {
     values.into_iter().try_for_each(|value| bounds::check_items(extent(value, &mut HashMap::new()).steps))
 }
 
 /// Checks a value before it is stored in a variable.
 ///
+/// For variables that admission policies compose from expressions.
+///
 /// # Errors
 /// Returns `CANCELLED` if the value is too large or deeper than decoded objects may be. Other expressions can nest
 /// variables, so their depth is bounded, too.
-///
-/// For variables that admission policies compose from expressions.
 pub(crate) fn check_variable(value: &Cel) -> Result<(), String> {
     let Extent { steps, depth } = extent(value, &mut HashMap::new());
     if depth > DEPTH_MAX { Err(CANCELLED.to_owned()) } else { bounds::check_items(steps) }

@@ -67,11 +67,11 @@ impl DocumentFormat {
     /// Returns the first format in the header that this path has. Only `/api` and `/apis` are aggregated. A path
     /// behind go-restful's router is checked by the router first.
     ///
-    /// # Errors
-    /// `NotAcceptable` if no format matches.
-    ///
     /// `path` is the path without slashes at its ends, split. The root page and requests without
     /// the header get JSON.
+    ///
+    /// # Errors
+    /// `NotAcceptable` if no format matches.
     pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {

@@ -28,12 +28,12 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs are
 /// not admitted.
 ///
+/// Order of the checks: admission, form of the name, existence of the object, then the target. Only
+/// logs can succeed.
+///
 /// # Errors
 /// `NotFound`, or the error of admission. A connection that passes both fails as well: to a Node with a dial error, to
 /// a Service with 503 and "no endpoints available", to a Pod as one without a node.
-///
-/// Order of the checks: admission, form of the name, existence of the object, then the target. Only
-/// logs can succeed.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
@@ -71,11 +71,11 @@ fn proxied(info: &RequestInfo) -> &str {
 
 /// Returns the connection's options after admission.
 ///
-/// # Errors
-/// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
-///
 /// Admission of a `CONNECT` has the options as its object, such as `PodExecOptions`. They come back
 /// as mutating webhooks have changed them.
+///
+/// # Errors
+/// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));

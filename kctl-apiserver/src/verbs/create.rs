@@ -13,12 +13,12 @@ use crate::{
 ///
 /// A review, such as a `SubjectAccessReview`, is evaluated and not stored. A `Binding` sets the node of its Pod.
 ///
+/// The generated name, uid and timestamps come from the state's clock and random sequence
+/// (`write/`), so that simulations repeat them.
+///
 /// # Errors
 /// Fails if the body does not decode, or with the errors of the write. `AlreadyExists` comes last, after validation and
 /// admission.
-///
-/// The generated name, uid and timestamps come from the state's clock and random sequence
-/// (`write/`), so that simulations repeat them.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut object = body::read(info)?;
     match info.resource.rules.review {

@@ -39,14 +39,14 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// deleted already and would not change reaches no webhook. The response has the object, or a `Status` for kinds that
 /// return one (`delete_answer`).
 ///
-/// # Errors
-/// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
-/// admission.
-///
 /// Preconditions are checked against the object in the version of the request, before admission.
 /// Deleting an object with finalizers or a grace period returns 200 with the object; deleting one
 /// for good returns 200 with a `Status` for most kinds. 202 is for the deprecated
 /// `orphanDependents: false`.
+///
+/// # Errors
+/// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
+/// admission.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let (of, resource) = (&info.resource.of, &info.resource);
     let options = Options::of(info)?;
@@ -235,11 +235,11 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// Checks `preconditions.uid` and `preconditions.resourceVersion` (`Preconditions.Check` of
 /// `k8s.io/apiserver/pkg/storage`).
 ///
-/// # Errors
-/// `Conflict` with the expected and the stored value.
-///
 /// A field that the stored object lacks is not compared. Upstream reports the kind in place of the
 /// resource for most kinds.
+///
+/// # Errors
+/// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
         let (wanted, known) = (options["preconditions"][field].as_str(), &object["metadata"][field]);

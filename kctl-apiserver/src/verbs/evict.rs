@@ -39,11 +39,11 @@ const ALLOWED: &str = "DisruptionAllowed";
 /// `disruptedPods`, until the disruption controller has seen the deletion. The Pod gets the condition
 /// `DisruptionTarget` first, so that its Job can tell an eviction from a failure.
 ///
-/// # Errors
-/// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
-///
 /// A dry run checks the budget and the preconditions, and changes nothing. 201 is the response of
 /// an eviction that was accepted, also if the Pod still has to end gracefully.
+///
+/// # Errors
+/// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
 pub(super) fn evict(
     state: &mut State,
     info: &RequestInfo,
@@ -92,10 +92,10 @@ fn delete(
 
 /// Checks the options before the budget is charged.
 ///
+/// Unlike other options of the delete, these decide before anything is written.
+///
 /// # Errors
 /// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
-///
-/// Unlike other options of the delete, these decide before anything is written.
 pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), StatusError> {
     /// An option that evictions do not support.
     const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
@@ -116,10 +116,10 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 
 /// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none.
 ///
+/// Budgets without a selector select nothing; an empty selector selects all Pods of the namespace.
+///
 /// # Errors
 /// Fails if several budgets select the Pod.
-///
-/// Budgets without a selector select nothing; an empty selector selects all Pods of the namespace.
 fn budget(
     state: &State,
     of: &GroupResource,

@@ -36,11 +36,11 @@ use crate::{
 /// Pages are consistent: a continue token names the revision of the first page, and later pages read that revision from
 /// the history.
 ///
-/// # Errors
-/// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
-///
 /// The `resourceVersion` of the list is the revision that it reads, not that of the newest item, so
 /// a watch from it misses nothing.
+///
+/// # Errors
+/// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     let (asked, selector) = asked(info)?;
     let reach = ListScope::of(state, info, &asked)?;
@@ -78,10 +78,10 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
 
 /// Returns the validated options and the selector of a list or of a delete of a collection.
 ///
+/// Used by both verbs, so that a delete of a collection rejects the same options.
+///
 /// # Errors
 /// Fails with the first invalid option, in the order of kube-apiserver.
-///
-/// Used by both verbs, so that a delete of a collection rejects the same options.
 pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
     let asked = ListOptions::read(info)?;
     ListOptions::check_versions(info)?;
@@ -106,11 +106,11 @@ pub(super) struct CollectionToDelete {
 impl CollectionToDelete {
     /// Returns the objects that a list with these options returns.
     ///
-    /// # Errors
-    /// Fails as that list does.
-    ///
     /// With a conversion webhook all objects are read and converted first, and the limit is applied
     /// afterwards.
+    ///
+    /// # Errors
+    /// Fails as that list does.
     pub(super) fn of(
         state: &mut State,
         info: &RequestInfo,

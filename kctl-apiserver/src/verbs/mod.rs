@@ -103,14 +103,14 @@ impl Answer {
 
 /// Performs a request. With `--data`, a change is in the journal before the client gets its response.
 ///
-/// # Errors
-/// Fails if the request does, and if the disk rejects a change: see
-/// [`Store::write_missed`](crate::store::Store::write_missed).
-///
 /// A request that only reads, or a dry run, never touches the journal. Before a change, changes
 /// that an earlier request could not write are written first: if that fails, the request fails
 /// without an effect. If the disk fails afterwards, the change is in memory and the client gets an
 /// error that says so.
+///
+/// # Errors
+/// Fails if the request does, and if the disk rejects a change: see
+/// [`Store::write_missed`](crate::store::Store::write_missed).
 pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     if !changes(info) {
         return answer(state, info);

@@ -100,10 +100,10 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 impl OutputForm {
     /// Returns the first form in `Accept` that the server supports.
     ///
+    /// Quality values are honoured: clauses are visited in the order of preference.
+    ///
     /// # Errors
     /// `NotAcceptable` if it supports none of them.
-    ///
-    /// Quality values are honoured: clauses are visited in the order of preference.
     pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)
     }
@@ -143,10 +143,10 @@ impl OutputForm {
 
     /// Checks that the form fits the verb: metadata of an object for an object, of a list for a list.
     ///
+    /// Watches and deletes accept all forms.
+    ///
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
-    ///
-    /// Watches and deletes accept all forms.
     pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
         match (self, info.verb) {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
@@ -195,10 +195,10 @@ impl OutputForm {
 
     /// Checks that the client accepts JSON for a watch.
     ///
+    /// Other types than YAML are accepted, since `Accept` was checked before.
+    ///
     /// # Errors
     /// `NotAcceptable` if the client prefers YAML.
-    ///
-    /// Other types than YAML are accepted, since `Accept` was checked before.
     pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
         if wants_yaml(info) {
             return Err(StatusError::not_acceptable(STREAMS));
@@ -247,10 +247,10 @@ fn has_columns(info: &RequestInfo) -> bool {
 
 /// Returns the part of each object that the rows of a table include.
 ///
+/// The default is `Metadata`.
+///
 /// # Errors
 /// Fails with 400 for an unknown value.
-///
-/// The default is `Metadata`.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),

@@ -15,12 +15,12 @@ use crate::{
 
 /// Returns the type of a patch.
 ///
+/// Parameters of the header, such as `charset`, are ignored. The list in the error depends on the
+/// kind.
+///
 /// # Errors
 /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
 /// merge patch.
-///
-/// Parameters of the header, such as `charset`, are ignored. The list in the error depends on the
-/// kind.
 pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     let media = info.header("content-type").split(';').next().unwrap_or_default();
     match media {
@@ -115,10 +115,10 @@ fn undecodable(why: &str) -> StatusError {
 
 /// Applies a JSON patch (RFC 6902).
 ///
+/// The object may be partly changed after an error; callers discard it.
+///
 /// # Errors
 /// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
-///
-/// The object may be partly changed after an error; callers discard it.
 pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
@@ -137,11 +137,11 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 /// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls
 /// and unknown fields.
 ///
-/// # Errors
-/// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
-///
 /// Order matters where several things are wrong: conflicts come before unknown fields, and these
 /// before the check of the verb `create`.
+///
+/// # Errors
+/// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let old = conversion::find(state, info)?;
@@ -210,11 +210,11 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
 
 /// Checks that the kind and version of a body are those of the path.
 ///
-/// # Errors
-/// Fails with 400.
-///
 /// Both parts must match, and neither may be absent: an apply without a type has no schema to merge
 /// by.
+///
+/// # Errors
+/// Fails with 400.
 pub(super) fn check_type((kind, version): (&str, &str), expected: (&str, &str)) -> Result<(), StatusError> {
     if (kind, version) == expected {
         return Ok(());

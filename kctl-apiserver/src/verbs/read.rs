@@ -10,11 +10,11 @@ use crate::{conversion, go, registry::Resource, request::RequestInfo, state::Sta
 ///
 /// `resourceVersion` is only checked: the newest state is always returned, which satisfies any older version.
 ///
-/// # Errors
-/// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
-///
 /// Reading the stored line avoids parsing and serializing: most requests of clients with plain JSON
 /// end here.
+///
+/// # Errors
+/// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
 pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
     if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";

@@ -26,12 +26,12 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
 ///
 /// Webhooks see a zero status, as kube-apiserver encodes it.
 ///
+/// Mutating webhooks can change what is reviewed. The metadata that the client sent is returned,
+/// with managed fields as upstream adds them; rules and self reviews return an empty one.
+///
 /// # Errors
 /// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
 /// error.
-///
-/// Mutating webhooks can change what is reviewed. The metadata that the client sent is returned,
-/// with managed fields as upstream adds them; rules and self reviews return an empty one.
 pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
     write::default(info, &mut asked, None);
     apply::update(&FieldManager::of(info, state).request(), None, &mut asked);

@@ -48,11 +48,11 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.
 /// `status.expirationTimestamp` is the time that was requested, even if the token lives longer for old clients.
 ///
+/// `status.token` is the only place of the token: it can not be read again.
+///
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
 /// uid.
-///
-/// `status.token` is the only place of the token: it can not be read again.
 pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
     admission::mutate(state, &mut attributes)?;

@@ -15,11 +15,11 @@ use crate::{
 ///
 /// If the object does not exist, kinds with `creates_on_update` create it. The caller must then be allowed to create.
 ///
-/// # Errors
-/// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
-///
 /// `resourceVersion` in the body is checked by the write; without one the update is unconditional,
 /// if the kind allows that.
+///
+/// # Errors
+/// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     place::match_names(info, &mut new)?;

@@ -165,11 +165,11 @@ impl<'a> Wanted<'a> {
 /// The initial state and its revision come from one locked state, so no change between them and the first event is
 /// lost.
 ///
-/// # Errors
-/// Fails for invalid options. A version that is too old is reported by an event of the watch.
-///
 /// A revision in the future is an error event here too if the state was asked for; otherwise the
 /// watch waits until the revision is reached.
+///
+/// # Errors
+/// Fails for invalid options. A version that is too old is reported by an event of the watch.
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);

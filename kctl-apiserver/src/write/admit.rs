@@ -10,13 +10,13 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError, 
 
 /// Runs validating admission. Returns the quotas to charge when the object is stored.
 ///
-/// # Errors
-/// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
-/// webhook has not replied yet.
-///
 /// The object may not be changed any more: validating webhooks can only reject. Order is that of
 /// kube-apiserver: plugins, then policies and webhooks, and quotas last, so that a rejected write
 /// is never charged.
+///
+/// # Errors
+/// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
+/// webhook has not replied yet.
 pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());

@@ -228,10 +228,10 @@ fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
 
 /// Decodes the body of a subresource that has its own built-in type.
 ///
+/// The type in the body may be absent; then it is that of the subresource.
+///
 /// # Errors
 /// Like [`read`], for this kind and version.
-///
-/// The type in the body may be absent; then it is that of the subresource.
 pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Result<Value, StatusError> {
     let mut object = read_built_in(info, kind)?;
     // `policy/v1beta1` evictions are accepted too; they have the same fields.

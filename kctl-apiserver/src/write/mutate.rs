@@ -12,12 +12,12 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
 /// the plugins act: no manager owns what they change.
 ///
+/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not
+/// brought into the form that webhooks see.
+///
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
-///
-/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not
-/// brought into the form that webhooks see.
 pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
         OwnershipSource::Fields(by_webhooks(state, info, write)?)

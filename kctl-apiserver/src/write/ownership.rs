@@ -67,10 +67,10 @@ impl Ownership {
 
 /// Makes the field manager of a request the owner of what the request has changed, or of all fields of a new object.
 ///
+/// Entries of other managers lose fields whose values changed.
+///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
-///
-/// Entries of other managers lose fields whose values changed.
 pub(crate) fn own_written(
     state: &State,
     info: &RequestInfo,
@@ -208,10 +208,10 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 /// Sets `managedFields` of an object, and then the metadata that the server fills in and no writer owns. A new object
 /// is owned as it was before plugins completed it.
 ///
+/// `new` is `None` for an update.
+///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
-///
-/// `new` is `None` for an update.
 pub(super) fn set(
     state: &State,
     info: &RequestInfo,

@@ -12,10 +12,10 @@ use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError,
 
 /// Checks that the namespace exists and that a new object may be created in it.
 ///
+/// An update in a namespace that is being deleted is allowed: finalizers must be removable.
+///
 /// # Errors
 /// `NotFound` without the namespace, and for new objects `Forbidden` if the namespace or the CRD is being deleted.
-///
-/// An update in a namespace that is being deleted is allowed: finalizers must be removable.
 pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
         // An object may remain after its namespace was deleted.
@@ -53,11 +53,11 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). The error of an
 /// object without a name shows its `generateName`.
 ///
+/// Also for objects that are not stored, such as evictions.
+///
 /// # Errors
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
 /// rely on that cause to stop retrying.
-///
-/// Also for objects that are not stored, such as evictions.
 pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let Some(found) = namespace(state, info)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
@@ -80,10 +80,10 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
 /// Removes the metadata that only the server sets, also from objects that are not stored
 /// (`rest.WipeObjectMetaSystemFields`).
 ///
+/// Upstream wipes new objects only; an update keeps the stored values of these fields.
+///
 /// # Errors
 /// Fails like [`match_namespace`], which runs first.
-///
-/// Upstream wipes new objects only; an update keeps the stored values of these fields.
 pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let fields =
@@ -96,10 +96,10 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
 
 /// Checks that name and namespace of an object are those of the path.
 ///
+/// For updates and for subresources. The messages are upstream's.
+///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.
-///
-/// For updates and for subresources. The messages are upstream's.
 pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -120,10 +120,10 @@ pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), 
 
 /// Sets the namespace of the path. Cluster-scoped objects lose theirs.
 ///
+/// An absent namespace is filled in.
+///
 /// # Errors
 /// Fails with 400 if the object names another namespace.
-///
-/// An absent namespace is filled in.
 pub(crate) fn match_namespace(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     if !info.resource.listed.namespaced {
         if let Some(meta) = object["metadata"].as_object_mut() {

@@ -14,11 +14,11 @@ use crate::{
 ///
 /// A version that is absent or `0` means an unconditional update, which most kinds allow.
 ///
+/// An equal version passes; versions are compared as strings.
+///
 /// # Errors
 /// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is
 /// not a number.
-///
-/// An equal version passes; versions are compared as strings.
 pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();

@@ -32,11 +32,11 @@ fn of_quotas() -> GroupResource {
 
 /// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged.
 ///
-/// # Errors
-/// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
-///
 /// Quotas without a matching scope or resource are skipped. A dry run is checked, and its charges
 /// are dropped by `store`.
+///
+/// # Errors
+/// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();

@@ -17,10 +17,10 @@ const REQUEST_BYTES_REST: usize = 43;
 /// Checks the size of an object as it would be stored: protobuf for built-in kinds, which is shorter than JSON, and
 /// JSON for custom ones.
 ///
+/// Objects of a dry run never reach etcd.
+///
 /// # Errors
 /// Fails with 500, as a request that etcd rejects.
-///
-/// Objects of a dry run never reach etcd.
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &info.resource.of;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.

@@ -20,10 +20,10 @@ use crate::{
 /// The conversion to the storage version comes before everything that writes, because a conversion webhook may have to
 /// be called first. Quotas are charged immediately before the commit: no step in between can fail.
 ///
+/// After the commit of a CRD its names are accepted in the same request.
+///
 /// # Errors
 /// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.
-///
-/// After the commit of a CRD its names are accepted in the same request.
 pub(super) fn store(
     state: &mut State,
     info: &RequestInfo,

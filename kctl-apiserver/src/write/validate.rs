@@ -37,10 +37,10 @@ pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<Fi
 /// An object of another type than the path is rejected before its fields are validated. The order of field errors
 /// within one `Invalid` is not part of the promise of this server.
 ///
+/// Warnings are added only if the object is valid.
+///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
-///
-/// Warnings are added only if the object is valid.
 pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&info.resource, object) {

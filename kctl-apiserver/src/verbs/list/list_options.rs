@@ -29,11 +29,11 @@ impl ListOptions {
     /// Reads the options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions`, then
     /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery).
     ///
-    /// # Errors
-    /// Fails with the first option that cannot be parsed.
-    ///
     /// A number that does not parse is 400. Options that only one of the verbs has are left to that
     /// verb.
+    ///
+    /// # Errors
+    /// Fails with the first option that cannot be parsed.
     pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
         let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
@@ -43,10 +43,10 @@ impl ListOptions {
 
     /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery).
     ///
+    /// The group of the error is `meta.k8s.io`, its kind `ListOptions`.
+    ///
     /// # Errors
     /// Fails with all field errors.
-    ///
-    /// The group of the error is `meta.k8s.io`, its kind `ListOptions`.
     pub(in crate::verbs) fn check_versions(info: &RequestInfo) -> Result<(), StatusError> {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text(MATCH));
         let continues = !info.params.text("continue").is_empty();
@@ -71,11 +71,11 @@ impl ListOptions {
 
     /// Returns the selector. A name in the path selects that object.
     ///
-    /// # Errors
-    /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
-    ///
     /// Built-in kinds list their fields in `selectable_fields`; `metadata.name` and
     /// `metadata.namespace` are always supported.
+    ///
+    /// # Errors
+    /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
     pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
         let known = match &info.resource.custom {

@@ -61,11 +61,11 @@ pub(in crate::verbs) struct ListScope {
 impl ListScope {
     /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
     ///
-    /// # Errors
-    /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
-    ///
     /// A continue token takes its revision along; a `resourceVersion` beside it is an error, unless
     /// it is 0.
+    ///
+    /// # Errors
+    /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
     pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &ListOptions) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
@@ -100,12 +100,12 @@ impl ListScope {
 
     /// Returns the table of an older revision, or `None` if the list reads the newest state.
     ///
+    /// `current` is the revision of the table. The token in the error has no revision, so the
+    /// client can go on without a consistent state.
+    ///
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
     /// state.
-    ///
-    /// `current` is the revision of the table. The token in the error has no revision, so the
-    /// client can go on without a consistent state.
     pub(in crate::verbs) fn past(
         &self,
         info: &RequestInfo,

@@ -98,11 +98,11 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 
 /// Converts the objects of another version, all of them in one call of the webhook.
 ///
-/// # Errors
-/// Fails if the webhook does.
-///
 /// The call takes the lock only to be made; the webhook is awaited without it. Objects without a
 /// uid, such as bookmarks, are left alone.
+///
+/// # Errors
+/// Fails if the webhook does.
 pub(super) async fn convert(
     state: &Mutex<State>,
     resource: &Resource,

@@ -51,11 +51,11 @@ fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
 
 /// Returns the account of a Pod.
 ///
-/// # Errors
-/// Fails if it does not exist.
-///
 /// The error is `Forbidden`, also in a new namespace whose account `default` the controller has not
 /// created yet.
+///
+/// # Errors
+/// Fails if it does not exist.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found =
@@ -65,11 +65,11 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
 
 /// Completes a new Pod.
 ///
-/// # Errors
-/// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
-///
 /// `automountServiceAccountToken` of the Pod overrides that of the account; the default is true.
 /// Pull secrets are copied if the Pod has none.
+///
+/// # Errors
+/// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
         return check_mirror(info, pod);
