@@ -1,5 +1,9 @@
 //! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and
 //! returns their paths.
+//!
+//! Bodies go through `body` (bytes to JSON), then `typed` (JSON to the Go type of a built-in kind),
+//! or through `crd` for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and
+//! reports wrong types with their path.
 
 mod duplicates;
 mod lenient;
@@ -21,12 +25,17 @@ use crate::{proto, schema::Schema};
 
 /// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
 /// looks at an object.
+///
+/// A deeper body is a decoding error.
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages.
 ///
 /// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded
 /// by the messages of its kind.
+///
+/// The media type is compared without parameters and case. `Ok` for `null`, which callers treat as
+/// an empty object.
 ///
 /// # Errors
 /// Fails if the body cannot be parsed or has no kind.
@@ -47,6 +56,8 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
 }
 
 /// Reads JSON.
+///
+/// The mended form is tried only if the strict parser fails, so valid JSON is parsed once.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))
@@ -60,6 +71,8 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
 }
 
 /// Checks that kind and version of an object can be read.
+///
+/// Field names are compared without case, as Go does.
 pub(crate) fn identified(value: &Value) -> Result<(), String> {
     let Value::Object(map) = value else {
         return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
@@ -78,6 +91,8 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
 ///
 /// Parts that equal the stored object were decoded before and are skipped. `integers` decides about numbers that are
 /// too large for their type.
+///
+/// On an error the object may be partly decoded; callers discard it.
 pub(crate) fn typed(
     schema: Schema<'_>,
     object: &mut Value,
@@ -105,6 +120,8 @@ pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
 }
 
 /// Drops from the metadata of a custom object what does not fit its type (`GetObjectMeta` with `DropMalformedFields`).
+///
+/// Field by field: one bad label drops all labels.
 pub(crate) fn drop_malformed(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| typed_metadata(&serde_json::json!({ name.clone(): value.clone() })).is_ok());
@@ -268,6 +285,8 @@ fn wrap(value: &mut Value, format: Option<&str>) {
 
 /// Returns the value of a null in a list or a map: the zero value of the type, which is null for a Go pointer, slice
 /// or map.
+///
+/// An object with fields becomes an empty one.
 fn zero(schema: Schema<'_>) -> Value {
     match (schema.reference(), schema.type_name()) {
         (Some("Quantity"), _) => "0".into(),
@@ -281,6 +300,8 @@ fn zero(schema: Schema<'_>) -> Value {
 }
 
 /// Removes fields.
+///
+/// In the order in which they were found.
 fn remove(map: &mut Map<String, Value>, names: &[String]) {
     for name in names {
         map.remove(name);

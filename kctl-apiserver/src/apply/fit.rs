@@ -12,6 +12,9 @@ use super::{Request, field_set::FieldSet, managed::Managed, shape::Position};
 
 /// Returns the managers of a live object, adapted to the present schemas of their versions.
 ///
+/// Built-in schemas never change within a version, so the work is skipped for them. It runs before
+/// each apply and update of a custom object.
+///
 /// # Errors
 /// Fails if the object cannot be converted to the version of a manager.
 pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> Result<Managed, String> {
@@ -28,6 +31,8 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
 }
 
 /// Returns a set without paths below atomic values, or `None` if it has none of them.
+///
+/// The paths below an atomic value are replaced by the value itself, once.
 fn fitted(place: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {

@@ -1,5 +1,9 @@
 //! Migration from client-side to server-side apply. kubectl may take over the fields that it applied on the client
 //! side, and its annotation is kept up to date (`lastappliedmanager.go` and `lastappliedupdater.go` upstream).
+//!
+//! Only the manager `kubectl` is treated so, since `kubectl apply --server-side` uses that name by
+//! default. The annotation is the only record of what client-side apply owned: its writes are
+//! recorded as updates by the manager `kubectl-client-side-apply`.
 
 use serde_json::Value;
 
@@ -20,12 +24,17 @@ const KUBECTL: &str = "kubectl";
 const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
 
 /// Returns the annotation.
+///
+/// An empty annotation counts as absent.
 fn last_applied(object: &Value) -> Option<&str> {
     let text = object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     Some(text).filter(|text| !text.is_empty())
 }
 
 /// Returns the conflicts without fields whose live value kubectl has applied on the client side.
+///
+/// A conflict is dropped if the annotation and the live object agree on the field. An annotation
+/// that is not JSON allows nothing.
 pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
     if request.manager != KUBECTL {
         return conflicts;
@@ -41,6 +50,9 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
 }
 
 /// Updates the annotation with the applied object, if the object has the annotation.
+///
+/// The string ends with a line break, as client-side apply writes it. The annotation itself is not
+/// part of its content.
 pub(super) fn refresh(request: &Request<'_>, object: &mut Value, applied: &Value) {
     if request.manager != KUBECTL || last_applied(object).is_none() {
         return;

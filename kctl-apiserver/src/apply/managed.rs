@@ -12,9 +12,13 @@ use crate::json_path::at;
 
 /// The number of managers with operation `Update`. Beyond it, the oldest are merged into one
 /// (`DefaultMaxUpdateManagers` upstream).
+///
+/// Managers that apply are not limited.
 const UPDATE_MANAGERS_MAX: usize = 10;
 
 /// The operation of a `managedFields` entry.
+///
+/// The order of the variants is that of the entries in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// The manager applied the fields with server-side apply.
@@ -34,6 +38,8 @@ impl Operation {
 }
 
 /// The identity of a manager; two entries with the same identity are merged.
+///
+/// The time is not part of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
     /// The name of the field manager.
@@ -61,6 +67,8 @@ impl Manager {
 
     /// Returns the identifier by which upstream compares managers (`BuildManagerIdentifier`) and sorts them in
     /// messages.
+    ///
+    /// JSON with the fields in a fixed order; empty ones are left out.
     pub(super) fn identifier(&self) -> String {
         let fields = [
             ("manager", self.name.as_str()),
@@ -90,6 +98,8 @@ impl Manager {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
     /// The set of fields.
+    ///
+    /// Never empty in a `Managed`.
     pub set: FieldSet,
     /// The `apiVersion` in which the fields are named.
     pub api_version: String,
@@ -98,11 +108,15 @@ pub struct Owned {
 }
 
 /// All managers of an object, with the fields that they own.
+///
+/// Keyed by identity, so that an entry that occurs twice in JSON is one here; the last one wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managed(BTreeMap<Manager, Owned>);
 
 impl Managed {
     /// Parses `metadata.managedFields`; returns `None` if an entry is malformed.
+    ///
+    /// One malformed entry invalidates the whole list.
     pub fn decode(entries: &Value) -> Option<Self> {
         let entries = entries.as_array()?;
         entries.iter().map(decode_entry).collect::<Option<_>>().map(Self)
@@ -125,6 +139,9 @@ impl Managed {
     }
 
     /// Returns the JSON entries: those of `Apply` first, then by time, name, version and subresource.
+    ///
+    /// This is the order in which kube-apiserver stores entries, so that equal managers give equal
+    /// JSON.
     pub fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
@@ -159,6 +176,9 @@ impl Managed {
 
     /// Removes fields from all managers but `manager`, as far as `fits` accepts their version. Managers that own no
     /// more fields are removed.
+    ///
+    /// `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can
+    /// only be compared with entries of versions that name them alike.
     pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
         for (_, owned) in self.0.iter_mut().filter(|(other, _)| Some(*other) != manager) {
             if fits(&owned.api_version) && !owned.set.is_disjoint(fields) {
@@ -169,6 +189,8 @@ impl Managed {
     }
 
     /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set.
+    ///
+    /// `other` returns `None` for a set that stays.
     pub fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
         for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
             if let Some(set) = other(&owned.set) {
@@ -179,6 +201,8 @@ impl Managed {
 
     /// Merges the oldest managers with the operation `Update` into `ancient-changes`, one per version, until at most
     /// as many are left as kube-apiserver keeps (`NewCapManagersManager` upstream).
+    ///
+    /// The merged entry has the time of the latest of its parts.
     pub fn cap_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<_> = updaters.map(|(manager, owned)| (owned.time.clone(), manager.clone())).collect();
@@ -206,6 +230,8 @@ impl Managed {
 }
 
 /// Decodes one entry, or returns `None` if it is malformed.
+///
+/// An entry without `fieldsV1` owns nothing.
 fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let (name, api_version, subresource) = (text("manager"), text("apiVersion"), text("subresource"));

@@ -1,4 +1,7 @@
 //! Merges the applied object into the live one, and removes fields. Values are read by their [`Position`].
+//!
+//! `merge` builds a new value; `merge_into` changes the live one and costs only as much as the
+//! applied part. Both give the same result.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +15,9 @@ use super::{
 use crate::schema::ListType;
 
 /// Returns the live value with all applied fields.
+///
+/// An absent applied value keeps the live one: an apply removes fields by not owning them any
+/// longer, see `prune`. Atomic values are replaced as a whole.
 pub fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
     if live == applied {
@@ -33,6 +39,8 @@ pub fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>)
 }
 
 /// Merges into the live value in place. Fields that are not applied are not visited.
+///
+/// A list that has the same items in the same order is merged in place, otherwise it is built anew.
 pub fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
     let shape = place.shape(applied);
     match shape {
@@ -77,6 +85,8 @@ fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, a
 }
 
 /// Returns the items of a list with their elements, in order.
+///
+/// Items without a valid element are left out; validation has reported them.
 fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
     items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item))).collect()
@@ -132,6 +142,8 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
 
 /// Returns the value without the fields of the set; `null` if nothing is left. Custom resources are stored with that
 /// `null`; for built-in kinds it counts as absent.
+///
+/// Used by `prune` with the fields that a manager gave up.
 pub fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value {
     match (place.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
@@ -152,6 +164,8 @@ pub fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value
 }
 
 /// Returns the value of an element without the fields of the set, or `None` if it is removed.
+///
+/// The element itself may be in the set, or only paths below it.
 fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;

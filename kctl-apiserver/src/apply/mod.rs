@@ -13,6 +13,16 @@
 //! | `last_applied` | kubectl's migration from client-side apply |
 //!
 //! Upstream: `sigs.k8s.io/structured-merge-diff` and `k8s.io/apimachinery/pkg/util/managedfields/internal`.
+//!
+//! Terms of structured-merge-diff and of this module: a typed value is a value with a `Position`, a
+//! path is a list of `PathElement`s, and a set is a `FieldSet`. Ownership is decided on sets alone,
+//! so the order of map fields and of most lists does not matter.
+//!
+//! Rules that hold throughout:
+//!
+//! - An apply owns what it sends, also if the value is unchanged; an update owns what it changes.
+//! - A conflict is a field that another manager owns and whose value would change.
+//! - A field that a manager stops applying is removed, if no other manager owns it.
 
 pub mod field_set;
 mod fit;

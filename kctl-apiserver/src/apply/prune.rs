@@ -18,6 +18,8 @@ struct Read<'o, 'a> {
     /// The object in the version.
     object: Cow<'o, Value>,
     /// Its root position.
+    ///
+    /// Positions are those of the schema of that version.
     place: Position<'a>,
 }
 
@@ -40,6 +42,8 @@ impl<'o, 'a> Read<'o, 'a> {
     }
 
     /// Returns the object without the fields of a set.
+    ///
+    /// Removes items of lists by their elements.
     fn without(&self, set: &FieldSet) -> Value {
         remove_items(self.place, &self.object, set)
     }
@@ -47,6 +51,10 @@ impl<'o, 'a> Read<'o, 'a> {
 
 /// Removes what the manager applied last time, unless it or another manager owns it now (`Updater.prune` upstream).
 /// The fields of each manager are looked up in the version in which it owns them.
+///
+/// Three steps: remove everything that the manager applied last; add back what others own; then
+/// restore children that were removed only because their parent was. The result is in the version
+/// of the request.
 ///
 /// # Errors
 /// Fails if the object cannot be converted to one of the versions.
@@ -66,6 +74,8 @@ pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, la
 
 /// Restores fields that other managers own. Starts with the version in which the fields were removed, since a
 /// converter may need a removed field (`Updater.addBackOwnedItems` upstream).
+///
+/// Sets of versions that name fields alike are united first, so each version costs one conversion.
 fn add_back_owned(
     request: &Request<'_>,
     merged: &Value,

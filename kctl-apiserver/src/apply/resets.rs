@@ -4,6 +4,8 @@ use super::field_set::FieldSet;
 
 /// The fields that the server resets on a write, with all their children (`GetResetFields` of the strategies in
 /// kube-apiserver).
+///
+/// Each path is a list of field names from the root, such as `status`.
 #[derive(Clone, Copy, Debug)]
 pub struct Resets(pub &'static [&'static [&'static str]]);
 
@@ -12,6 +14,8 @@ impl Resets {
     pub const NOTHING: Self = Self(&[]);
 
     /// Returns the fields of a set that the request may write.
+    ///
+    /// Upstream subtracts these fields from a manager's set after each write.
     pub(super) fn left_of(self, set: FieldSet) -> FieldSet {
         self.0.iter().fold(set, |set, path| set.without(path))
     }

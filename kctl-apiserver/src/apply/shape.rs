@@ -1,5 +1,9 @@
 //! The merge behaviour of each position of an object: as one value, by field or by item. Validation, comparison and
 //! merge walk objects with it.
+//!
+//! The schema decides where it says something; elsewhere the value decides, as in upstream's
+//! deduced types. Built-in types take `x-kubernetes-list-type` and its siblings from the `OpenAPI`
+//! document, custom types from the CRD.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -12,6 +16,7 @@ use crate::schema::{ListType, PerPlace, Schema};
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Position<'a> {
+    /// `None` below values that no schema describes.
     schema: Option<Schema<'a>>,
     /// `true` if `apiVersion`, `kind` and `metadata` are fields here, although the schema does not declare them.
     is_object_root: bool,
@@ -24,10 +29,16 @@ pub struct Position<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum FieldPosition<'a> {
     /// The schema declares the field.
+    ///
+    /// The set of an object has it only through its children, if it has some.
     Named(Position<'a>),
     /// The field is an entry of a map.
+    ///
+    /// Owned as an entry, besides its children.
     Entry(Position<'a>),
     /// The schema does not declare the field.
+    ///
+    /// Validation rejects it.
     Undeclared,
 }
 
@@ -59,6 +70,9 @@ pub enum Scalar {
 }
 
 /// The number of items whose keys are compared pairwise. Longer lists are sorted by their keys instead.
+///
+/// Pairwise comparison needs no allocation, which wins for short lists such as containers and
+/// ports.
 const COMPARED_MAX: usize = 16;
 
 /// Returns `true` if an item has a key whose fields are equal exactly if their JSON is. Floats are excluded: `1` and
@@ -98,6 +112,8 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the position of a child with this schema.
+    ///
+    /// Inherits only `keeps_unknown`.
     fn below(&self, schema: Schema<'a>) -> Self {
         let place = Self::at(schema);
         Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }
@@ -109,6 +125,8 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the shape that the schema declares, or `None` if it depends on the value.
+    ///
+    /// From the table for built-in types.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
@@ -200,6 +218,8 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the position that one path element leads to.
+    ///
+    /// Sets have no types, so a key leads to an item, and a field to a field or an entry.
     pub fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
             Some(name) => self.field_position(name),
@@ -248,6 +268,8 @@ impl<'a> Position<'a> {
 
     /// Checks that an item has a valid path element, without creating one.
     ///
+    /// The common case needs no string.
+    ///
     /// # Errors
     /// Returns the errors of [`element`](Self::element).
     pub fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
@@ -275,6 +297,8 @@ impl<'a> Position<'a> {
     }
 
     /// Returns `true` if two items have the same key.
+    ///
+    /// A missing key field equals its default.
     fn has_key_of(&self, keys: &[Value], left: &Value, right: &Value) -> bool {
         let mut names = keys.iter().filter_map(Value::as_str);
         names.all(|name| match (left.get(name), right.get(name)) {
@@ -285,6 +309,8 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the element of an item by its key fields.
+    ///
+    /// A missing key field is left out if it has no default; at least one must be there.
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
         if item.is_null() {
             return Err("associative list with keys may not have a null element".into());

@@ -22,6 +22,8 @@ pub struct Comparison {
 }
 
 /// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
+///
+/// The root itself is not in the set.
 pub fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
     match place.shape(value) {
         Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
@@ -36,6 +38,8 @@ fn is_leaf(place: Position<'_>, value: &Value) -> bool {
 }
 
 /// Returns the set of an object's fields.
+///
+/// A declared field with children is not a member: it is owned through them.
 fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
     let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
         let (below, is_named) = match place.field(name) {
@@ -51,6 +55,8 @@ fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
 }
 
 /// Returns the set of a list's items.
+///
+/// Each item is a member, and has the set of its fields below.
 fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
     let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
@@ -81,6 +87,8 @@ pub(super) fn by_element<'v>(
 }
 
 /// Compares two objects, except for `metadata.managedFields`.
+///
+/// Paths are those of the new shape, where shapes differ.
 pub fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut walk = Comparer { path: Vec::new(), found: Comparison::default() };
     walk.visit(place, Some(old), Some(new));
@@ -129,6 +137,8 @@ enum Descent {
 }
 
 /// Compares two values recursively.
+///
+/// Depth is bounded by the depth of decoded objects.
 struct Comparer {
     /// The path of the present position.
     path: Path,
@@ -190,6 +200,8 @@ impl Comparer {
     }
 
     /// Compares two values as a whole.
+    ///
+    /// Numbers are compared by value.
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
         match (old, new) {
             (None, _) => self.found.added.insert(&self.path),
@@ -201,6 +213,8 @@ impl Comparer {
     }
 
     /// Compares two lists by their elements.
+    ///
+    /// Items are paired by their elements, whatever their order is: moving an item is not a change.
     fn visit_items(
         &mut self,
         place: Position<'_>,

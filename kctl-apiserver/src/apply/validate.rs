@@ -1,4 +1,8 @@
 //! Validates a value against its schema.
+//!
+//! Server-side apply needs typed values: a list of the wrong type has no elements that could be
+//! owned. Only types and keys are checked here; formats, bounds and enums are left to the
+//! validation of the kind.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,6 +15,8 @@ use super::{
 use crate::{decode::misfit, schema::ListType};
 
 /// The treatment of duplicate list items.
+///
+/// Stored objects may have duplicates, since older versions of a schema allowed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     /// Accepted, because the object is already stored.
@@ -21,6 +27,8 @@ pub enum Duplicates {
 
 /// Validates the types of all values and the keys of list items. Skips `metadata.managedFields`, and values that are
 /// equal to those of an object validated before.
+///
+/// `checked` is the object that was validated before, at the same position.
 ///
 /// # Errors
 /// Returns a message that lists all invalid positions, as kube-apiserver does.
@@ -42,6 +50,7 @@ pub fn validate(
 /// The path to a value, on the stack. It is formatted only in an error.
 #[derive(Clone, Copy)]
 enum Way<'a> {
+    /// Formatted as the empty string.
     Root,
     Field(&'a Way<'a>, &'a str),
     /// A list item, which is named by its key.
@@ -85,17 +94,23 @@ struct Validator {
 
 impl Validator {
     /// Adds the error of a value with a wrong type.
+    ///
+    /// The message has the type that was found.
     fn misfit(&mut self, way: &Way<'_>, expected: &str, found: &Value) {
         self.errors.push(misfit(&way.to_string(), expected, found));
     }
 
     /// Adds an error at a path.
+    ///
+    /// An error at the root has no path.
     fn fail(&mut self, way: &Way<'_>, message: &str) {
         let path = way.to_string();
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 
     /// Validates a value at a position.
+    ///
+    /// `null` fits everywhere: it counts as absent.
     fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
@@ -124,6 +139,8 @@ impl Validator {
     }
 
     /// Validates a scalar.
+    ///
+    /// Int-or-string and quantities accept every scalar.
     fn visit_scalar(&mut self, scalar: Scalar, value: &Value, way: &Way<'_>) {
         let (is_fit, expected) = match scalar {
             Scalar::String => (value.is_string(), "a string"),
@@ -137,6 +154,8 @@ impl Validator {
     }
 
     /// Validates the items of a list and their keys.
+    ///
+    /// An item without a valid key ends the validation of its list.
     fn visit_items(
         &mut self,
         place: Position<'_>,

@@ -19,6 +19,9 @@ use super::{
 use crate::{autoscaling, schema::Schema};
 
 /// The versions of a kind, and conversion between them.
+///
+/// The caller provides it: built-in kinds below, custom kinds in `conversion`, where a webhook may
+/// be needed.
 pub trait Versions: Debug {
     /// Converts an object to another version.
     ///
@@ -60,6 +63,9 @@ impl Versions for BuiltInKinds {
 
 impl<'a> Request<'a> {
     /// Returns an object in a version.
+    ///
+    /// The converted object is validated, since a webhook may return anything. Versions that name
+    /// fields alike are not converted.
     pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, String> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
@@ -73,6 +79,8 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the root position of an object in a version.
+    ///
+    /// Falls back to the request's position for versions that do not differ.
     pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Position<'a> {
         if !self.differs(api_version) {
             return self.place();
@@ -83,6 +91,8 @@ impl<'a> Request<'a> {
 }
 
 /// The differences between two states of an object, in the versions of all managers.
+///
+/// Computed once per write; each manager is then compared in its version.
 pub(super) struct Changes {
     /// In the version of the request.
     here: InVersion,
@@ -110,6 +120,8 @@ impl InVersion {
 
 impl Changes {
     /// Compares two states in the versions of all managers but one.
+    ///
+    /// `manager` is the writer, whose version is that of the request.
     ///
     /// # Errors
     /// Fails if an object cannot be converted to the version of a manager.
@@ -140,12 +152,16 @@ impl Changes {
     }
 
     /// Returns the added and modified fields, in another version.
+    ///
+    /// A version that does not differ from the request's has the same set.
     pub(super) fn set_in(&self, api_version: &str) -> &FieldSet {
         let there = self.elsewhere.iter().find(|there| there.api_version == api_version);
         &there.unwrap_or(&self.here).set
     }
 
     /// Removes the changed fields from all managers but one.
+    ///
+    /// Removed fields are taken as well: an update that removes a field ends its ownership.
     pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
         let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
         for fields in [&self.here.set, &self.here.removed] {

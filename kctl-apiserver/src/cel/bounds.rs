@@ -11,6 +11,8 @@ const DEPTH_MAX: usize = 251;
 const EXPRESSION_LEN_MAX: usize = 20_000;
 
 /// Returns the reason why an expression is not parsed, if it exceeds a limit.
+///
+/// Brackets and operators within string literals are skipped.
 pub(crate) fn beyond(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
@@ -44,6 +46,8 @@ struct Measure {
     /// The open brackets. Never empty: the outermost level has no brackets.
     open: Vec<Brackets>,
     /// The number of open brackets and conditional operators.
+    ///
+    /// Falls when brackets close, and when an item of a list ends.
     nesting: usize,
     /// The highest value of `nesting` so far.
     nesting_max: usize,
@@ -78,6 +82,8 @@ impl Brackets {
 
 impl Measure {
     /// Reads a character outside of strings, with the previous one that is not blank.
+    ///
+    /// `?` after a dot, a bracket or a comma belongs to optional syntax and does not nest.
     fn read(&mut self, before: char, letter: char) {
         match letter {
             '(' | '[' | '{' => {

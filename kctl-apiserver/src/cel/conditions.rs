@@ -31,6 +31,8 @@ const PROGRAMS_LEN_MAX: usize = 1_000;
 /// The depth limit of the parser: more than [`super::beyond`] allows, so that its error is never seen.
 const PARSER_DEPTH_MAX: u16 = 300;
 /// The stack for parsing: enough for what [`super::beyond`] lets through.
+///
+/// Address space only: pages are committed as the parser uses them.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
 pub(crate) use kube_cel::cel::Value as Cel;
@@ -56,6 +58,7 @@ pub(crate) struct Scope {
     context: Context<'static>,
     /// The variables.
     known: HashMap<String, Cel>,
+    /// List types of lists in the variables, for equality.
     kinds: Kinds,
 }
 
@@ -82,11 +85,15 @@ impl std::fmt::Display for EvaluationError {
 
 impl Scope {
     /// Creates a scope with all functions. It shares them, so that creating it is cheap; no function can be added.
+    ///
+    /// For CRD rules, which are evaluated very often.
     pub(crate) fn shared() -> Self {
         Self { context: functions::ALL.new_inner_scope(), known: HashMap::new(), kinds: Kinds::default() }
     }
 
     /// Creates a scope with these variables.
+    ///
+    /// Functions can be added to it, such as those of the authorizer.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
@@ -97,12 +104,14 @@ impl Scope {
         scope
     }
 
-    /// Functions and variables of another concept.
+    /// Returns the evaluator's functions and variables, so that a caller can add some.
     pub(crate) fn context(&mut self) -> &mut Context<'static> {
         &mut self.context
     }
 
     /// Sets a variable.
+    ///
+    /// Replaces a variable of the same name.
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
         self.known.insert(name.to_owned(), value);
     }
@@ -113,6 +122,8 @@ impl Scope {
     }
 
     /// Removes a variable.
+    ///
+    /// Expressions that name it fail then.
     pub(crate) fn unset(&mut self, name: &str) {
         self.known.remove(name);
     }
@@ -126,7 +137,7 @@ impl Scope {
         compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
     }
 
-    /// The same of an expression that has been read.
+    /// Returns the cost of a compiled expression for the values of the variables.
     ///
     /// # Errors
     /// Fails if it exceeds the limit of one expression.
@@ -163,6 +174,8 @@ impl Scope {
 }
 
 /// Returns the message of a panic in the evaluator.
+///
+/// Panics with other payloads than strings are "unknown".
 fn internal_error(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let why = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
@@ -178,6 +191,8 @@ pub(crate) enum Problem {
 }
 
 /// Returns the reason why an expression must not be stored, if there is one.
+///
+/// `wanted` are the allowed types by name; an empty list allows all. An unknown type passes.
 pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<Problem> {
     match type_of(expression, environment) {
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
@@ -199,6 +214,8 @@ pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Opt
 }
 
 /// Returns a compiled expression from the cache.
+///
+/// Errors are cached as well.
 fn compiled(expression: &str) -> Compiled {
     let mut programs = PROGRAMS.lock();
     if let Some(known) = programs.get(expression) {
@@ -213,6 +230,8 @@ fn compiled(expression: &str) -> Compiled {
 }
 
 /// Reads an expression.
+///
+/// A new thread per expression: compiling is rare, since results are cached.
 ///
 /// # Errors
 /// Fails if the expression does not compile.
@@ -251,6 +270,8 @@ pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
 }
 
 /// Converts JSON to CEL. Integers become `int`.
+///
+/// Numbers beyond `i64` become doubles.
 pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -287,6 +308,8 @@ pub(crate) enum Fit {
 
 /// Evaluates match conditions (`plugin/webhook/matchconditions/matcher.go`). A false condition takes precedence over
 /// a failing one.
+///
+/// `scope` is called only if conditions exist, since making one costs more than most requests.
 pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.is_empty() {

@@ -3,6 +3,10 @@
 //!
 //! The size of a loop's range is taken from the values if possible. Otherwise the longest list of all variables is
 //! assumed.
+//!
+//! Only loops are estimated: everything else costs at most as much as the expression is long, or is
+//! checked by the evaluator as it happens. An estimate above the true cost can reject an expression
+//! that upstream would just accept.
 
 use kube_cel::cel::{
     Value as Cel,
@@ -13,6 +17,9 @@ use kube_cel::cel::{
 /// The cost limit of one expression, at which upstream stops it (`PerCallLimit`).
 const EXPRESSION_COST_MAX: usize = 1_000_000;
 /// The cost limit of all rules of an object together.
+///
+/// Upstream allows 10,000,000 per object (`RuntimeCELCostBudget`). This one is smaller, since
+/// evaluation here holds up all other requests.
 const OBJECT_COST_MAX: usize = 2 * EXPRESSION_COST_MAX;
 /// The cost limit of all expressions of a policy, for one binding and one parameter (`RuntimeCELCostBudget`).
 const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
@@ -21,6 +28,7 @@ const CONDITIONS_COST_MAX: usize = 2_500_000;
 
 /// The cost that is left to several expressions.
 pub(crate) struct Budget {
+    /// Never negative: a charge that does not fit is refused and leaves the budget unchanged.
     left: usize,
 }
 
@@ -51,6 +59,8 @@ impl Budget {
 
     /// Takes away what is known to be the cost.
     ///
+    /// The budget is not charged on failure.
+    ///
     /// # Errors
     /// Fails if it would exceed the budget.
     pub(crate) fn pay(&mut self, cost: usize) -> Result<(), CostExceeded> {
@@ -60,6 +70,8 @@ impl Budget {
 }
 
 /// Returns the cost of the loops of an expression.
+///
+/// An expression without loops costs 0 here.
 ///
 /// # Errors
 /// Fails if it exceeds the limit of one expression.
@@ -87,6 +99,8 @@ fn item(of: &Cel, index: usize) -> Option<&Cel> {
 }
 
 /// Returns the size of a list or map.
+///
+/// The result of a loop has at most as many items as its range.
 fn n_items(of: &Cel) -> Option<usize> {
     match of {
         Cel::List(items) => Some(items.len()),
@@ -118,6 +132,8 @@ pub(crate) fn depth(tree: &IdedExpr) -> usize {
 }
 
 /// Returns the direct children of a node, except those of a loop.
+///
+/// Macros of one variable are loops; those of two variables are calls.
 fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     match &tree.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
@@ -140,6 +156,9 @@ fn has_loops(tree: &IdedExpr) -> bool {
 }
 
 /// Returns the cost of a node without its children.
+///
+/// Upstream: `runtimecost.go` and `cost.go` of cel-go; creating a list costs 10, a map 30, a
+/// message 40.
 fn weight(tree: &IdedExpr) -> usize {
     let is_empty =
         |tree: &IdedExpr| matches!(&tree.expr, Expr::Literal(LiteralValue::String(text)) if text.inner().is_empty());
@@ -162,6 +181,8 @@ struct CostWalk<'a> {
     /// The cost that is left.
     left: usize,
     /// The assumed size of a range that is not a variable.
+    ///
+    /// A safe assumption: no range can be longer than the longest value, unless it is computed.
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
     bound: Vec<(&'a str, Option<&'a Cel>)>,

@@ -25,6 +25,8 @@ const TYPES: [&str; 10] =
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The functions of the evaluator, for those that have more types here than there.
+///
+/// Never changed.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 /// Calls of the evaluator's own functions with the argument `x`.
 static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
@@ -33,6 +35,8 @@ static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
 });
 
 /// Calls a function of the evaluator.
+///
+/// For a type that our function leaves to the evaluator.
 fn plain(call: &str, value: Cel) -> ResolveResult {
     let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
     let mut scope = PLAIN.new_inner_scope();
@@ -54,22 +58,27 @@ pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<
 }
 
 /// Returns a duration, if it fits into 64 bits of nanoseconds.
+///
+/// `None` beyond 292 years.
 pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
     i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
 }
 
+/// The name of the function is the type that was expected.
 fn invalid(text: &str, expected: &'static str) -> ResolveResult {
     Err(ExecutionError::function_error(expected, format!("{text:?} is not a valid {expected}")))
 }
 
 /// All functions, and the names of types.
+///
+/// Shared by all scopes of CRD rules.
 pub(super) static ALL: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     add(&mut context);
     context
 });
 
-/// Adds them, and the names of types.
+/// Adds all functions, and the names of types, to a context.
 pub(super) fn add(context: &mut Context<'static>) {
     for name in TYPES {
         context.add_variable_from_value(name, type_named(name));
@@ -124,6 +133,8 @@ pub(super) fn add(context: &mut Context<'static>) {
 }
 
 /// Returns the value that represents a type.
+///
+/// A map with the single key `TYPE`, which `type_name` recognizes.
 fn type_named(name: &str) -> Cel {
     map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
 }

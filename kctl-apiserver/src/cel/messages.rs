@@ -5,6 +5,8 @@ use kube_cel::cel::common::ast::{
 };
 
 /// Returns the expression with map literals in place of message literals.
+///
+/// The names of messages are dropped: the type checker has validated them.
 pub(super) fn as_maps(expression: &IdedExpr) -> IdedExpr {
     let mut changed = expression.clone();
     change(&mut changed);

@@ -7,6 +7,8 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::path::JsonPath;
 
 /// Returns the paths of duplicate fields, such as `spec.containers[0].image`; none if the bytes are not JSON.
+///
+/// The last value of a duplicate field counts when the object is decoded, as in Go.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -19,7 +21,9 @@ pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
 
 /// Visits JSON without building a value. Duplicate fields within a duplicate are reported too.
 struct DuplicateFinder<'a> {
+    /// Formatted only for a duplicate.
     path: JsonPath<'a>,
+    /// In the order of the document.
     found: &'a mut Vec<String>,
 }
 

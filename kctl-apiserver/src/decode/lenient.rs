@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 /// Replaces each invalid byte and each unpaired surrogate by U+FFFD (`unquoteBytes` of Go's `encoding/json`).
+///
+/// Borrows the input if nothing has to be replaced.
 pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
     let Some(start) = first_half(&text, 0) else { return text };
@@ -36,6 +38,8 @@ fn valid(json: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the offset of the next escape of an unpaired surrogate.
+///
+/// Pairs of surrogates are skipped together.
 fn first_half(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < text.len() {
@@ -54,6 +58,8 @@ fn first_half(text: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Returns the code unit of a `\u` escape.
+///
+/// `None` for anything else.
 fn code(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

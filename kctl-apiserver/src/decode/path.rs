@@ -5,9 +5,11 @@ use std::fmt;
 /// A path, as its last step and the path of the parent.
 #[derive(Clone, Copy)]
 pub(super) enum JsonPath<'a> {
+    /// Formatted as the empty string; fields below it have no leading dot.
     Root,
     /// A field, or a key of a map.
     Field(&'a JsonPath<'a>, &'a str),
+    /// `[0]`.
     Item(&'a JsonPath<'a>, usize),
 }
 

@@ -1,6 +1,9 @@
 //! Resolves plain scalars of YAML 1.1.
 //!
 //! Upstream: `resolve` of `sigs.k8s.io/yaml/goyaml.v2`.
+//!
+//! Configuration files written for YAML 1.1 depend on these rules: `on` and `yes` are booleans,
+//! `0777` is octal, and `1_000` is a number.
 
 use serde_json::{Number, Value};
 
@@ -13,6 +16,8 @@ const NO: [&str; 4] = ["n", "no", "false", "off"];
 const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 
 /// The value of a scalar without quotes and tags.
+///
+/// A string that looks like none of these stays a string.
 ///
 /// # Errors
 /// Fails for a number that JSON cannot express.
@@ -37,6 +42,8 @@ pub(super) fn resolved(text: &str) -> Result<Value, String> {
 }
 
 /// Parses a number with or without a base prefix. Underscores are ignored, as in YAML 1.1.
+///
+/// Beyond 64 bits an integer becomes a float.
 fn number(text: &str) -> Option<Value> {
     let plain = text.replace('_', "");
     let (is_negative, digits) = match plain.strip_prefix(['+', '-']) {

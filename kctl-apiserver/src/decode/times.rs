@@ -10,11 +10,15 @@ pub(super) enum Layout {
 }
 
 /// Returns `true` if a string is a time.
+///
+/// Nothing may follow the time.
 pub(super) fn is_time(text: &str, layout: Layout) -> bool {
     read(text, layout).is_some_and(str::is_empty)
 }
 
 /// Returns the rest after a time.
+///
+/// Years have four digits, so times before year 0 and after 9999 are rejected.
 fn read(text: &str, layout: Layout) -> Option<&str> {
     let (year, rest) = digits(text, 4)?;
     let (month, rest) = ranged(rest.strip_prefix('-')?, 1..=12)?;
@@ -40,6 +44,8 @@ fn ranged(text: &str, range: std::ops::RangeInclusive<u32>) -> Option<(u32, &str
 }
 
 /// Skips the fraction of a second.
+///
+/// A comma is accepted in place of the point.
 fn fraction(text: &str, layout: Layout) -> Option<&str> {
     let after = text.strip_prefix(['.', ',']);
     match layout {
@@ -53,6 +59,8 @@ fn fraction(text: &str, layout: Layout) -> Option<&str> {
 }
 
 /// Skips the time zone.
+///
+/// `Z` in upper case, or an offset with a colon.
 fn zone(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix('Z') {
         return Some(rest);

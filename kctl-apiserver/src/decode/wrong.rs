@@ -10,11 +10,15 @@ use super::{
 use crate::{quantity, schema::Schema};
 
 /// Checks that a value is of the type of its field, and in its form.
+///
+/// Null fits every type: it means absent.
 pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> Result<(), String> {
     if fits(schema, value) { Ok(()) } else { Err(misfit(&path.to_string(), &expected(schema), value)) }
 }
 
 /// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them.
+///
+/// Go accepts this form for `[]byte`, and a null item as 0.
 ///
 /// # Errors
 /// Fails if an item is not a byte.
@@ -51,6 +55,8 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
 }
 
 /// Returns the description of a type in an error.
+///
+/// With an example for formats that users get wrong.
 fn expected(schema: Schema<'_>) -> String {
     match (schema.reference(), schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
         (Some("Quantity"), ..) => "a quantity such as 500m or 1Gi",

@@ -13,6 +13,8 @@ use super::{DEPTH_MAX, first_line, scalar::resolved};
 use crate::{go, limits::BODY_LEN_MAX};
 
 /// The number of values that aliases may expand to in one document. A document with more is an attack.
+///
+/// Prevents a short document from expanding to gigabytes.
 const ALIASED_LEN_MAX: usize = 100_000;
 /// The number of bytes that anchors may keep and aliases repeat in one document: a few bodies of the largest size.
 const ALIASED_BYTES_MAX: usize = 4 * BODY_LEN_MAX;
@@ -22,6 +24,7 @@ const NAMESPACE: &str = "tag:yaml.org,2002:";
 /// A parsed document.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Yaml {
+    /// Keys of maps are strings; other scalars are converted as Go does.
     pub(crate) value: Value,
     /// A line for each field that comes again; of those the last counts.
     pub(crate) repeated: Vec<String>,
@@ -69,6 +72,8 @@ fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
 }
 
 /// Parses the first document. An empty one is null.
+///
+/// Further documents are ignored, valid or not.
 ///
 /// # Errors
 /// Fails if the document is invalid YAML, or if JSON cannot express it.
@@ -133,6 +138,8 @@ fn before_stray(text: &str, index: usize) -> Option<&str> {
 }
 
 /// Returns the value of a scalar.
+///
+/// An unknown tag makes a string.
 fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
     let name = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE));
     match name.as_deref() {
@@ -169,6 +176,7 @@ struct Reader {
     n_aliased: usize,
     /// The number of bytes of all anchors and aliases so far.
     n_bytes: usize,
+    /// `fieldValidation` decides about them.
     repeated: Vec<String>,
     /// The value of the first document, once it is complete.
     document: Option<Value>,
@@ -176,6 +184,7 @@ struct Reader {
 
 /// A list or map that is not complete.
 struct Open {
+    /// Moved out when it is complete.
     content: Content,
     /// The anchor of the value; 0 for none.
     anchor: usize,
@@ -190,9 +199,11 @@ enum Content {
 /// An open map.
 #[derive(Default)]
 struct Fields {
+    /// A repeated key replaces the earlier value.
     map: Map<String, Value>,
     /// The keys so far, with `true` for strings: the number 1 and the string "1" are different keys in Go's YAML.
     known: HashSet<(bool, String)>,
+    /// Keys and values alternate.
     next: Next,
 }
 
@@ -212,6 +223,8 @@ enum Next {
 
 impl Reader {
     /// Opens a list or a map.
+    ///
+    /// At the bound the document is rejected.
     fn open(&mut self, content: Content, anchor: usize) -> Result<(), String> {
         self.open.push(Open { content, anchor });
         if self.open.len() > DEPTH_MAX { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
@@ -228,6 +241,8 @@ impl Reader {
     }
 
     /// Inserts the value of an anchor.
+    ///
+    /// Each use of an alias is charged with the full size of its value.
     fn alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
         let (n_values, n_bytes) = extent(value);
@@ -318,6 +333,8 @@ impl Fields {
 }
 
 /// Returns the number of values in a value, and the bytes of its strings.
+///
+/// Strings include keys.
 fn extent(value: &Value) -> (usize, usize) {
     let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
     match value {

@@ -21,6 +21,7 @@ pub(crate) enum OutOfBounds {
 
 /// Bounds of one patch: bytes that are copied, and levels of the object.
 pub(crate) struct PatchBounds {
+    /// Bytes are those of the JSON of the copied values.
     copies: CopyBudget,
     /// An upper bound of the object's depth. Measured again only if it exceeds the limit.
     depth: usize,
@@ -28,11 +29,15 @@ pub(crate) struct PatchBounds {
 
 impl PatchBounds {
     /// Creates the limits for an object.
+    ///
+    /// One per patch: the bounds add up over its operations.
     pub(crate) fn of(object: &Value) -> Self {
         Self { copies: CopyBudget::default(), depth: depth(object) }
     }
 
     /// Checks and charges an operation.
+    ///
+    /// `object` is the state before the operation. Removing and testing are free.
     ///
     /// # Errors
     /// Fails if the operation must not be applied.
@@ -64,6 +69,8 @@ impl PatchBounds {
 }
 
 /// Returns the number of nested lists and maps.
+///
+/// Scalars have depth 0.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

@@ -1,4 +1,14 @@
 //! JSON patch (RFC 6902) as kube-apiserver applies it: more lenient about missing values.
+//!
+//! Differences from RFC 6902, all of which clients of kube-apiserver can rely on:
+//!
+//! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test`
+//!   of an absent field with null passes.
+//! - Negative indexes count from the end, and leading zeros are ignored.
+//! - A missing `value` is null, and what comes before the first slash of a path is ignored.
+//!
+//! Upstream: `github.com/evanphx/json-patch`, as `jsonPatcher` of
+//! `k8s.io/apiserver/pkg/endpoints/handlers/patch.go` uses it.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
 use kctl_webhook::client::PATCH_OPERATIONS_MAX;
@@ -24,6 +34,8 @@ pub enum JsonPatchError {
 }
 
 /// Applies a JSON patch. `replace` may name a missing field, and copying a missing value writes null.
+///
+/// The whole patch is checked for its form before the first operation is applied.
 ///
 /// # Errors
 /// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
@@ -71,6 +83,8 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
 const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
 /// Returns warnings about unknown and duplicate fields of the operations.
+///
+/// Reported by `fieldValidation`. Duplicates of unknown fields are not.
 pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
     let parsed = crate::decode::json(patch).unwrap_or_default();
     let operations = parsed.as_array().into_iter().flatten().enumerate();
@@ -91,6 +105,9 @@ fn is_path(path: &Value) -> bool {
 }
 
 /// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them.
+///
+/// Indexes depend on the state of the object, so each operation is translated just before it is
+/// applied.
 pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     let is_add = operation["op"] == "add";
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
@@ -105,8 +122,10 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     operation
 }
 
-/// A path with indexes that count from the start. The real server reads numbers with zeros before them, and negative ones from
-/// the end, which is behind the last item for what is added.
+/// Returns a path with indexes that count from the start.
+///
+/// kube-apiserver reads numbers with leading zeros, and negative ones from the end. For an added
+/// item the end is behind the last one.
 fn counted(object: &Value, path: &str, is_new: bool) -> String {
     let (mut at, mut counted) = (Some(object), String::new());
     let n_steps = path.matches('/').count();

@@ -6,6 +6,8 @@
 use serde_json::{Map, Value};
 
 /// Merges a patch into a value.
+///
+/// A patch that is not an object replaces the value.
 pub(crate) fn merge(object: &mut Value, patch: &Value) {
     match (object, patch) {
         (Value::Object(fields), Value::Object(patch)) => merge_fields(fields, patch),
@@ -15,6 +17,8 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) {
 }
 
 /// Merges fields. A null removes a field.
+///
+/// Upstream: `mergeDoc`. A field that is null in the object counts as absent.
 fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (name, value) in patch {
         if value.is_null() {
@@ -31,6 +35,8 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
 }
 
 /// Returns a value for a place without an object: without nulls.
+///
+/// A merge patch can not write nulls into objects.
 fn new(value: &Value) -> Value {
     let mut value = value.clone();
     remove_nulls(&mut value);

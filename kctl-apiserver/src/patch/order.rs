@@ -17,6 +17,8 @@ pub(super) enum Identity<'a> {
 
 impl Identity<'_> {
     /// Returns the part of an item that identifies it: its merge key, or the item itself.
+    ///
+    /// `None` for an object without the merge key.
     pub(super) fn of<'v>(&self, item: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Itself => Some(item),
@@ -25,6 +27,8 @@ impl Identity<'_> {
     }
 
     /// Returns the item with only its identity.
+    ///
+    /// The order needs identities only, so the rest of the item is not copied.
     fn handle(&self, item: &Value) -> Value {
         match (self, item) {
             (Self::Key(key), Value::Object(fields)) => {
@@ -36,6 +40,8 @@ impl Identity<'_> {
     }
 
     /// Returns the index of an item in a list.
+    ///
+    /// The first match. `None` also for an item without an identity.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
         let wanted = self.of(item)?;
         list.iter().position(|other| self.of(other) == Some(wanted))
@@ -78,6 +84,8 @@ impl Identity<'_> {
 }
 
 /// Returns the fields of an item that must be an object.
+///
+/// The error names what was found instead.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }
@@ -126,6 +134,8 @@ impl ServerOrder {
     }
 
     /// Appends an item, if the backing array has room for it.
+    ///
+    /// A full array means that upstream would allocate a new one, which it does not read later.
     pub(super) fn push(&mut self, item: &Value, by: Identity) {
         if let Some(place) = self.items.get_mut(self.n_left) {
             *place = by.handle(item);
@@ -139,6 +149,8 @@ impl ServerOrder {
 /// Items of the patch keep the order of the patch, and items that only the server has keep the order of the server.
 /// An item of the server goes before the first item of the patch that followed it in the stored list. New items of
 /// the patch go first.
+///
+/// `items` is the merged list, `server` the order before the patch.
 ///
 /// # Errors
 /// Fails if an item has no identity.

@@ -12,9 +12,12 @@ use serde_json::{Map, Value};
 use super::order::{self, Identity, ServerOrder};
 use crate::{decode::misfit, schema::Schema};
 
+/// Fields of a JSON object.
 type Fields = Map<String, Value>;
 
 /// The key of a directive: `replace`, `delete` or `merge`.
+///
+/// In an object it is about the object, in an item of a list about that item.
 const DIRECTIVE: &str = "$patch";
 /// The key that lists the fields to keep.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
@@ -73,6 +76,8 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
 }
 
 /// Returns the object that a `$patch` directive demands.
+///
+/// `merge` is not a directive for a whole object, despite the message.
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
         Some("replace") => Ok(without_directive(patch)),
@@ -87,6 +92,9 @@ fn unknown_directive(directive: &Value) -> String {
 }
 
 /// Removes the fields that `$retainKeys` does not list.
+///
+/// Every field of the patch must be listed, or the patch is malformed. Fields of the object that
+/// are not listed are removed.
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or(BAD_RETAIN_KEYS)?;
@@ -106,6 +114,8 @@ fn is_directive(name: &str) -> bool {
 }
 
 /// Merges one field.
+///
+/// A field without a schema is merged like a map and replaced like a list.
 fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     let schema = schema.and_then(|schema| schema.field(name));
     match (original.get_mut(name), patch) {
@@ -176,6 +186,8 @@ fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
 }
 
 /// Merges a list of objects by their merge key. Returns the changed items, and the order of the server.
+///
+/// Deletions come first, then replacements of the whole list, then merges and additions.
 fn merge_objects(
     schema: Option<Schema<'_>>,
     key: &str,
@@ -220,6 +232,9 @@ fn merge_objects(
 }
 
 /// Merges a list with `$setElementOrder`.
+///
+/// The order list may name items that the patch does not change. Without items on both sides the
+/// order has no effect.
 fn merge_ordered_list(
     schema: Option<Schema<'_>>,
     original: &mut Fields,
@@ -286,6 +301,8 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
 }
 
 /// Deletes scalars from a list.
+///
+/// All equal scalars are deleted. A null deletes the whole list.
 fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     match (original.get_mut(name), patch) {
         (_, Value::Null) => {

@@ -2,6 +2,8 @@
 //!
 //! The body is a `runtime.Unknown` after four magic bytes (`k8s.io/apimachinery/pkg/runtime/serializer/protobuf`).
 //! The envelope contains the message of the kind. Unknown fields are skipped, as kube-apiserver does.
+//!
+//! Kubernetes' components send built-in kinds in this form; custom kinds have none.
 
 mod special;
 mod table;
@@ -45,6 +47,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// Decodes a message to its JSON fields.
+///
+/// Fields are visited in the order of the table, not of the wire, so the JSON does not depend on
+/// the sender.
 fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, String> {
     let Some(message) = Message::named(name) else { return Err(format!("unknown message {name}")) };
     if depth > DEPTH_MAX {
@@ -60,6 +65,8 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
 }
 
 /// Returns the wire values by field number, in the order in which they were sent.
+///
+/// Unknown field numbers are kept and never read.
 fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);
@@ -84,6 +91,8 @@ fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, Stri
 }
 
 /// Writes one field into the JSON object.
+///
+/// The form decides about zero values, as Go's tags do.
 fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), String> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
@@ -148,6 +157,8 @@ fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, Stri
 }
 
 /// Returns a scalar.
+///
+/// A value of another wire type is an error.
 fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
     Ok(match (kind, wire) {
         (FieldType::Bytes | FieldType::Message(_), None) => Value::Null,
@@ -173,6 +184,8 @@ fn number(value: f64) -> Value {
 }
 
 /// Returns the items of a repeated field.
+///
+/// An item that is a message is decoded on its own: items are never merged.
 fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, String> {
     let mut items = Vec::with_capacity(wires.len());
     for wire in wires {
@@ -192,6 +205,8 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
 }
 
 /// Decodes a map. Each entry is a message with the key in field 1 and the value in field 2.
+///
+/// A repeated key takes the last value.
 fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for wire in wires {

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use super::{fields, last, sent, table::Message, wire::Wire, wrong};
 
 /// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one.
+///
+/// Upstream: `MarshalJSON` of the types in `k8s.io/apimachinery`.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
     // Names of types are unique within what is special.
     match name.rsplit('.').next().unwrap_or(name) {
@@ -30,6 +32,8 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
 }
 
 /// Returns whichever field is set.
+///
+/// Null if neither is set.
 fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
     map.remove(one).or_else(|| map.remove(other)).unwrap_or_default()
 }
@@ -52,6 +56,8 @@ fn json(bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// Formats a time.
+///
+/// Whole seconds, or microseconds for `MicroTime`, always in UTC.
 fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, String> {
     let map = fields(name, bytes, depth)?;
     let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();

@@ -1,4 +1,6 @@
 //! The protobuf messages of built-in kinds, from `data/proto.json`: name and JSON form of each field number.
+//!
+//! The form of a field follows from its Go type and tags, which the wire format does not show.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -10,6 +12,7 @@ use serde_json::{Map, Value};
 #[serde(from = "String")]
 pub(super) enum FieldType {
     String,
+    /// In base64 in JSON.
     Bytes,
     Bool,
     Int32,
@@ -47,8 +50,11 @@ pub(super) enum FieldForm {
     Always,
     /// The fields of the message are fields of the outer one.
     Inline,
+    /// Omitted if it is empty.
     List,
     /// A map with string keys.
+    ///
+    /// Omitted if it is empty.
     Map,
 }
 
@@ -60,6 +66,7 @@ pub(super) struct MessageField {
     /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
+    /// For maps, the type of the values.
     pub(super) r#type: FieldType,
     /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]
@@ -72,7 +79,9 @@ pub(super) struct MessageField {
 /// A message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
+    /// As in the `OpenAPI` document.
     pub(super) name: String,
+    /// Sorted as in the data file.
     #[serde(default)]
     pub(super) fields: Vec<MessageField>,
     /// For a message that stands for a list of strings: the number of its items.
@@ -95,6 +104,8 @@ impl Message {
 
 /// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not
 /// pointers in Go.
+///
+/// Inline messages are included.
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let of = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => left_out(name),
@@ -108,6 +119,8 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
 }
 
 /// Returns the fields of a type that are always written, with their zero values.
+///
+/// Used for bookmarks and for the zero value of a create.
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     let of = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => always(name),
@@ -119,6 +132,8 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// Returns the zero value that Go writes.
+///
+/// Messages have the zero values of their fields.
 fn zero(r#type: &FieldType) -> Value {
     match r#type {
         FieldType::String => "".into(),

@@ -18,6 +18,7 @@ pub(super) enum Wire<'a> {
 pub(super) struct Tag {
     /// The field number, always above 0.
     pub(super) number: u32,
+    /// 0, 1, 2 or 5 in valid messages.
     wire_type: u8,
 }
 
@@ -29,6 +30,8 @@ pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Decodes the next tag; `None` at the end of the message.
+    ///
+    /// Field number 0 is invalid.
     pub(super) fn tag(&mut self) -> Result<Option<Tag>, String> {
         if self.0.is_empty() {
             return Ok(None);
@@ -56,6 +59,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes a varint: seven bits per byte, the lowest first. The high bit marks that more bytes follow.
+    ///
+    /// At most ten bytes.
     pub(super) fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -73,6 +78,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a number of bytes.
+    ///
+    /// Never allocates: values borrow from the body.
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(EOF)?;
         self.0 = rest;

@@ -43,6 +43,7 @@ pub(crate) struct Claims {
     pub(crate) exp: i64,
     /// The time of issue, in seconds since the epoch.
     pub(crate) iat: i64,
+    /// The issuer, always `ISSUER`.
     pub(crate) iss: String,
     /// The id of the token, which audit events show as `credential-id`.
     pub(crate) jti: String,
@@ -51,12 +52,14 @@ pub(crate) struct Claims {
     pub(crate) about: About,
     /// The time from which the token is valid, in seconds since the epoch.
     pub(crate) nbf: i64,
+    /// `system:serviceaccount:NAMESPACE:NAME`.
     pub(crate) sub: String,
 }
 
 /// The objects that a token is about: the account, and what the token is bound to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct About {
+    /// The namespace of the account, the Pod and the Secret.
     pub(crate) namespace: String,
     /// The node of the Pod, or the bound Node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +70,7 @@ pub(crate) struct About {
     /// The bound Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Named>,
+    /// Name and uid must be those of the stored account.
     pub(crate) serviceaccount: Named,
     /// The expiry that the Pod requested, if the token lives longer for old clients.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +80,9 @@ pub(crate) struct About {
 /// An object that must be the same one for as long as the token counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Named {
+    /// In the namespace of the claims, apart from nodes.
     pub(crate) name: String,
+    /// Empty for a node that did not exist when the token was issued.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) uid: String,
 }
@@ -116,6 +122,7 @@ impl TokenError {
 /// The bearer of a token that holds.
 #[derive(Debug)]
 pub(crate) struct Bearer {
+    /// The account with its groups and extra fields.
     pub(crate) caller: Caller,
     /// The audiences that the token is meant for, of those that were asked for.
     pub(crate) audiences: Vec<String>,
@@ -128,6 +135,8 @@ pub(crate) struct Bearer {
 /// The order of the checks decides the error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`):
 /// format and issuer, algorithm and signature, audience, times, and last the account and the bound object. A deleted
 /// account invalidates its tokens at once, since all objects are read from the store.
+///
+/// Caches nothing: signature and objects are checked at each call.
 ///
 /// # Errors
 /// Fails with the first failing check. [`TokenError::Foreign`] means that another authenticator may know the token.
@@ -190,6 +199,8 @@ pub(crate) fn bearer(
 }
 
 /// Checks the times of a token, and that the account and the bound object still exist.
+///
+/// Bounds are inclusive, with a leeway of 60 seconds on both sides.
 fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS {
@@ -238,6 +249,8 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
 }
 
 /// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
+///
+/// An account or object with finalizers remains for a while after its deletion.
 fn is_long_gone(object: &Value, now: i64) -> bool {
     let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
@@ -255,6 +268,8 @@ fn user(namespace: &str, account: &Named) -> Caller {
 }
 
 /// Returns the caller that the token identifies.
+///
+/// Extra fields name the Pod and the node, which admission and audit use.
 fn caller(claims: &Claims) -> Caller {
     let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
     let mut caller = user(namespace, account);

@@ -35,6 +35,7 @@ const BEFORE_POINT: [u8; 26] = [
 ];
 /// The length of each coordinate of the point in bytes. A type byte precedes them.
 const COORDINATE_LEN: usize = 32;
+/// PKCS #8, unencrypted.
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const PEM_END: &str = "-----END PRIVATE KEY-----";
 
@@ -57,6 +58,7 @@ pub(crate) enum SignerError {
 
 /// Signs tokens, and knows its signatures again.
 pub(crate) struct Signer {
+    /// The private key never leaves this struct, apart from the file.
     pair: EcdsaKeyPair,
     /// The name of the key: a digest of it.
     id: String,
@@ -71,7 +73,8 @@ impl Signer {
         Self::from_document(&new_key()?).map_err(|_| SignerError::NoKey)
     }
 
-    /// A signer with the key of a folder, which gets one when it has none.
+    /// Returns a signer with the key in the file of a folder. Creates the file if it does not
+    /// exist.
     ///
     /// # Errors
     /// Fails if the file is not a key, or cannot be written.
@@ -97,7 +100,7 @@ impl Signer {
         Ok(Self { pair, id })
     }
 
-    /// A token that says this.
+    /// Returns a token with these claims: head, claims and signature, separated by dots.
     ///
     /// # Errors
     /// Fails if the system has no random numbers.
@@ -115,7 +118,7 @@ impl Signer {
         key.verify(said, signature).is_ok()
     }
 
-    /// `/openid/v1/jwks`: the key for those who verify tokens.
+    /// Returns the document of `/openid/v1/jwks`: the public key for verifiers of tokens.
     pub(crate) fn keys(&self) -> Value {
         let point = &self.pair.public_key().as_ref()[1..];
         let (x, y) = point.split_at(COORDINATE_LEN);
@@ -126,7 +129,9 @@ impl Signer {
     }
 }
 
-/// The signer of a server and its forks: a token of one is valid for all of them. The key is created when it is first needed.
+/// The signer of a server and its forks. A token of one is valid for all of them.
+///
+/// The key is created when it is first needed.
 #[derive(Clone, Default)]
 pub(crate) struct SharedSigner(Arc<OnceLock<Signer>>);
 
@@ -140,6 +145,8 @@ impl SharedSigner {
     }
 
     /// Returns the signer.
+    ///
+    /// Two threads may create a key at once; the first one is kept.
     ///
     /// # Errors
     /// Fails if the machine provides no random numbers for a key.

@@ -14,6 +14,9 @@ const SHORT_LEN_MAX: usize = 64;
 /// Keys are sorted and integers have no fraction, so that equal elements have equal strings.
 ///
 /// The string is shared (`Arc`): most elements survive when sets are merged and subtracted.
+///
+/// The order of elements is that of these strings, which sorts the entries of a set and the JSON of
+/// `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathElement(Arc<str>);
 
@@ -34,6 +37,9 @@ impl PathElement {
     }
 
     /// Returns the element for the list item with these key fields.
+    ///
+    /// Fields are sorted by name. A name that occurs twice is taken once. Without a field the
+    /// element is `k:{}`.
     pub fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
@@ -55,6 +61,8 @@ impl PathElement {
     }
 
     /// Returns the element for a value of a set.
+    ///
+    /// Numbers are canonical: `1.0` and `1` are the same element.
     pub fn value(value: &Value) -> Self {
         let mut text = b"v:".to_vec();
         write_value(&mut text, value);
@@ -62,11 +70,16 @@ impl PathElement {
     }
 
     /// Returns the element for a list item by its index.
+    ///
+    /// Only for items of atomic lists in messages: such items are never owned on their own.
     pub fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }
 
     /// Parses an element in its `FieldsV1` form; returns `None` if the string is not valid.
+    ///
+    /// The input comes from `managedFields` that a client may have written. Elements that are valid
+    /// but not canonical, such as keys in another order, become canonical.
     pub fn decode(text: &str) -> Option<Self> {
         let rest = text.get(2..).filter(|_| text.as_bytes()[1] == b':')?;
         match text.as_bytes()[0] {
@@ -145,6 +158,8 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 }
 
 /// Returns equal numbers as the same number: an integer if it has no fraction.
+///
+/// Beyond 9e15 a float no longer distinguishes neighbouring integers, so it stays a float.
 fn canonical(value: &Value) -> Cow<'_, Value> {
     match value.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
