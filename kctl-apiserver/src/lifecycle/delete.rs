@@ -1,6 +1,14 @@
 //! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being deleted.
 //!
 //! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+//!
+//! A delete is decided and written in two steps: `Deletion::of` only reads the store, so that a dry
+//! run and admission can see the outcome, and `Deletion::write` performs it. The callers are the
+//! verb `delete`, `deletecollection`, evictions, and the garbage collector and the other
+//! controllers of this server.
+//!
+//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds
+//! or drops them by its options, and the garbage collector removes them when it has done its part.
 
 use std::sync::Arc;
 
@@ -17,15 +25,26 @@ use crate::{
 };
 
 /// The effect of a delete on one object.
+///
+/// The variants are in the order of how much is left of the object afterwards.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Deletion {
     /// The object is being deleted already, and nothing changes.
+    ///
+    /// A client sees the object unchanged, with the resource version that it had.
     Pending,
     /// The object gets this state, and stays until its finalizers or its grace period end.
+    ///
+    /// `metadata.deletionTimestamp` is set. Watches see `MODIFIED`; later deletes find it marked.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed.
+    ///
+    /// Watches see `MODIFIED` with the new timestamp, and `DELETED` at the next revision. Only
+    /// kinds with a grace period end like this, which are Pods.
     Ended(Value),
     /// The object is removed as it is. `changes` is `true` if finalizers of the garbage collector were dropped before.
+    ///
+    /// Watches see `DELETED` alone.
     Gone { changes: bool },
 }
 
@@ -36,6 +55,19 @@ impl Deletion {
     /// marked with its grace period, and the kubelet deletes it again with a grace period of 0. Any object with
     /// finalizers is marked and stays until the last of them is removed ([`update`](super::update)). Everything else
     /// is gone at once.
+    ///
+    /// The questions are asked in this order; the first that applies decides:
+    ///
+    /// | object | effect |
+    /// | --- | --- |
+    /// | a CRD that is not marked | `Marked`, with the finalizer `customresourcecleanup` |
+    /// | a Namespace that is not marked | `Marked`, with the phase `Terminating` |
+    /// | a marked Namespace with `spec.finalizers` | `Pending` |
+    /// | its grace period runs and is not shortened | `Pending` |
+    /// | it has finalizers, after those of the policy are added | `Marked` |
+    /// | its grace period is 0 now | `Ended` |
+    /// | its grace period runs from now | `Marked` |
+    /// | anything else | `Gone` |
     pub(crate) fn of(
         store: &Store,
         resource: &Resource,
@@ -78,6 +110,9 @@ impl Deletion {
 
     /// Writes the effect on the object, and removes objects that belong to it. Returns the last state of the object if it is
     /// removed, or else its present state.
+    ///
+    /// A state that equals the present one is not written: it gets no revision, and watches see
+    /// nothing.
     pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
         match self {
             Self::Pending => return Deleted::Kept(object.clone()),
@@ -93,6 +128,8 @@ impl Deletion {
 }
 
 /// The state of an object after a delete.
+///
+/// The verb `delete` tells them apart for the form of its answer; controllers need neither.
 pub(crate) enum Deleted {
     /// The object exists: finalizers or its grace period hold it.
     Kept(Arc<Value>),
@@ -101,6 +138,9 @@ pub(crate) enum Deleted {
 }
 
 /// Deletes an object with these options.
+///
+/// This is the way of controllers. A verb that has to run admission between the decision and the
+/// write uses `Deletion` itself.
 pub(crate) fn delete(
     store: &mut Store,
     resource: &Resource,
@@ -120,8 +160,13 @@ fn has_any(list: &Value) -> bool {
 /// The grace period of an object.
 enum Graceful {
     /// The object has none.
+    ///
+    /// Finalizers alone decide. This is also the answer for a Pod whose period of 0 seconds has
+    /// been set before: the delete that follows removes it.
     No,
     /// The period runs already, and ends no later than requested.
+    ///
+    /// The delete has no effect, and the client gets the object as it is.
     Pending,
     /// The period lasts this many seconds.
     For(i64),
@@ -131,6 +176,17 @@ enum Graceful {
 /// `k8s.io/apiserver/pkg/registry/rest/delete.go`).
 ///
 /// `deletionTimestamp` is the end of the grace period, not the time of the delete.
+///
+/// An example with a period of 30 s that began at 12:00:00:
+///
+/// ```text
+/// delete at 12:00:10 with gracePeriodSeconds 5    deletionTimestamp 12:00:05 is over:  12:00:10, 1 s
+/// delete at 12:00:10 with gracePeriodSeconds 15   deletionTimestamp 12:00:15, 15 s
+/// delete at 12:00:10 with gracePeriodSeconds 60   pending: 12:00:30 stays
+/// delete at 12:00:10 with gracePeriodSeconds 0    deletionTimestamp 12:00:10, 0 s: the Pod is removed
+/// ```
+///
+/// A shorter period counts from the first delete, not from the present one.
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
     if !resource.rules.deletes_gracefully {
         return Graceful::No;
@@ -161,17 +217,24 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
 }
 
 /// Returns a time in the future.
+///
+/// A negative number of seconds gives a time before. At the end of the range of times the time
+/// stays as it is.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
 
 /// Sets the deletion timestamp and the grace period.
+///
+/// The time has whole seconds, as all times of `metav1.Time` do.
 fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
     object["metadata"]["deletionTimestamp"] = clock::seconds(due).into();
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
 }
 
 /// Increments the generation, so that controllers that compare generations notice the deletion.
+///
+/// Objects without a generation, or with 0, do not get one: their kinds do not count it.
 fn count_generation(object: &mut Value) {
     if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
         object["metadata"]["generation"] = (generation + 1).into();
@@ -179,6 +242,10 @@ fn count_generation(object: &mut Value) {
 }
 
 /// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod.
+///
+/// A Pod without a node has no containers, and one with the phase `Succeeded` or `Failed` has none
+/// left. A negative period, which old objects may have, becomes 1 (`CheckGracefulDelete` of
+/// `pkg/registry/core/pod/strategy.go`).
 pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     let runs = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
@@ -193,6 +260,9 @@ pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
 }
 
 /// Marks an object as being deleted that only its finalizers hold.
+///
+/// The period is 0, because only kinds with a grace period have another. A time in the future,
+/// which a Pod with finalizers may have, is moved to the present (`markAsDeleting` of `store.go`).
 fn mark(object: &mut Value, now: Timestamp) {
     let due: Option<Timestamp> = object["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     if due.is_none() {
@@ -206,6 +276,10 @@ fn mark(object: &mut Value, now: Timestamp) {
 
 /// Marks a `CustomResourceDefinition` as being deleted, whatever the options of the delete are (`Delete` of
 /// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
+///
+/// The finalizer makes the CRD wait for the controller that deletes the custom objects. It is added
+/// to those that the CRD has already, and never twice; the condition `Terminating` becomes true at
+/// the same time.
 fn mark_definition(definition: &mut Value, now: Timestamp) {
     let now = clock::seconds(now);
     crd::begin_end(definition, &now);
@@ -219,6 +293,10 @@ fn mark_definition(definition: &mut Value, now: Timestamp) {
 }
 
 /// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`).
+///
+/// `spec.finalizers` has `kubernetes` from the creation on. It holds the Namespace until its
+/// contents are deleted, so no finalizer in `metadata` is needed. A delete without a policy keeps
+/// what earlier ones have set.
 fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
     let finalizer = match propagation {
         Propagation::NoOrphans => Some(FOREGROUND),
@@ -232,6 +310,10 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
 
 /// Returns the finalizer for the garbage collector: that of the options, or else of the object, or else of its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
+///
+/// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are
+/// Job and `ReplicationController`, as their strategies upstream
+/// (`DefaultGarbageCollectionPolicy`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     if resource.rules.has_no_dependents {
         return None;
@@ -243,6 +325,9 @@ fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Opti
 }
 
 /// Returns the first finalizer of an object that is for the garbage collector.
+///
+/// It is the trace of an earlier delete, or of a client that wrote it: a default delete then
+/// continues with that policy.
 fn own_finalizer(object: &Value) -> Option<&'static str> {
     let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|known| *known == name))
@@ -250,6 +335,9 @@ fn own_finalizer(object: &Value) -> Option<&'static str> {
 
 /// Leaves an object with this finalizer for the garbage collector, or without one. Returns `true` if the set of finalizers
 /// changes; their order does not count.
+///
+/// The finalizers of others stay in their order, and this one comes last. A list that becomes empty
+/// is removed from the object (`deletionFinalizersForGarbageCollection` of `store.go`).
 fn set_finalizers(object: &mut Value, wanted: Option<&str>) -> bool {
     let known = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = known.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();

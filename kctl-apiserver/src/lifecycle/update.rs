@@ -1,6 +1,10 @@
 //! Writes changed objects: skips writes that change nothing, and removes an object that loses its last finalizer.
 //!
 //! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+//!
+//! These are the two rules that make a controller loop end: a reconcile that computes what is
+//! stored already writes nothing, thus wakes no watch; and the owner of the last finalizer needs no
+//! second request to delete.
 
 use std::sync::Arc;
 
@@ -19,6 +23,9 @@ use crate::{
 /// A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of etcd3. Times in
 /// `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is removed
 /// instead of written (`deleteWithoutFinalizers` upstream).
+///
+/// A client sees a no-op write as a success with the old `resourceVersion`. The order of the fields
+/// at the top of the object and in `metadata` counts as a change.
 pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
     let new = at_version_of(old, new);
     if is_over(of, &new) {
@@ -33,6 +40,9 @@ pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc
 }
 
 /// Like [`update`], for an object that is stored with fields that reads drop: it is always written.
+///
+/// Such fields were sent for a custom object and are pruned by its schema. The next write then
+/// counts as a change too, even if it sends exactly what a reader sees.
 pub(crate) fn update_with_unread_fields(
     store: &mut Store,
     of: &GroupResource,
@@ -50,12 +60,18 @@ pub(crate) fn update_with_unread_fields(
 }
 
 /// Returns an object with the `resourceVersion` of the stored one, so that both can be compared.
+///
+/// `resourceVersion` is assigned when an object is stored; the one that a client sent has been
+/// compared before.
 fn at_version_of(old: &Value, mut new: Value) -> Value {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     new
 }
 
 /// Returns `true` if an object is being deleted and nothing holds it any longer.
+///
+/// All three have to hold: it is marked, its grace period is 0 (the kubelet has confirmed the end
+/// of a Pod), and no finalizer is left.
 fn is_over(of: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
@@ -67,6 +83,9 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
 }
 
 /// Removes an object and what belongs to it.
+///
+/// `last` is the answer to the client. It has the resource version of the state before, not of the
+/// removal, unlike that of a delete.
 fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
     store.remove(of, key);
     companion::remove(store, of, key);
@@ -74,11 +93,16 @@ fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<
 }
 
 /// Returns `true` if two states differ only in the times of their managedFields.
+///
+/// The time of an entry is set to the present by each write, so without this exception no write
+/// would be without a change.
 fn same(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
 }
 
 /// Returns `true` if two metadata fields are equal, without the times of `managedFields`.
+///
+/// Entries have to be in the same order.
 fn same_field(name: &str, old: &Value, new: &Value) -> bool {
     let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
     was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))

@@ -1,4 +1,8 @@
 //! Writes objects as a field manager, through a subresource: the writes of the server itself and of its controllers.
+//!
+//! Clients see these writes with the names that the components of a real cluster have, so that
+//! `kubectl get --show-managed-fields` looks the same, and so that server-side apply by a user
+//! conflicts with the same managers.
 
 use std::sync::Arc;
 
@@ -23,11 +27,16 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Returns the writer that most controllers of kube-controller-manager are.
+    ///
+    /// Most of their writes go through the subresource `status`.
     pub(crate) const fn of_manager(subresource: &'static str) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 
     /// Returns a new object with managedFields: the writer owns all of its fields.
+    ///
+    /// The object is not stored yet. For a resource that is not served it is returned as it is,
+    /// without `managedFields`.
     pub(crate) fn created(self, store: &Store, of: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = store.registry.any_version(of) else { return new };
@@ -37,6 +46,8 @@ impl Writer {
     }
 
     /// Returns the writer as the apply engine takes it.
+    ///
+    /// The entries are `Update` and not `Apply`, so they never conflict.
     fn request<'a>(self, resource: &'a Resource, api_version: &'a str, now: &'a str) -> apply::Request<'a> {
         apply::Request {
             schema: resource.schema(),
@@ -52,6 +63,10 @@ impl Writer {
     }
 
     /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner.
+    ///
+    /// The version of the stored object decides about the schema; if that version is not served,
+    /// any version of the resource does. Without one, nothing is written. A write without a change
+    /// is skipped, as in `update`.
     pub(crate) fn write(self, store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));

@@ -2,6 +2,11 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`, and the routes of `endpoints/installer.go` and
 //! of the handler of custom resources.
+//!
+//! Parsing needs the registry, because a path is valid only if its resource is served. Paths of
+//! other forms, such as `/version` and `/openapi/v3`, are not requests for resources;
+//! `nonresource/` serves them. `place` and `asked` classify a path without the registry: for the
+//! time limit of a request, for faults, and for watches over `WebSocket`.
 
 mod accept;
 mod operation;
@@ -25,6 +30,9 @@ use crate::{
 };
 
 /// The user of a request, as authentication identified it.
+///
+/// RBAC compares both exactly. The server adds the group `system:authenticated`, so callers need
+/// not name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name, such as `system:serviceaccount:default:podset`.
@@ -35,17 +43,23 @@ pub struct User {
 
 impl User {
     /// Returns a user with all permissions.
+    ///
+    /// It is in `system:masters`, for which the authorizer has no rules to ask.
     pub fn admin() -> Self {
         Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
     }
 }
 
 /// A user with what authentication knows of it besides: nothing is allowed by that.
+///
+/// Reviews and webhooks get it as `userInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
+    /// The name and groups, on which authorization decides.
     pub(crate) user: User,
     /// The uid of the user; empty for most.
     pub(crate) uid: String,
+    /// Further values by key, such as `authentication.kubernetes.io/credential-id`; empty for most.
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -57,6 +71,8 @@ impl From<User> for Caller {
 
 impl Caller {
     /// Returns the user as reviews write it.
+    ///
+    /// Fields that are empty are left out, as in the JSON of `UserInfo` of `authentication.k8s.io`.
     pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({ "username": self.user.name, "groups": self.user.groups });
         if !self.uid.is_empty() {
@@ -76,11 +92,16 @@ const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
     /// Returns the user of requests without credentials.
+    ///
+    /// It is not in `system:authenticated`, so roles for all users with credentials do not apply to
+    /// it.
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
     }
 
     /// Adds the group `system:authenticated`, unless the user is in it or is anonymous.
+    ///
+    /// Like upstream's `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
     pub(crate) fn with_group(mut self) -> Self {
         if !self.groups.iter().any(|group| [AUTHENTICATED, ANONYMOUS.1].contains(&group.as_str())) {
             self.groups.push(AUTHENTICATED.into());
@@ -90,15 +111,25 @@ impl User {
 }
 
 /// A verb, as RBAC names it.
+///
+/// Reads of a subresource have the same verbs: `get` of `pods/log`, `create` of `pods/exec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
+    /// Reads one object by name.
     Get,
+    /// Reads a collection, in one namespace or in all.
     List,
+    /// Follows a collection or, with a field selector for the name, one object.
     Watch,
+    /// POST to a collection, or to a subresource such as `binding`.
     Create,
+    /// PUT of a whole object. Where a kind allows it, it creates the object.
     Update,
+    /// PATCH with any of the four patch types, server-side apply among them.
     Patch,
+    /// DELETE of one object by name.
     Delete,
+    /// DELETE of a collection, which the selectors of the query limit.
     DeleteCollection,
 }
 
@@ -119,8 +150,13 @@ impl Verb {
 }
 
 /// A parsed request for a resource.
+///
+/// It is read-only from here on. When a webhook has to be called, the request is run again from the
+/// start with the replies in `round`, so the same value must give the same result.
 pub(crate) struct RequestInfo {
+    /// The verb that is performed; the resource supports it.
     pub(crate) verb: Verb,
+    /// The resource in the version that the path names.
     pub(crate) resource: Arc<Resource>,
     /// Empty for a cluster-scoped resource and for all namespaces.
     pub(crate) namespace: String,
@@ -130,9 +166,13 @@ pub(crate) struct RequestInfo {
     pub(crate) subresource: String,
     /// The path after `/proxy`; empty, or with a leading slash.
     pub(crate) path_behind: String,
+    /// The options in the query. Options in the body of a delete are not in it.
     pub(crate) params: Params,
+    /// All headers; `Accept`, `Content-Type` and `User-Agent` matter.
     pub(crate) headers: HeaderMap,
+    /// The user, after impersonation.
     pub(crate) caller: Caller,
+    /// The whole body, not decoded.
     pub(crate) body: Bytes,
     /// A fault on purpose: what a list shows.
     pub(crate) stale: Option<Stale>,
@@ -141,13 +181,21 @@ pub(crate) struct RequestInfo {
 }
 
 /// A path of the form of a resource, whether or not that exists.
+///
+/// The parts borrow from the decoded path. A part that the path does not have is empty.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct ResourcePath<'a> {
+    /// The API group; empty for the core group.
     pub(crate) group: &'a str,
+    /// The version, such as `v1`, which need not be served.
     version: &'a str,
+    /// The namespace; empty for a Namespace itself, whose name is in `name`.
     pub(crate) namespace: &'a str,
+    /// The plural in lower case, as the path has it.
     pub(crate) resource: &'a str,
+    /// The name of the object; empty for a collection.
     pub(crate) name: &'a str,
+    /// The subresource, such as `status`; empty for the object itself.
     pub(crate) subresource: &'a str,
     /// `true` for the deprecated paths of watches, which start with `watch`.
     pub(crate) watches: bool,
@@ -158,6 +206,18 @@ pub(crate) struct ResourcePath<'a> {
 /// Splits the path of a resource: `/api/v1/…` or `/apis/GROUP/VERSION/…`. `None` for any other path.
 ///
 /// A path below a namespace with `status` or `finalize` is about the Namespace itself.
+///
+/// | path | resource | namespace | name | subresource |
+/// | --- | --- | --- | --- | --- |
+/// | `/api/v1/nodes` | `nodes` | | | |
+/// | `/api/v1/namespaces/a` | `namespaces` | | `a` | |
+/// | `/api/v1/namespaces/a/status` | `namespaces` | | `a` | `status` |
+/// | `/api/v1/namespaces/a/pods` | `pods` | `a` | | |
+/// | `/apis/apps/v1/namespaces/a/deployments/b/scale` | `deployments` | `a` | `b` | `scale` |
+/// | `/api/v1/watch/pods` | `pods` | | | |
+///
+/// A path that ends after the version is discovery, and not the path of a resource. A trailing
+/// slash does not count.
 pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
@@ -198,6 +258,9 @@ fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
 
 /// Returns the verb that a request has for authorization, whether or not the resource exists. `None` for a method
 /// that has no verb (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
+///
+/// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and
+/// DELETE of a collection deletes all of it.
 pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
@@ -218,6 +281,8 @@ pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) 
 
 /// Returns the verb that is performed. The handler of custom resources takes `HEAD` as a read; the router of built-in
 /// kinds has no such route.
+///
+/// Paths of deprecated watches have only the method GET.
 fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
     let is_routed = match *method {
         Method::GET => true,
@@ -229,6 +294,8 @@ fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: b
 
 /// Returns `true` if the handler of custom resources delegates a request, which then ends as not found: only reads
 /// may span all namespaces.
+///
+/// A cluster-scoped resource below a namespace ends the same way.
 fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> bool {
     let namespaced = !place.namespace.is_empty();
     if resource.listed.namespaced {
@@ -239,6 +306,16 @@ fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Ver
 }
 
 /// Checks that a path exists and supports the verb.
+///
+/// The two handlers upstream answer differently, and clients see this in the message and the
+/// reason:
+///
+/// | request | built-in kind | custom resource |
+/// | --- | --- | --- |
+/// | unknown subresource | 404 for the path | 404 for the object |
+/// | verb that is not supported | 405 of the router | 405 of the handler, which names the verb |
+/// | PUT or PATCH without a name | 405 | 400, a name must be provided |
+/// | POST with a name | 405 | the name is ignored |
 ///
 /// # Errors
 /// `NotFound` for the path, or `MethodNotAllowed` for the verb.
@@ -277,12 +354,19 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
 }
 
 /// Returns why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can.
+///
+/// Upstream also refuses slashes; the path is decoded before it is split here, so none can be left.
+/// Upstream: `k8s.io/apimachinery/pkg/api/validation/path`.
 fn wrong_segment(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
 }
 
 impl RequestInfo {
     /// Reads a request about a resource; `None` when the path is about something else.
+    ///
+    /// `Some(Err(…))` is the answer to the client. With `None`, further handlers are tried, and the
+    /// last of them answers 404: this is the case for a group or version that is not served and for
+    /// an unknown resource of a group that only CRDs have.
     pub(crate) fn parse(
         registry: &Registry,
         caller: Caller,
@@ -330,12 +414,18 @@ impl RequestInfo {
     }
 
     /// Returns a header, or the empty string.
+    ///
+    /// A header with bytes that are not visible ASCII counts as absent. Of a repeated header the
+    /// first counts.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Returns the field manager: the parameter, or else the program in `User-Agent`, at most 128 characters
     /// (`managerOrUserAgent`).
+    ///
+    /// A client without either is called `unknown`. The limit of 128 is that of `fieldManager`,
+    /// which is validated elsewhere.
     pub(crate) fn field_manager(&self) -> String {
         match self.params.text("fieldManager") {
             "" => match self.header("user-agent").split('/').next() {
@@ -347,16 +437,22 @@ impl RequestInfo {
     }
 
     /// Returns `true` for server-side apply.
+    ///
+    /// Parameters behind the media type, such as a charset, are allowed.
     pub(crate) fn applies(&self) -> bool {
         self.header("content-type").starts_with("application/apply-patch+yaml")
     }
 
     /// Returns `true` if the query has `dryRun`.
+    ///
+    /// Its value is validated elsewhere: only `All` is allowed.
     pub(crate) fn dry_run(&self) -> bool {
         self.params.given("dryRun")
     }
 
     /// Returns namespace and name.
+    ///
+    /// For a collection the name is empty, and no object has this key.
     pub(crate) fn key(&self) -> crate::key::Key {
         (self.namespace.clone(), self.name.clone())
     }

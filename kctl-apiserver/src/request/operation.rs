@@ -1,11 +1,18 @@
 //! The operations of admission: `CREATE`, `UPDATE`, `DELETE` and `CONNECT`.
+//!
+//! Unlike verbs they name the effect: server-side apply of a new object is the verb `patch` and the
+//! operation `CREATE`. Upstream: `k8s.io/apiserver/pkg/admission/interfaces.go`.
 
 /// The effect of a request on an object, as admission names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
+    /// A new object is stored, by POST, or by a PUT or an apply that finds none.
     Create,
+    /// An existing object is replaced, also in part and also through `status` or `scale`.
     Update,
+    /// An object is removed or marked. Each object of a `deletecollection` is judged for itself.
     Delete,
+    /// A stream is opened: `exec`, `attach`, `portforward`, `proxy`.
     Connect,
 }
 

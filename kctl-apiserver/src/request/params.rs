@@ -1,10 +1,15 @@
 //! The query of a request, parsed as Go's `url.ParseQuery` does.
+//!
+//! A pair with a semicolon is dropped, and the others count, as in Go. Values are checked where
+//! they are used; a parameter that the verb does not know is ignored.
 
 use std::collections::HashMap;
 
 use crate::status::StatusError;
 
 /// Options of a request by name. Of an option given twice the first counts.
+///
+/// Names are case-sensitive: `LabelSelector` is not `labelSelector`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
     /// The first value of each parameter.
@@ -13,7 +18,9 @@ pub(crate) struct Params {
     query: String,
 }
 
-/// Undoes percent encoding; what is not encoded rightly stays.
+/// Undoes percent encoding. A `%` that is not followed by two hexadecimal digits stays as it is,
+/// where Go would reject the pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` stays:
+/// only the caller knows if it is in a query.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -32,6 +39,8 @@ pub(crate) fn decode(text: &str) -> String {
 }
 
 /// Returns the name-value pairs of a query, without decoding them.
+///
+/// A name without `=` has the empty value, which counts as given.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     // Go rejects pairs with a semicolon, which used to be a separator.
     let given = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
@@ -40,6 +49,8 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
 
 impl Params {
     /// Parses a query.
+    ///
+    /// Names are decoded too, so `label%53elector` is `labelSelector`.
     pub(crate) fn parse(query: &str) -> Self {
         let mut first = HashMap::new();
         for (name, value) in pairs(query) {
@@ -49,12 +60,17 @@ impl Params {
     }
 
     /// Returns all decoded values of a repeatable parameter.
+    ///
+    /// In the order of the query. Such parameters are `dryRun`, `command` of an `exec` and `ports`
+    /// of a `portforward`.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
         let own = pairs(&self.query).filter(|(given, _)| decode(given) == name);
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }
 
     /// Returns the value of a parameter, or the empty string.
+    ///
+    /// A caller that has to tell `?limit=` from no limit uses `given`.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.first.get(name).map_or("", String::as_str)
     }
@@ -66,19 +82,26 @@ impl Params {
 
     /// Returns `true` if the parameter is present and not `false` or `0` (`Convert_Slice_string_To_bool` of
     /// apimachinery).
+    ///
+    /// `?watch`, `?watch=` and `?watch=yes` are all true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
-    /// The revision that what is read must not be older than; `None` where it has to be the newest state.
+    /// Returns the revision that the result of a read must not be older than; `None` if it has to
+    /// be the newest state.
     ///
-    /// Without a version lists are quorum reads, and so is the state with which a watch begins; `0` is what the server has at hand
-    /// (kube-apiserver, `cacher.go`, `getWatchCacheResourceVersion`).
+    /// Without a `resourceVersion` a list is a quorum read, and so is the state with which a watch
+    /// begins. With `0` any state will do, as kube-apiserver serves it from its watch cache
+    /// (`getWatchCacheResourceVersion` of `cacher.go`). A value that is not a number counts as none
+    /// here.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.text("resourceVersion").parse().ok()
     }
 
     /// Returns an integer parameter; `None` if it was not given.
+    ///
+    /// The value may have a sign. An empty one is not an integer.
     ///
     /// # Errors
     /// Fails with 400 if the value is not a 64-bit integer.
