@@ -1,4 +1,15 @@
 //! Authenticates requests on a socket: the administrator's client certificate, a service account token, or anonymous.
+//!
+//! These are all credentials that a client on a socket may have. Clients inside this process skip
+//! this file: `service_of` takes their word for the user. Impersonation comes later, in
+//! `impersonation.rs`.
+//!
+//! | credentials | caller |
+//! | --- | --- |
+//! | the administrator's certificate | `kubernetes-admin`, with the digest as `credential-id` |
+//! | `Authorization: Bearer TOKEN`, valid | the service account |
+//! | a token that is not valid | 401 |
+//! | none | 401, or anonymous for a public path |
 
 use std::sync::Arc;
 
@@ -9,9 +20,15 @@ use super::{identity::Identity, names::CertificateNames};
 use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusError};
 
 /// Paths that anonymous requests may read (`system:public-info-viewer`).
+///
+/// Paths below them are public too, such as `/readyz/etcd`. kube-apiserver lets anonymous requests
+/// through to RBAC everywhere; here they end at this list.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 /// Returns the bearer token of a request (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+///
+/// The word `Bearer` may have any case. A header with another scheme, such as `Basic`, counts as no
+/// token.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let mut words = shown.trim().splitn(3, ' ');
@@ -20,10 +37,15 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Authenticates the requests of one connection.
+///
+/// The certificate belongs to the connection, the token to each request.
 #[derive(Clone)]
 pub(super) struct Authenticator {
+    /// Checks tokens, and answers as the caller.
     server: ApiServer,
+    /// Knows the administrator's certificate.
     identity: Arc<Identity>,
+    /// The hosts that a request may name.
     names: Arc<CertificateNames>,
     /// `true` if the client of this connection presented the administrator's certificate.
     admin: bool,
@@ -36,6 +58,9 @@ impl Authenticator {
     }
 
     /// Notes the client certificates of the connection, which TLS has verified.
+    ///
+    /// A certificate of the authority that is not the administrator's identifies its bearer as
+    /// nothing: the request then needs a token.
     pub(super) fn peer(&mut self, certificates: Option<&[CertificateDer<'_>]>) {
         self.admin = certificates.is_some_and(|certificates| self.identity.is_admin(certificates));
     }
@@ -70,6 +95,8 @@ impl Authenticator {
     }
 
     /// Returns the caller of a request, or `None` without valid credentials.
+    ///
+    /// The certificate counts before a token, as in kube-apiserver, where x509 is asked first.
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
             let id = format!("X509SHA256={}", self.identity.admin_digest());
@@ -81,6 +108,9 @@ impl Authenticator {
 
     /// Returns `true` if `Host` is a name of this server. This stops DNS rebinding: a web page whose name was rebound
     /// to 127.0.0.1 sends its own name.
+    ///
+    /// HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header. A request with
+    /// neither is refused. The port does not count, because forwarding may change it.
     fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };

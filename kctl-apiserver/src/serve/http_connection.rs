@@ -1,4 +1,8 @@
 //! Serves HTTP/1.1 and HTTP/2 on one connection, with the time limits of kube-apiserver.
+//!
+//! A connection ends for one of three reasons: the client closes it, it exceeds a limit, or another
+//! client needs its slot. HTTP/1.1 has no message for the last two, so the socket just closes;
+//! HTTP/2 gets a GOAWAY first.
 
 use std::{io::Cursor, pin::pin, time::Duration};
 
@@ -36,11 +40,16 @@ const PREFACE_LEN: usize = 24;
 /// The version of HTTP that ALPN selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersion {
+    /// HTTP/1.1, also for clients without ALPN.
     One,
+    /// HTTP/2, `h2` in ALPN.
     Two,
 }
 
 /// Serves a connection until the client closes it or exceeds a time limit.
+///
+/// The preface of HTTP/2 is read here before hyper sees the connection, so that the time limit
+/// applies to it. `WebSockets` are upgrades of HTTP/1.1, so only that version has them.
 pub(super) async fn serve_http<S, B>(
     client: &Connection,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

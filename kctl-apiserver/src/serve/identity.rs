@@ -1,5 +1,9 @@
 //! The certificates of a server: a certificate authority and an administrator, which the folder of `--data` keeps,
 //! and the server's own certificate.
+//!
+//! The keys are ECDSA on P-256. The server's own certificate is new at each start: its names may
+//! have changed, and clients check only the authority. A folder without the file, or with one that
+//! runs out, gets new certificates; all kubeconfigs of before are then void.
 
 use std::{path::Path, sync::Arc};
 
@@ -26,15 +30,27 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// together.
 const FILE: &str = "identity.pem";
 /// The validity of all certificates: ten years, as kubeadm's authorities have.
+///
+/// Ten years are 3,650 days, without leap days.
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
 /// Certificates that expire within this time are replaced at the start.
+///
+/// Only a start checks this. A server that runs longer than a month after it keeps the old ones.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// A certificate authority, and an administrator whose certificate it has signed.
+///
+/// This is what the file has, in the order of the fields: certificate and key of the authority,
+/// then of the administrator.
 struct StoredIdentity {
+    /// The certificate of the authority, signed by itself.
     authority: CertificateDer<'static>,
+    /// Signs the administrator once, and the server at each start.
     authority_key: KeyPair,
+    /// The administrator's certificate, with the user as its common name and `system:masters` as
+    /// its organization.
     admin: CertificateDer<'static>,
+    /// The key that kubeconfigs contain.
     admin_key: KeyPair,
 }
 
@@ -44,15 +60,19 @@ pub(super) struct Identity {
     pub(super) authority_pem: String,
     /// The server's certificate and its private key in DER.
     server: (CertificateDer<'static>, Vec<u8>),
+    /// The certificate in DER, against which TLS verifies clients.
     authority: CertificateDer<'static>,
     /// The administrator's client certificate, for kubeconfigs.
     pub(super) admin_pem: String,
     /// The administrator's key, in SEC 1 if possible; see `sec1.rs`.
     pub(super) admin_key_pem: String,
+    /// The administrator's certificate in DER; the one of a client is compared byte by byte.
     admin: CertificateDer<'static>,
 }
 
 /// Returns parameters of a certificate with a subject.
+///
+/// kube-apiserver reads the common name of a client as the user, and the organizations as groups.
 fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
@@ -98,6 +118,8 @@ fn end(now: Timestamp) -> Result<Timestamp, BoxError> {
 }
 
 /// Sets the validity: from one day before `now`, because clocks differ, until `until`.
+///
+/// Both ends are cut to the day, in UTC, because rcgen takes a date.
 fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), BoxError> {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -126,6 +148,9 @@ impl StoredIdentity {
     }
 
     /// Returns those of a folder. Creates them if the folder has none, or if they expire within [`LEFT_MIN`].
+    ///
+    /// A damaged file is an error, and is not replaced: it may be the only copy of a key that
+    /// kubeconfigs rely on. The message names the ways out.
     fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, BoxError> {
         let path = folder.join(FILE);
         let file = path.display();
@@ -178,6 +203,8 @@ impl StoredIdentity {
     }
 
     /// Returns the subject of the authority, which is the issuer of what it signs.
+    ///
+    /// Such authorities stay valid until they expire, so their name has to be known.
     fn authority_name(&self) -> &'static str {
         let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
         if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
@@ -206,6 +233,8 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
 }
 
 /// Returns a block of PEM with 64 characters per line.
+///
+/// Lines of 64 characters are those of RFC 7468; the last may be shorter.
 pub(super) fn block(label: &str, der: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -219,6 +248,8 @@ pub(super) fn block(label: &str, der: &[u8]) -> String {
 }
 
 /// Returns a verifier that accepts clients with a certificate of the authority, and clients without a certificate.
+///
+/// A certificate of another authority fails the handshake. Expired ones fail too.
 fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, BoxError> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;
@@ -229,6 +260,9 @@ fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVeri
 impl Identity {
     /// Returns the identity of a folder, or one for this start only. The server's own certificate is new at each
     /// start.
+    ///
+    /// A name is refused before it gets into the certificate, so that the message names it. A
+    /// wildcard may be the first label: `*.example.com`.
     ///
     /// # Errors
     /// Fails if the files of the folder can't be used, or if a name is not valid in a certificate.
@@ -260,6 +294,8 @@ impl Identity {
     }
 
     /// Returns `true` if the first certificate is the administrator's.
+    ///
+    /// The first certificate of a chain is that of the client.
     pub(super) fn is_admin(&self, certificates: &[CertificateDer<'_>]) -> bool {
         certificates.first().is_some_and(|certificate| certificate.as_ref() == self.admin.as_ref())
     }

@@ -1,4 +1,9 @@
 //! The server on a TCP socket: TLS, client authentication, and a kubeconfig.
+//!
+//! The way of a connection: `Listening::serve` accepts it, waits for a slot (`enter`), and starts a
+//! task (`connection`) that does the handshake of TLS, reads the client certificate, and serves
+//! HTTP. Each request is authenticated (`authenticate.rs`) and goes to the same in-process service
+//! that tests call directly.
 
 mod authenticate;
 mod http_connection;
@@ -41,14 +46,20 @@ use identity::Identity;
 use names::CertificateNames;
 
 /// The time for the TLS handshake of a client.
+///
+/// A client that sends nothing holds a slot no longer than this.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The wait after a failed accept, which mostly means too many open files.
+///
+/// Without the wait, the loop would use a whole core until a file is closed.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The address and port to listen on.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
     /// The address to listen on. The default is loopback.
+    ///
+    /// With `0.0.0.0` or `::` the server is open to other machines; they still need credentials.
     pub address: IpAddr,
     /// The port. 0 chooses a free one; a server that keeps its objects in a folder uses its last port if that is
     /// free.
@@ -62,14 +73,21 @@ impl Default for ServeOptions {
 }
 
 /// A server that listens on a socket.
+///
+/// The socket is bound already, so clients may connect before `serve` is called: they wait in the
+/// backlog.
 pub struct Listening {
+    /// The server whose objects clients see.
     server: ApiServer,
+    /// The bound socket.
     listener: TcpListener,
+    /// The certificates of this start.
     identity: Arc<Identity>,
     /// The bound address, with the port that was chosen.
     address: SocketAddr,
     /// The names in the server's certificate.
     names: Arc<CertificateNames>,
+    /// The plan of faults for all clients; `None` for a server that behaves.
     faults: Option<Faults>,
 }
 
@@ -201,6 +219,8 @@ impl Listening {
 }
 
 /// Takes a slot for a connection, and logs if it has to wait for one.
+///
+/// The warning is logged once per client that waits, not once per second.
 async fn enter(connections: &Connections) -> connections::Connection {
     let mut entered = pin!(connections.enter());
     if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {
@@ -214,6 +234,10 @@ async fn enter(connections: &Connections) -> connections::Connection {
 }
 
 /// Serves one connection: TLS handshake, authentication, then requests.
+///
+/// Nagle's algorithm is switched off: watches send small pieces, each of which should arrive at
+/// once. A request whose response has no end yet, such as a watch, counts as running until the end
+/// of its body, so its connection is not idle.
 async fn connection(
     acceptor: TlsAcceptor,
     socket: TcpStream,
@@ -263,6 +287,8 @@ async fn connection(
 
 /// Returns the response to a client under faults. If a fault breaks the connection, this never returns and `breaks`
 /// is notified.
+///
+/// A crash ends all requests of the client, also those that the server has begun to handle.
 async fn answered(
     service: InProcess,
     client: Connection,
@@ -281,6 +307,9 @@ async fn answered(
 }
 
 /// Returns the program in `User-Agent`, up to its version.
+///
+/// kubectl sends `kubectl/v1.34.0 (linux/amd64) kubernetes/…`, which gives `kubectl`. Without the
+/// header it is empty.
 fn program<B>(request: &Request<B>) -> &str {
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default()

@@ -2,6 +2,9 @@
 //!
 //! A server that listens on all addresses (`0.0.0.0`, `::`) has those of the machine. They are read once, at the
 //! start.
+//!
+//! The same set is the list of hosts that `authenticate.rs` lets through, so a client that verifies
+//! the certificate is let through too, unless it relies on a wildcard.
 
 use std::{
     collections::BTreeSet,
@@ -24,6 +27,8 @@ pub(super) struct CertificateNames {
 
 impl CertificateNames {
     /// Returns the names of a server that listens on an address, with further ones of the user.
+    ///
+    /// DNS names are stored in lower case. Brackets of IPv6 addresses are removed.
     pub(super) fn of(address: IpAddr, more: &[String]) -> Self {
         let mut names = Self::default();
         names.dns.insert("localhost".into());
@@ -43,6 +48,9 @@ impl CertificateNames {
     }
 
     /// Returns `true` if a client may reach the server by this host. IPv6 addresses come without brackets.
+    ///
+    /// A wildcard of `--tls-san` has no effect here, although the certificate is valid for its
+    /// hosts.
     pub(super) fn has(&self, host: &str) -> bool {
         match host.parse::<IpAddr>() {
             Ok(address) => self.addresses.contains(&address),
@@ -62,6 +70,8 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
 }
 
 /// Returns the addresses of the machine, as far as they can be read.
+///
+/// Only Linux has these tables. Elsewhere the two addresses of `outbound` are all.
 fn of_machine() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let known = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
@@ -71,6 +81,13 @@ fn of_machine() -> BTreeSet<IpAddr> {
 }
 
 /// Returns the local addresses in Linux's `/proc/net/fib_trie`. The line after an address has its type.
+///
+/// The table is a tree, in which an address of the machine looks like this:
+///
+/// ```text
+///    |-- 192.168.1.7
+///       /32 host LOCAL
+/// ```
 fn v4(table: &str) -> Vec<IpAddr> {
     let lines: Vec<&str> = table.lines().map(str::trim).collect();
     let is_local = |two: &&[&str]| two[1].contains("/32 host LOCAL");
@@ -79,6 +96,8 @@ fn v4(table: &str) -> Vec<IpAddr> {
 }
 
 /// Returns the addresses in Linux's `/proc/net/if_inet6`, except link-local ones, which a URL can't name.
+///
+/// Each line begins with the address as 32 hexadecimal digits without colons.
 fn v6(table: &str) -> Vec<IpAddr> {
     let address = |line: &str| u128::from_str_radix(line.split(' ').next()?, 16).ok().map(Ipv6Addr::from);
     let is_link_local = |address: &Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
@@ -99,6 +118,8 @@ fn outbound() -> impl Iterator<Item = IpAddr> {
 }
 
 /// Returns the host name, if it is a valid DNS name.
+///
+/// The kernel's name may be a full domain name or its first label; it is taken as it is.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));

@@ -1,4 +1,7 @@
 //! Chooses the port of a server. The folder of `--data` stores it, so that kubeconfigs stay valid after a restart.
+//!
+//! The file has the number and a line end. It is written with mode 0600 as the other files beside
+//! the journal are.
 
 use std::{io, path::Path};
 
@@ -11,6 +14,12 @@ use crate::store::private::{read_kept, write_private};
 const FILE: &str = "port";
 
 /// Listens on the requested port. If that is 0, the port of the last start is tried first.
+///
+/// | requested | file | port |
+/// | --- | --- | --- |
+/// | 0 | none | any free one, which the file gets |
+/// | 0 | 6443 | 6443, or any free one if that is in use |
+/// | 8443 | 6443 | 8443, which replaces the one in the file |
 ///
 /// # Errors
 /// Fails if the address is in use, or if the file has no valid port or can't be written.
@@ -30,6 +39,8 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 }
 
 /// Listens on the port of the last start, or on a free one if that is in use.
+///
+/// A warning names the old port: clients with a kubeconfig of before would reach another server.
 async fn again(options: ServeOptions, known: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: known, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -46,6 +57,9 @@ async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
 }
 
 /// Reads the port of the last start.
+///
+/// An empty file or the number 0 is an error, not a reason to choose: the message says how to get
+/// rid of it.
 fn read(file: &Path) -> io::Result<Option<u16>> {
     let Some(text) = read_kept(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);

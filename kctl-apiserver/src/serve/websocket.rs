@@ -2,6 +2,10 @@
 //!
 //! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of
 //! `golang.org/x/net/websocket`.
+//!
+//! Browsers and some libraries watch like this. Frames of the client are read and dropped, except
+//! pings and the close frame. `exec`, `attach` and `portforward` over `WebSocket` are not served
+//! here.
 
 use std::io;
 
@@ -29,9 +33,12 @@ const VERSION: &str = "13";
 /// The first bytes of unfragmented frames: FIN and the opcode.
 const TEXT: u8 = 0x81;
 /// A close frame, which ends the connection.
+///
+/// Either side may send it. The server sends one when the watch has ended.
 const CLOSE: u8 = 0x88;
 /// A ping from the client, which a pong answers.
 const PING: u8 = 0x89;
+/// A pong has the payload of its ping.
 const PONG: u8 = 0x8a;
 /// The close code 1000: normal closure.
 const DONE: [u8; 2] = 1000_u16.to_be_bytes();
@@ -40,11 +47,16 @@ const SHORT_LEN_MAX: u64 = 125;
 
 /// The request of a WebSocket client for a watch.
 pub(super) struct Handshake {
+    /// The headers of the request, among them the key and the subprotocols.
     headers: HeaderMap,
+    /// Becomes the raw connection once the response 101 is sent.
     upgrade: OnUpgrade,
 }
 
 /// Returns the handshake of a request that asks for a watch over WebSocket, or `None` for all other requests.
+///
+/// The request goes on as an ordinary watch: authentication, authorization and validation are the
+/// same, and only a response 200 is turned into frames.
 pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     let says = |name: HeaderName, word: &str| {
         let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -87,6 +99,9 @@ impl Handshake {
 
     /// Returns the response 101 that starts the frames.
     ///
+    /// An origin is required, because browsers always send one. More than one subprotocol is
+    /// refused; a single one is confirmed unseen.
+    ///
     /// # Errors
     /// Returns code and message for an invalid handshake.
     fn accepted(&self) -> Result<Response<Body>, (StatusCode, &'static str)> {
@@ -122,6 +137,9 @@ impl Handshake {
 }
 
 /// Returns the error response to an invalid handshake.
+///
+/// The connection is closed, because the client may have sent frames already. For a wrong version
+/// the response names the one that is supported.
 fn refused(code: StatusCode, why: &str) -> Response<Body> {
     let mut refused = Response::new(full(why.as_bytes().to_vec()));
     *refused.status_mut() = code;
@@ -133,6 +151,9 @@ fn refused(code: StatusCode, why: &str) -> Response<Body> {
 }
 
 /// Sends the events of a watch until it ends, or until the client closes the connection.
+///
+/// Each frame has one line, with its line end. A watch that fails in the middle ends like one that
+/// is over, with a close frame; so does a connection that the client closes.
 async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     // Capacity 1: the reader waits until a ping is answered before it reads the next one.
@@ -159,6 +180,9 @@ async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Bod
 }
 
 /// Reads frames of the client until it closes. Pings are passed on; everything else is ignored.
+///
+/// Clients mask their frames with four bytes (RFC 6455, section 5.3). The length is never
+/// allocated: long payloads are skipped, short ones are at most 125 bytes.
 async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     loop {
         let first = reader.read_u8().await?;
@@ -189,6 +213,9 @@ async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<
 }
 
 /// Writes an unmasked frame, as servers do.
+///
+/// Each frame is flushed, so that an event does not wait for the next one. Lengths have one, three
+/// or nine bytes.
 async fn write(writer: &mut (impl AsyncWrite + Unpin), first: u8, payload: &[u8]) -> io::Result<()> {
     let mut frame = vec![first];
     let len = payload.len();

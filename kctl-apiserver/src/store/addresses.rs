@@ -1,4 +1,8 @@
 //! Cluster IPs of Services: each Service gets its own number in 10.96.0.0/12, kubeadm's default range.
+//!
+//! Numbers only grow: the address of a deleted Service is not given again until the server is
+//! started anew. A Service may also ask for an address by itself, which may be outside of the
+//! range.
 
 use std::net::Ipv4Addr;
 
@@ -7,9 +11,13 @@ use serde_json::Value;
 /// The second byte of the first address.
 const SECOND: u8 = 96;
 /// The number of values of the second byte in a /12 range.
+///
+/// 10.96.0.0/12 ends at 10.111.255.255.
 const N_SECONDS: u8 = 16;
 
 /// Returns the address with a number. Repeats after 2^20 numbers.
+///
+/// Number 1 is 10.96.0.1, which the Service `kubernetes` has. Number 256 is 10.96.1.0.
 pub(crate) fn address(n: u32) -> String {
     let [.., second, third, fourth] = n.to_be_bytes();
     Ipv4Addr::new(10, SECOND + second % N_SECONDS, third, fourth).to_string()

@@ -1,4 +1,7 @@
 //! The record of one change of a stored object, for observers.
+//!
+//! Observers are for tests and simulations, which record the history of a cluster; controllers of
+//! this process use watches like any client.
 
 use std::sync::Arc;
 
@@ -20,6 +23,9 @@ pub(crate) struct Acting {
 }
 
 /// One change of a stored object.
+///
+/// An observer is called under the lock of the store, after the change is in the journal and before
+/// a watch sees it. It has to return soon, and must not call the server.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The client of the request ([`Connection::client`](crate::faults::Connection::client)), or else its user; empty

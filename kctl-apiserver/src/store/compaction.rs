@@ -3,16 +3,23 @@
 //!
 //! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts between five
 //! and ten minutes. No timer runs: ticks that have passed are computed when a list or a write needs them.
+//!
+//! This limits only pages and exact versions. The history for watches is limited by its length, as
+//! the watch cache of kube-apiserver is.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// The default of kube-apiserver's `--etcd-compaction-interval`.
+///
+/// The first tick is one interval after the start, and compacts nothing yet.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// The state after the ticks so far. `compacted` is at most `seen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compaction {
     /// The last tick, or the start.
+    ///
+    /// Always the start plus whole intervals.
     tick: Timestamp,
     /// The newest revision at the last tick; the next one compacts up to it.
     seen: u64,
@@ -27,6 +34,10 @@ impl Compaction {
     }
 
     /// Returns what the ticks until now come to, where `newest` has been the newest revision since the last write.
+    ///
+    /// Nothing was written between the ticks that have passed, so all of them saw `newest`. With
+    /// more than one of them, the last but one saw it too, which makes it the oldest revision that
+    /// is left. A clock that goes back changes nothing.
     pub(super) fn at(mut self, now: Timestamp, newest: u64) -> Self {
         let passed = now.duration_since(self.tick).as_secs() / INTERVAL.as_secs();
         if passed <= 0 {

@@ -1,4 +1,7 @@
 //! Decides how a change of a CRD changes the resources that are served.
+//!
+//! `Store::log` asks for each write of a CRD. The two effects are independent: a CRD whose labels
+//! change rebuilds the registry and ends no watch.
 
 use std::sync::LazyLock;
 
@@ -31,6 +34,8 @@ pub(super) struct Redefinition {
 
 impl Redefinition {
     /// Compares the states of a CRD before and after an event.
+    ///
+    /// A new CRD ends no watches, since none can exist before it is served.
     pub(super) fn by(event: &Event) -> Self {
         let after = event.object.value();
         let Some(before) = event.before.as_ref().map(|before| before.value()) else {

@@ -3,6 +3,11 @@
 //! Each line ends with a checksum of itself and of all lines before it. A line that was changed, lost or moved in the
 //! middle fails the start with its number. Whole lines that are lost at the end look the same as a server that was
 //! killed earlier, so they are not detected. Files of earlier versions without checksums are read as they are.
+//!
+//! ```text
+//! {"revision":7,"group":"","resource":"pods","key":["default","a"],"object":{…},"sum":"0123456789abcdef"}
+//! {"revision":8,"group":"","resource":"pods","key":["default","a"],"object":null,"sum":"89abcdef01234567"}
+//! ```
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,8 +32,12 @@ const USED: &str = "identity.pem";
 /// The file with which readiness tests that the disk accepts writes.
 const PROBE: &str = "probe";
 /// The size of the probe: one page.
+///
+/// A file system without free blocks often still creates an empty file, so the probe has contents.
 const PROBE_LEN: usize = 4096;
 /// The file is compacted when it has this many lines more than there are objects.
+///
+/// The file then is at most this many lines longer than needed, however long the server runs.
 const DEAD_LINES_MAX: usize = 10_000;
 
 /// The end of each line. The checksum replaces the zeros.
@@ -41,8 +50,11 @@ const SUM_LEN: usize = 16;
 /// A line of the journal as it is read.
 #[derive(Deserialize)]
 struct Line {
+    /// The revision of the write; never lower than that of the line before.
     revision: u64,
+    /// The API group; empty for the core group.
     group: String,
+    /// The plural. With the group it names the table.
     resource: String,
     /// Namespace and name.
     key: Key,
@@ -55,8 +67,14 @@ struct Line {
 pub(super) type JournalObjects = BTreeMap<(GroupResource, Key), Value>;
 
 /// A file to which writes are appended. The folder is locked as long as this value lives.
+///
+/// The order of a write: memory first, then the file. When the file rejects it, the client gets an
+/// error although reads show the change, and all further changes are refused until the file has
+/// caught up.
 pub(super) struct Journal {
+    /// The folder of `--data`, which has the journal, the lock and the probe.
     folder: PathBuf,
+    /// The open journal, at its end.
     lines: Lines,
     /// Objects whose last change is not in the file, because the disk rejected it. While it is not empty, the server
     /// rejects further changes.
@@ -69,6 +87,9 @@ pub(super) struct Journal {
 }
 
 /// The checksum of the last line, from which that of the next line follows.
+///
+/// It is part of the next checksum, so a line is valid only at its place. The first line follows a
+/// chain of zero bytes.
 #[derive(Clone, Copy, Default)]
 struct Chain([u8; SUM_LEN]);
 
@@ -90,6 +111,9 @@ impl Chain {
 }
 
 /// Returns a line without its checksum, and the checksum; `None` if the line has no checksum.
+///
+/// Only the frame is checked here; the reader compares the checksum with the one that it has
+/// computed.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (line, end) = line.split_at_checked(line.len().checked_sub(END_OF_LINE.len())?)?;
     let (before, sum) = end.split_at(SUM_AT);
@@ -98,7 +122,9 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// An open file that is written line by line.
 struct Lines {
+    /// The journal, opened for writing; its position is at `n_bytes` unless it is torn.
     file: File,
+    /// The checksum of the last complete line.
     chain: Chain,
     /// The number of lines.
     len: usize,
@@ -110,6 +136,9 @@ struct Lines {
 
 impl Lines {
     /// Appends a [`Line`] with the JSON of an object, completely or not at all.
+    ///
+    /// After an error the file is as before: the part that was written is cut off, at once or at
+    /// the next append.
     fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
         self.mend()?;
         let (chain, len) = (self.chain, self.len);
@@ -136,6 +165,9 @@ impl Lines {
     }
 
     /// Formats the next line, and advances the chain.
+    ///
+    /// The fields are in the order of `Line`, and the object is copied as it is stored: packed JSON
+    /// without line breaks.
     fn line(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
         let (group, resource, key) = (json!(of.group), json!(of.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
@@ -154,6 +186,9 @@ impl Lines {
 impl Journal {
     /// Opens a folder, which is created if it does not exist. Returns the objects of its journal and the last
     /// revision.
+    ///
+    /// The file is rewritten at each start. It then has one line per object, with a checksum each,
+    /// also if an earlier version wrote it.
     ///
     /// # Errors
     /// Fails if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
@@ -184,6 +219,8 @@ impl Journal {
     }
 
     /// Replaces the file by the objects of a new server, completely or not at all.
+    ///
+    /// The lines all have the present revision.
     pub(super) fn begin<'a>(
         &mut self,
         objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -195,6 +232,9 @@ impl Journal {
 
     /// Appends a write. The operating system has it when this returns, so a killed process loses nothing. A write
     /// that the disk rejects is remembered in `missed`.
+    ///
+    /// The system may still lose it if the machine fails, since the file is not synced for each
+    /// write.
     pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
         // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
@@ -224,6 +264,9 @@ impl Journal {
     }
 
     /// Returns an object whose last change is not in the file.
+    ///
+    /// The first in the order of resource and key; which one comes first does not matter to the
+    /// result.
     pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
@@ -251,6 +294,10 @@ impl Journal {
     }
 
     /// Compacts the file if too many of its lines are outdated. If compaction fails, the file stays as it is.
+    ///
+    /// It is called after each write and costs nothing until there are enough outdated lines. The
+    /// objects come from the file and not from the tables, so that the written form is kept, not
+    /// the form that reads see.
     pub(super) fn tidy(&mut self, n_objects: usize) {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;

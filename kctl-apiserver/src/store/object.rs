@@ -2,6 +2,10 @@
 //!
 //! JSON takes a fraction of the memory of a parsed `serde_json::Value`, and most responses are sent as stored without
 //! being parsed.
+//!
+//! An object of a custom kind has two forms when its CRD has changed since it was written: `line`
+//! is what reads show, `written` is what the journal keeps. A later CRD is applied to `written`
+//! again, so that a field which comes back in the schema comes back in the object.
 
 use std::{
     collections::VecDeque,
@@ -17,6 +21,8 @@ use crate::registry::Resource;
 
 /// The number of bytes of JSON whose values a table keeps parsed. Beyond it the least recently parsed values are
 /// dropped.
+///
+/// 4 MiB of JSON per table. Parsed, they take several times as much.
 const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
 
 /// A stored object. Immutable, apart from the cached value.
@@ -27,6 +33,8 @@ pub(crate) struct Object {
     /// `None` if both are the same.
     written: Option<Bytes>,
     /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it.
+    ///
+    /// A mutex and not a lock-free cell: it is held only for a clone of the pointer.
     value: Mutex<Weak<Value>>,
 }
 
@@ -37,6 +45,8 @@ impl fmt::Debug for Object {
 }
 
 /// Returns the first bytes of the JSON of each object of a kind in a version.
+///
+/// A line that begins like this needs no rewriting for a response in that version.
 pub(crate) fn head(resource: &Resource) -> String {
     format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, resource.kind(), resource.api_version())
 }
@@ -47,6 +57,9 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 }
 
 /// Returns a line of JSON with `kind` and `apiVersion` in front.
+///
+/// The rest is in the order of the value. The copy at the end has no spare capacity, since it stays
+/// in memory as long as the object.
 fn line(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(2_048);
     let Some(map) = value.as_object() else {
@@ -77,6 +90,9 @@ impl Object {
     }
 
     /// Returns the object as `read` changes it, or `None` if that changes nothing. The written line stays the same.
+    ///
+    /// `read` prunes and sets defaults by the present schema. It gets the written form, not the
+    /// result of an earlier read.
     pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
         let written = self.written.as_ref().unwrap_or(&self.line);
         // JSON that was serialized here can be parsed.
@@ -87,6 +103,8 @@ impl Object {
     }
 
     /// Returns the same object, marked as written with more than is read.
+    ///
+    /// Both forms are the same line here. The mark alone makes the next update a write.
     pub(super) fn unread(&self) -> Self {
         let value = Mutex::new(self.value.lock().clone());
         Self { line: self.line.clone(), written: Some(self.line.clone()), value }
@@ -119,6 +137,8 @@ impl Object {
 
     /// Returns `true` if this is the value that the object was made of or parsed to. A value that is only equal does
     /// not count.
+    ///
+    /// It lets a caller know without a comparison that a value it has read is still the stored one.
     pub(crate) fn is(&self, value: &Arc<Value>) -> bool {
         Weak::as_ptr(&self.value.lock()) == Arc::as_ptr(value)
     }
@@ -144,6 +164,7 @@ pub(super) struct Warm(Mutex<WarmValues>);
 /// Values with the length of their JSON, the oldest first.
 #[derive(Default)]
 struct WarmValues {
+    /// The same object may be here twice, in two states.
     values: VecDeque<(Arc<Value>, usize)>,
     /// The sum of the lengths in `values`.
     len: usize,
@@ -151,6 +172,8 @@ struct WarmValues {
 
 impl Warm {
     /// Keeps a value parsed until later ones displace it.
+    ///
+    /// A value longer than the limit displaces all others and then itself.
     pub(super) fn keep(&self, object: &Object, value: Arc<Value>) {
         let mut kept = self.0.lock();
         kept.len += object.line.len();
@@ -195,6 +218,9 @@ impl EventType {
 
 /// The lines of a change as `ADDED`, `MODIFIED` and `DELETED` event. Each is written at most once, for all watchers
 /// together.
+///
+/// Three cells, in the order of the event types. Watches with different selectors may need
+/// different types for the same change.
 #[derive(Debug, Default)]
 pub(crate) struct Lines([OnceLock<Bytes>; 3]);
 
@@ -206,6 +232,8 @@ impl Lines {
 }
 
 /// Returns a watch event as a line of JSON.
+///
+/// The bytes around the object are 27 to 30; the reserved 40 spare a second allocation.
 pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();
     let mut line = Vec::with_capacity(text.len() + 40);

@@ -3,6 +3,9 @@
 //!
 //! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
 //! that gets an owner which is already being deleted stays until that owner is looked at again.
+//!
+//! The graph is kept on the side of the store, in the same step as the write, and not by watches:
+//! the collector never sees an outdated graph, as one behind a watch may.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -23,8 +26,12 @@ type ObjectRef = (GroupResource, Key);
 #[derive(Clone, Default)]
 pub(crate) struct Owners {
     /// The object of each uid.
+    ///
+    /// A uid is in it as long as its object exists.
     places: HashMap<String, ObjectRef>,
     /// The objects that name a uid as an owner. Never has an empty set.
+    ///
+    /// Owners need not exist: a missing one is what makes its dependents garbage.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
     /// The uids of objects in foreground deletion: their dependents are deleted first.
     waiting: HashSet<String>,
@@ -67,6 +74,8 @@ impl Queue {
 }
 
 /// Returns `metadata.ownerReferences`.
+///
+/// Absent and malformed lists count as empty.
 fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     let references = object.and_then(|object| object["metadata"]["ownerReferences"].as_array());
     references.into_iter().flatten()
@@ -83,6 +92,8 @@ pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
 }
 
 /// Returns `true` if the dependent with this reference blocks the foreground deletion of its owner.
+///
+/// References without `blockOwnerDeletion` do not hold their owner.
 pub(crate) fn is_blocked_by(reference: &Value, uid: &str) -> bool {
     reference["blockOwnerDeletion"] == true && reference["uid"] == uid
 }
@@ -106,6 +117,9 @@ fn is_emptied(of: &GroupResource) -> bool {
 
 impl Owners {
     /// Follows a write (`after`) or a removal (`None`) of an object.
+    ///
+    /// `before` is `None` for a created object and after a start. An object whose uid differs from
+    /// that before has been replaced; it counts as changed in any case.
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
@@ -177,6 +191,10 @@ impl Owners {
 
     /// Returns `true` if the object with the uid of a reference exists with the name, kind and version that the
     /// reference has, in a namespace that the dependent can refer to.
+    ///
+    /// A reference that does not match counts as absent even if an object has its uid: upstream
+    /// looks owners up by kind and name, and compares the uid then. A namespaced owner has to be in
+    /// the namespace of the dependent.
     fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let known = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
         known.is_some_and(|(of, (namespace, name))| {
@@ -201,6 +219,8 @@ impl Owners {
     }
 
     /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty.
+    ///
+    /// They are queued even if they are not being deleted; the collector then leaves them alone.
     fn left(&mut self, of: &GroupResource, key: &Key) {
         self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
         let definitions = custom_resource_definition::KIND.group_resource();
@@ -223,6 +243,8 @@ impl Owners {
     }
 
     /// Leaves an object alone until it changes, or until other kinds are served.
+    ///
+    /// Its owner may belong to a CRD that is installed later; deleting it would lose data.
     pub(crate) fn leave_undecided(&mut self, place: ObjectRef) {
         self.undecided.insert(place);
     }

@@ -1,4 +1,7 @@
 //! The objects of one resource, and the history of their changes.
+//!
+//! A table shares its objects: the map, the history and forks of the server point to the same ones.
+//! States of the past are computed from the present one and the history, and are not stored.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,20 +17,27 @@ use crate::{request::RequestInfo, stale::Past};
 
 /// The number of events of each resource in the history. A watch that starts before them gets 410, as after a
 /// compaction of etcd.
+///
+/// The limit is per resource: many changes of Leases do not drop the history of Pods.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 
 /// The number of events that are searched one by one from the end of the history, before a binary search.
+///
+/// The events of a watcher are found without a search as long as it is at most this many behind.
 const MISSED_MAX: usize = 64;
 
 /// A change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
+    /// The revision of the change, which is its place in the history.
     pub(crate) revision: u64,
+    /// Namespace and name of the object.
     pub(crate) key: Key,
     /// The state before; `None` if the object was created.
     pub(crate) before: Option<Arc<Object>>,
     /// The new state. For a deletion: the last state with the revision of the deletion as its `resourceVersion`.
     pub(crate) object: Arc<Object>,
+    /// `true` for a removal. A deletion that finalizers hold is an ordinary change.
     pub(crate) deleted: bool,
     /// The lines of this change that were sent to watchers, shared by all of them.
     pub(crate) lines: Lines,
@@ -68,6 +78,8 @@ impl Table {
     }
 
     /// Returns a copy that shares the objects and the history, without watchers.
+    ///
+    /// Its watches begin with the shared history.
     pub(super) fn fork(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -93,6 +105,9 @@ impl Table {
     }
 
     /// Iterates over the objects of a namespace, or over all, by namespace and name, starting after a key.
+    ///
+    /// The key to start after need not exist: the object that a `continue` token names may have
+    /// been deleted.
     pub(crate) fn range(
         &self,
         namespace: Option<&str>,
@@ -119,6 +134,8 @@ impl Table {
     }
 
     /// Returns the events after a revision, or `None` if some of them are no longer in the history.
+    ///
+    /// The last event of the history may be older than `revision`: then the result is empty.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
         // Most watchers are only a few events behind.
         let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
@@ -131,6 +148,8 @@ impl Table {
 
     /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so
     /// far.
+    ///
+    /// The result is for reading: it has no history, and nothing notifies its watchers.
     pub(crate) fn at(&self, revision: u64) -> Option<Table> {
         let mut objects = self.objects.clone();
         let later: Vec<_> = self.since(revision)?.collect();
