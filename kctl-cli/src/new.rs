@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_kubernetes_or_cargo_refuse_are_refused_first() {
+    fn names_invalid_for_kubernetes_or_cargo_are_refused() {
         for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(64)] {
             assert!(refused(&options(name)).contains("is not a valid project name"), "{name}");
         }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_operation_keeps_the_layers_with_which_it_began() {
+    async fn operation_keeps_the_layers_with_which_it_began() {
         let registry = Registry::new(Chain::native());
         registry.set(Place::Webhook, Some(Arc::new(Slow(Ok(7)))));
         let switched = async {

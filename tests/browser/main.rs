@@ -234,7 +234,7 @@ async fn findings(browser: &Browser, axe: &str) -> Vec<String> {
 
 #[tokio::test]
 #[ignore = "needs chromedriver and axe-core: cargo xtask browser"]
-async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
+async fn checker_of_accessibility_finds_nothing_in_any_theme() {
     let file = std::env::var_os("KCTL_AXE").expect("KCTL_AXE names axe.min.js");
     let axe = std::fs::read_to_string(file).unwrap();
     let browser = Browser::start().await;

@@ -154,7 +154,7 @@ async fn the_podset_keeps_pods_on_the_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_config_restarter_restarts_pods_on_the_embedded_server() {
+async fn config_restarter_restarts_pods_on_the_embedded_server() {
     restarts_pods(&Place::embedded().await).await;
 }
 

@@ -12,7 +12,7 @@ fn delta(revision: usize) -> Delta {
 }
 
 #[tokio::test(start_paused = true)]
-async fn source_waits_when_as_many_deltas_wait_as_may() {
+async fn source_waits_while_the_deltas_are_full() {
     let store = Arc::new(SharedStore::default());
     for n in 1..=DELTAS_MAX {
         store.push(delta(n)).await;

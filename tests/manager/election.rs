@@ -175,7 +175,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_sees_another_holder_stops_at_once() {
+async fn leader_that_sees_another_holder_stops_at_once() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -188,7 +188,7 @@ async fn a_leader_that_sees_another_holder_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_deleted_stays_with_its_leader() {
+async fn lease_that_is_deleted_stays_with_its_leader() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     // Their tries are shifted against each other: the candidate is often the first to see that the lease is gone.
@@ -237,7 +237,7 @@ async fn without_watch_permission_a_released_lease_is_polled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_handed_back_again_after_a_conflict() {
+async fn lease_is_handed_back_again_after_a_conflict() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;

@@ -180,7 +180,7 @@ async fn repeated_event_is_one_object_with_a_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_whose_answer_is_lost_is_there_once() {
+async fn event_whose_answer_is_lost_is_there_once() {
     let world = world("nothing", |manager| manager).await;
     world.faults.add(Fault::LoseAnswer, |asked: &Asked| asked.path.ends_with("/events"));
     let mut object = ConfigMap::default();

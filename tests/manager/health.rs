@@ -96,7 +96,7 @@ async fn readiness_covers_kinds_watched_at_run_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_is_ready_once_its_caches_are_full() {
+async fn process_is_ready_once_its_caches_are_full() {
     let contest = Contest::new();
     let process = start(&contest, None, Some(Fault::Delay(Duration::from_secs(5)))).await;
     seconds(1).await;

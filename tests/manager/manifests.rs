@@ -81,7 +81,7 @@ async fn program_leads_under_its_leader_election_roles() {
 }
 
 #[test]
-fn the_role_of_the_lease_is_about_that_lease() {
+fn role_of_the_lease_is_about_that_lease() {
     assert_eq!(manager_rbac(&names(), ManagerOptions::default()).unwrap(), []);
     let manifests =
         manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false, shards: None }).unwrap();

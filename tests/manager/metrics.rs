@@ -208,7 +208,7 @@ async fn exhausted_keys_count_as_failing_until_success_or_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_leader_is_the_one_whose_gauge_is_one() {
+async fn leader_is_the_one_whose_gauge_is_one() {
     let contest = Contest::new();
     let faults = Faults::default();
     let metrics = running(&contest, &faults, true).await;

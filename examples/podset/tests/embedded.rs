@@ -167,7 +167,7 @@ async fn pods_go_with_their_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_when_nothing_is_to_be_done() {
+async fn settled_state_is_not_written_again() {
     let world = World::with_web().await;
     let before = world.writes();
     world.patch(kctl::json!({ "metadata": { "annotations": { "a": "b" } } })).await;

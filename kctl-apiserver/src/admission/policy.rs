@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn expressions_that_are_too_dear_together_are_not_evaluated() {
+    async fn expressions_exceeding_the_shared_budget_are_not_evaluated() {
         let dear = |nth| json!({ "expression": format!("{DEEP} || {nth} == 0") });
         refused(asked(&json!({ "validations": fourteen(dear) })).await);
     }

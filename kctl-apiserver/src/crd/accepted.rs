@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_has_are_accepted_and_established_once() {
+    fn free_names_are_accepted_and_established_once() {
         let mut object = definition(&json!({ "plural": "things", "kind": "Thing" }));
         accept_names(&mut object, &Taken::default(), THEN);
         let names = json!({ "plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList" });

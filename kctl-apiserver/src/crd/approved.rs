@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_of_protected_groups_tell_whether_they_were_approved() {
+    fn crds_of_protected_groups_report_their_approval() {
         check_told("a.example.com", "", None);
         check_told("a.k8s.io", "https://a.b/c", Some(["True", "ApprovedAnnotation", "approved in https://a.b/c"]));
         let bypassed = ["False", "UnapprovedAnnotation", "not approved: \"unapproved, x\""];

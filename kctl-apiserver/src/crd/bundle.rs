@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bundles_are_told_apart_as_the_real_server_does() {
+    fn bundles_are_judged_as_by_the_real_server() {
         let block = |name: &str, body: &str| format!("-----BEGIN {name}-----\n{body}\n-----END {name}-----\n");
         let checks = [
             ("abc".to_owned(), Some("unable to parse bytes as PEM block")),

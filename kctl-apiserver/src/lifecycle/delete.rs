@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_grace_begins_when_the_longer_one_began() {
+    fn shorter_grace_begins_when_the_longer_one_began() {
         check("2026-01-01T00:00:00Z", 99, &("2026-01-01T00:00:59Z", 99), 99);
         check("2026-01-01T00:00:00Z", 40, &("2026-01-01T00:00:00Z", 40), 40);
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_a_second_behind_shows_zero() {
+    fn clock_that_is_a_second_behind_shows_zero() {
         assert_eq!(human(-1), "0s");
     }
 

@@ -66,7 +66,7 @@ async fn token_names_issuer_subject_and_expiry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_counts_until_a_minute_after_its_end() {
+async fn token_counts_until_a_minute_after_its_end() {
     let server = with_account().await;
     let token = token(&server, json!({ "expirationSeconds": 600 })).await;
     for (passed, counts) in [(600, true), (59, true), (2, false)] {

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_division_counts_what_clusters_have_as_room() {
+    fn fresh_division_counts_what_clusters_have_as_room() {
         check(
             &Strategy::DynamicWeight,
             Mode::Fresh,

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_matches_what_all_of_its_lists_name() {
+    fn rule_matches_what_all_of_its_lists_name() {
         let rule = |operations: &[&str], groups: &[&str], versions: &[&str], kinds: &[&str]| {
             let rule =
                 json!({ "operations": operations, "apiGroups": groups, "apiVersions": versions, "kinds": kinds });

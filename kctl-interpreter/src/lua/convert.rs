@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_beyond_those_that_are_held_are_read_again() {
+    fn evicted_tables_are_read_again() {
         for (source, expected) in [
             ("function(t, i) t[i] = {i} end", json!([[1], [2], [3]])),
             ("function(t, i) t['k' .. i] = {i} end", json!({"k1": [1], "k2": [2], "k3": [3]})),

@@ -76,7 +76,7 @@ fn mistakes_are_refused_by_name() {
 }
 
 #[test]
-fn the_first_by_name_answers_and_dependencies_add_up() {
+fn first_by_name_answers_and_dependencies_add_up() {
     let parse = |document: &Value| Customization::parse(document).unwrap();
     let documents = [unhealthy("b"), healthy("a"), dependencies("b", &["x", "y"]), dependencies("a", &["y", "w"])];
     let scripts = Scripts::merge(documents.iter().map(parse));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_beyond_the_bounds_stays_as_it_is() {
+    fn source_beyond_the_bounds_stays_as_it_is() {
         let jump = "for i = 1, 2 do goto c add(i) ::c:: end ";
         assert_ne!(rewrite(&jump.repeat(900)), jump.repeat(900));
         assert_eq!(rewrite(&jump.repeat(1001)), jump.repeat(1001));

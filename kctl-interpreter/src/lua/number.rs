@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_does_not_fit_becomes_the_smallest() {
+    fn number_that_does_not_fit_becomes_the_smallest() {
         for (number, expected) in
             [(2.9, 2), (-2.9, -2), (f64::NAN, i32::MIN), (3e9, i32::MIN), (2_147_483_647.0, i32::MAX)]
         {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_resolved_from_the_address_that_was_asked() {
+    fn locations_are_resolved_from_the_requested_address() {
         for (location, to) in [
             ("/x", "https://hooks.example.com:9443/x"),
             ("/x?a=b#c", "https://hooks.example.com:9443/x?a=b"),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_page_leaves_loopback_only_for_a_named_host() {
+    async fn page_leaves_loopback_only_for_a_named_host() {
         let cases = [
             (None, vec![], Ok(false)),
             (Some("0"), vec![], Ok(false)),

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn value_that_is_refused_is_found_where_it_stands() {
+    fn refused_value_is_found_at_its_line() {
         let number = || Arg::new("wait-for").long("wait-for").value_parser(clap::value_parser!(u32));
         let with_number = || command().mut_subcommand(RUN, |run| run.arg(number()));
         let origin = |typed: &[&str], more: &[&str], is_set: bool| {

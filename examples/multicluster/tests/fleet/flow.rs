@@ -113,7 +113,7 @@ async fn overrides_apply_per_member_and_report_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_goes_with_the_template_and_with_the_policy() {
+async fn all_clusters_follow_template_and_policy() {
     let fleet = Fleet::with_web().await;
     fleet.delete::<Deployment>("web").await;
     fleet.until("the deployments are gone", async || fleet.have::<Deployment>("web").await == [false; 2]).await;

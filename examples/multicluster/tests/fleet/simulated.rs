@@ -14,7 +14,7 @@ use multicluster::{PropagationPolicy, ResourceBinding, Work};
 use crate::world::{CLUSTERS, FLEET};
 
 #[kctl::test(seeds = 6)]
-fn a_fleet_comes_to_the_same_state_whatever_fails(scenario: Scenario) -> Scenario {
+fn fleet_converges_whatever_fails(scenario: Scenario) -> Scenario {
     scenario
         .app(multicluster::app)
         .objects(FLEET)

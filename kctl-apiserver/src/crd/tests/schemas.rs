@@ -103,7 +103,7 @@ fn defaults_are_valid_and_known() {
 }
 
 #[test]
-fn keys_of_maps_are_fields_that_are_always_there() {
+fn map_keys_are_required_fields() {
     check_field(
         &json!({"type": "array", "items": {"type": "object", "properties": {"k": {"type": "string"}}}, "x-kubernetes-list-type": "map"}),
         &["Required ~.x-kubernetes-list-map-keys"],

@@ -55,7 +55,7 @@ fn enumerations_list_what_is_supported() {
 }
 
 #[test]
-fn a_float_equals_the_integer_it_is_truncated_to() {
+fn float_equals_the_integer_it_is_truncated_to() {
     check(&json!({"type": "number", "enum": [1, 2.5]}), &json!(1.5), &[]);
     check(&json!({"type": "number", "enum": [1, 2.5]}), &json!(2.7), &["NotSupported spec.f"]);
 }

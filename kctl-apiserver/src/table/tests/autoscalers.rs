@@ -131,7 +131,7 @@ fn metrics_of_containers_show_as_those_of_pods() {
 }
 
 #[test]
-fn an_autoscaler_shows_two_targets_and_how_many_more() {
+fn autoscaler_shows_two_targets_and_how_many_more() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(

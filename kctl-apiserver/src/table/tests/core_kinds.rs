@@ -118,7 +118,7 @@ fn a_namespace_shows_its_phase() {
 }
 
 #[test]
-fn an_event_takes_its_times_from_where_they_are() {
+fn event_takes_its_times_from_where_they_are() {
     check(
         ("", "Event"),
         &json!(
@@ -172,7 +172,7 @@ fn an_event_takes_its_times_from_where_they_are() {
 }
 
 #[test]
-fn an_event_takes_its_source_from_where_it_is() {
+fn event_takes_its_source_from_where_it_is() {
     check(
         ("", "Event"),
         &json!(

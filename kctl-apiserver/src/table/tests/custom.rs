@@ -27,7 +27,7 @@ fn without_columns_there_is_the_age() {
 }
 
 #[test]
-fn a_column_has_a_description_and_keeps_its_own() {
+fn column_has_a_description_and_keeps_its_own() {
     let columns = [
         json!({
             "name": "S", "jsonPath": ".spec.s", "type": "string", "format": "byte", "description": "the s", "priority": 1,

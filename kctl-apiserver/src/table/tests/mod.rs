@@ -61,7 +61,7 @@ fn a_table_without_objects_still_has_columns() {
 }
 
 #[test]
-fn the_row_of_an_ended_pod_has_a_condition() {
+fn row_of_an_ended_pod_has_a_condition() {
     let row = |phase: &str| {
         let object = json!({"metadata": {"name": "a"}, "status": {"phase": phase}});
         table(kind("", "Pod"), &[object], now(), Include::None, json!({}))["rows"][0]["conditions"].clone()

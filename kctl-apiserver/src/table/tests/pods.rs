@@ -277,7 +277,7 @@ fn partly_completed_pod_is_running_if_ready() {
 }
 
 #[test]
-fn a_pod_in_deletion_is_terminating_unless_it_ended() {
+fn pod_in_deletion_is_terminating_unless_it_ended() {
     check_deleted(
         &json!({"containers": [{"name": "a"}], "nodeName": "node1"}),
         &json!({"phase": "Running", "containerStatuses": [{"name": "a", "state": {"running": {}}, "ready": true}]}),

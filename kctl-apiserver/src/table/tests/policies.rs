@@ -74,7 +74,7 @@ fn a_cluster_role_has_no_columns() {
 }
 
 #[test]
-fn a_cluster_role_binding_shows_its_subjects_by_kind() {
+fn cluster_role_binding_shows_its_subjects_by_kind() {
     check(
         ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
         &json!(
@@ -290,7 +290,7 @@ fn a_priority_level_shows_its_limits() {
 }
 
 #[test]
-fn an_api_service_shows_why_it_is_not_available() {
+fn api_service_shows_why_it_is_not_available() {
     check(
         ("apiregistration.k8s.io", "APIService"),
         &json!(
@@ -371,7 +371,7 @@ fn a_resource_slice_shows_its_pool() {
 }
 
 #[test]
-fn a_definition_of_a_custom_kind_has_no_columns() {
+fn definition_of_a_custom_kind_has_no_columns() {
     check(
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
         &json!({"metadata": {"name": "foos.table.io"}}),

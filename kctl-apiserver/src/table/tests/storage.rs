@@ -132,7 +132,7 @@ fn a_csi_node_counts_its_drivers() {
 }
 
 #[test]
-fn an_attachment_without_a_volume_has_an_empty_cell() {
+fn attachment_without_a_volume_has_an_empty_cell() {
     check(
         ("storage.k8s.io", "VolumeAttachment"),
         &json!(

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_proxy_names_the_servers_that_are_reached_directly() {
+    fn no_proxy_names_directly_reached_servers() {
         let cases = [
             ("https://api.example.com", "", false),
             ("https://api.example.com", "example.com", true),

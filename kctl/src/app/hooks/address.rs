@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_for_the_hosts_that_attributes_name() {
+    fn certificate_is_for_the_hosts_that_attributes_name() {
         let cases = [
             (service("web", "/convert"), vec!["web.pages.svc"]),
             (json!({ "url": "https://a.example.com:9443/convert" }), vec!["a.example.com"]),
