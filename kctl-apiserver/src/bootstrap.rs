@@ -1,5 +1,8 @@
 //! The objects of a new cluster. Roles and bindings are here (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), the
 //! others in `standard.rs`.
+//!
+//! kube-apiserver writes them with hooks after its start (`rbac/bootstrap-roles` and others). Here
+//! they exist before the first request, so a test never has to wait for them.
 
 mod standard;
 
@@ -23,7 +26,9 @@ const SEED: u64 = 0x6b63_746c;
 
 /// A role or a binding, without what the server adds.
 struct BootstrapObject {
+    /// `clusterroles`, `clusterrolebindings`, `roles` or `rolebindings`.
     of: GroupResource,
+    /// Namespace and name; the namespace is empty for cluster-scoped ones.
     key: Key,
     /// The object without the uid and the creation time, which it gets when it is stored.
     object: Value,
@@ -39,6 +44,9 @@ static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
 });
 
 /// Completes an entry of the file.
+///
+/// The label and the annotation are those that upstream gives to each of them. With the annotation,
+/// a restart of kube-apiserver repairs changed roles; this server only adds missing ones.
 fn whole(mut entry: Value) -> BootstrapObject {
     let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
     let resource = take(&mut entry, "resource");
@@ -68,6 +76,8 @@ fn whole(mut entry: Value) -> BootstrapObject {
 }
 
 /// Computes the rules of aggregated roles, until none changes: a role may be part of another aggregated one.
+///
+/// The result is the one that the controller would compute, so it finds nothing to do.
 fn aggregate(known: &mut [BootstrapObject]) {
     loop {
         let roles: Vec<&Value> =
@@ -84,6 +94,8 @@ fn aggregate(known: &mut [BootstrapObject]) {
 pub(crate) use standard::is_of_system;
 
 /// Stores all objects that the server does not have yet, without events.
+///
+/// Cluster IPs are counted last, since the Service `kubernetes` has the first.
 pub(crate) fn objects(store: &mut Store) {
     roles(store);
     standard::objects(store);
@@ -91,6 +103,9 @@ pub(crate) fn objects(store: &mut Store) {
 }
 
 /// Stores the roles and bindings.
+///
+/// A uid is drawn for each, also for one that exists: the uids do not depend on what a folder has
+/// already.
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);

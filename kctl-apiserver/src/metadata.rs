@@ -1,6 +1,9 @@
 //! Validates `metadata` of an object.
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
+//!
+//! Built-in kinds and custom resources share these rules; only the rule for names differs. Fields
+//! that the server sets, such as `uid` and `creationTimestamp`, are not validated here.
 
 use serde_json::{Map, Value};
 
@@ -9,12 +12,16 @@ use super::names::{check_label_value, check_qualified_name};
 use crate::field_error::FieldError;
 
 /// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
+///
+/// 256 KiB. Labels have no such limit, because each of their values has at most 63 characters.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
 ///
 /// Errors are in the order of kube-apiserver; those of labels and annotations, which it reports in random order, are
 /// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
+///
+/// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
 pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
@@ -28,6 +35,9 @@ pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) ->
 }
 
 /// Judges labels and annotations alone.
+///
+/// The caller is the conversion of custom objects, where a webhook may change nothing else of the
+/// metadata.
 pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_labels(meta, &mut errors);
@@ -37,6 +47,9 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
 
 /// Validates metadata of an object within another, whose kind is unknown: any name is valid, and the name may be
 /// absent.
+///
+/// This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with
+/// `metadata` too; the caller puts the path of the field in front.
 pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(meta, "namespace");
@@ -66,6 +79,8 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
 }
 
 /// Rejects a negative generation.
+///
+/// Only a client can cause it, since the server counts up from 1.
 fn validate_generation(meta: &Value, errors: &mut Vec<FieldError>) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
@@ -84,6 +99,8 @@ fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, message: 
 }
 
 /// Validates `name` and `generateName`.
+///
+/// If both are given, both have to be valid, although only the name is used.
 fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
     if !prefix.is_empty() {
@@ -97,6 +114,8 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates that a namespace is present exactly for a namespaced kind.
+///
+/// A namespace is a DNS label, of at most 63 characters.
 fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
     let field = "metadata.namespace";
     match (namespaced, namespace.is_empty()) {
@@ -108,12 +127,16 @@ fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldE
 }
 
 /// Iterates over a map of strings.
+///
+/// Values that are not strings count as empty.
 fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let fields: Option<&Map<String, Value>> = meta[key].as_object();
     fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
 /// Validates keys and values of labels.
+///
+/// The key comes before its value, and both are reported with the path `metadata.labels`.
 fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in entries(meta, "labels") {
         add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
@@ -122,6 +145,8 @@ fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates keys of annotations and their total size (`ValidateAnnotations`).
+///
+/// Values may have any contents: only the size counts.
 fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.annotations";
     let mut n_bytes = 0;
@@ -136,6 +161,8 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates the owner references: at most one is a controller (`ValidateOwnerReferences`).
+///
+/// Errors of a single reference have no index in their path, as upstream.
 fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
@@ -148,6 +175,9 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates one owner reference.
+///
+/// An `apiVersion` with two slashes has no version. Events are forbidden as owners
+/// (`BannedOwners`).
 fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let api_version = text(reference, "apiVersion");
@@ -174,6 +204,8 @@ fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Fields of metadata.
+///
+/// In the order of the Go struct `ObjectMeta`.
 pub(crate) const FIELDS: [&str; 15] = [
     "name",
     "generateName",
@@ -193,6 +225,9 @@ pub(crate) const FIELDS: [&str; 15] = [
 ];
 
 /// Validates the finalizers (`ValidateFinalizers`).
+///
+/// A name without a slash has to be one of the three that Kubernetes itself uses. The two of the
+/// garbage collector exclude each other, because they say opposite things about dependents.
 fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.finalizers";
     let list = &meta["finalizers"];

@@ -1,5 +1,9 @@
 //! `/metrics`: counts answered requests, and exposes the counters and the number of objects under kube-apiserver's
 //! names.
+//!
+//! The names, labels and label values of upstream are kept as far as this server has the metric, so
+//! that dashboards for kube-apiserver work. The endpoint needs the permission to `get` the path
+//! `/metrics`.
 
 use std::{
     collections::BTreeMap,
@@ -20,12 +24,16 @@ use crate::{
 
 /// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with
 /// the resource `other`.
+///
+/// A client that requests many resources of CRDs with many codes could otherwise fill the memory.
 const LABEL_SETS_MAX: usize = 20_000;
 
 /// A request that was answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Answered<'a> {
+    /// The request, which has most of the labels.
     pub(crate) info: &'a RequestInfo,
+    /// The status of the response; 200 for a watch.
     pub(crate) code: StatusCode,
     /// `true` if nothing was stored (`dryRun=All`).
     pub(crate) dry_run: bool,
@@ -34,19 +42,28 @@ pub(crate) struct Answered<'a> {
 /// The labels of `apiserver_request_total`, in alphabetical order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
+    /// The HTTP status.
     code: u16,
+    /// Written as `All` or as the empty string.
     dry_run: bool,
+    /// The API group; empty for the core group.
     group: String,
+    /// The plural of the resource; `other` beyond the limit.
     resource: String,
     /// `resource`, `namespace` or `cluster`, as upstream (`CleanScope`).
     scope: &'static str,
+    /// The subresource; empty for the object itself.
     subresource: String,
+    /// The HTTP method in upper case, or `LIST`, `WATCH`, `APPLY` or `DELETECOLLECTION`.
     verb: &'static str,
+    /// The version of the request, not the one of the storage.
     version: String,
 }
 
 impl Labels {
     /// Returns the labels of a request.
+    ///
+    /// A create has the scope `resource` although its path has no name.
     fn of(Answered { info, code, dry_run }: Answered<'_>) -> Self {
         let is_apply = info.applies();
         let verb = match info.verb {
@@ -88,6 +105,8 @@ pub(crate) struct Counts {
 }
 
 /// The number of requests that are being handled. A watch counts until its response begins.
+///
+/// Atomic, because a request ends without the lock of the state.
 #[derive(Default)]
 struct Handled {
     /// Requests that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
@@ -104,6 +123,8 @@ impl Handled {
 }
 
 /// Counts a request as being handled until it is dropped.
+///
+/// It lives as long as the future of the request, also if the client drops that.
 pub(crate) struct Handling {
     handled: Arc<Handled>,
     /// Selects the counter: read-only or mutating requests.
@@ -136,6 +157,9 @@ impl Counts {
 
 /// Returns all metrics in Prometheus' exposition format: the counters, the number of objects of each resource
 /// (`sizes`), and for a client under a plan of faults the number of injected faults.
+///
+/// Each family has its `HELP` and `TYPE` line even without samples. Label values are names of
+/// Kubernetes, which need no escapes.
 pub(crate) fn exposed<'a>(
     Counts { requests, handled }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,

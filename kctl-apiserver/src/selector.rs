@@ -1,4 +1,13 @@
 //! Label and field selectors: which objects a list or a watch selects.
+//!
+//! There are two grammars with different rules. A label selector may have spaces, sets and numbers;
+//! a field selector has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector
+//! selects everything.
+//!
+//! ```text
+//! labelSelector   app=web,tier in (front, back),!canary,replicas>2
+//! fieldSelector   status.phase!=Running,spec.nodeName=node-1
+//! ```
 
 mod field;
 
@@ -24,6 +33,7 @@ pub(crate) struct Selector {
 struct Requirement {
     /// The label key.
     key: String,
+    /// The condition that the label with this key has to meet.
     test: Test,
 }
 
@@ -31,16 +41,28 @@ struct Requirement {
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
     /// The label has one of these values.
+    ///
+    /// `a=b`, `a==b` and `a in (b, c)`.
     In(Vec<String>),
     /// The label is absent or has none of these values.
+    ///
+    /// `a!=b` and `a notin (b, c)`. Objects without the label are selected.
     NotIn(Vec<String>),
     /// The label is present.
+    ///
+    /// `a`.
     Exists,
     /// The label is absent.
+    ///
+    /// `!a`.
     Missing,
     /// The label is an integer above this one.
+    ///
+    /// `a>1`. A label without an integer does not match.
     Greater(i64),
     /// The label is an integer below this one.
+    ///
+    /// `a<1`, with the same rule.
     Less(i64),
 }
 
@@ -59,6 +81,10 @@ impl Selector {
     }
 
     /// Checks the fields of the selector. `known` are the fields of the kind, beside name and namespace.
+    ///
+    /// Which fields a kind has is part of its registration; CRDs declare theirs in
+    /// `selectableFields`. Without this check, a misspelled field would compare with the empty
+    /// string.
     ///
     /// # Errors
     /// Fails with the first unsupported field.
@@ -81,6 +107,8 @@ impl Selector {
     }
 
     /// Restricts the selector to the object with this name; `None` if it already selects by fields.
+    ///
+    /// It serves a watch of one object by the path of its name.
     pub(crate) fn named(mut self, name: &str) -> Option<Self> {
         let is_free = self.fields.is_empty();
         self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
@@ -119,12 +147,16 @@ pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
 const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
 /// Returns `true` for a valid label selector, or field selector of any kind.
+///
+/// Access reviews use it for selectors, which RBAC does not evaluate.
 pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
     if of_fields { field::terms(text).is_some() } else { LabelParser { rest: text.trim() }.parse().is_some() }
 }
 
 /// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
 /// string.
+///
+/// Fields are looked up in the JSON of the object by their path; only the exceptions below differ.
 fn field(object: &Value, path: &str) -> String {
     // The only selector field that is named differently from its field (`ToSelectableFields` of
     // `pkg/registry/batch/job/strategy.go`).
@@ -151,6 +183,8 @@ fn field(object: &Value, path: &str) -> String {
 }
 
 /// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
+///
+/// The component of the old API counts before that of the new one.
 fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
@@ -159,6 +193,8 @@ fn source_of_event(event: &Value) -> String {
 
 impl Requirement {
     /// Returns `true` if the value of a label meets the condition.
+    ///
+    /// `label` is `None` if the object does not have it.
     fn matches(&self, label: Option<&str>) -> bool {
         let number = || label.and_then(|label| label.parse::<i64>().ok());
         match &self.test {
@@ -173,6 +209,10 @@ impl Requirement {
 }
 
 /// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels.
+///
+/// It is the form of `spec.selector` of Deployments and of affinity terms. Operators were validated
+/// when the object was written; an unknown one counts as `DoesNotExist`. An empty selector selects
+/// everything.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let empty = Map::new();
     let labels = labels.as_object().unwrap_or(&empty);
@@ -194,11 +234,14 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
 
 /// A recursive descent parser of label selectors (`k8s.io/apimachinery/pkg/labels/selector.go`).
 struct LabelParser<'a> {
+    /// The part that is not parsed yet.
     rest: &'a str,
 }
 
 impl<'a> LabelParser<'a> {
     /// Parses a label selector; returns `None` if it is not valid.
+    ///
+    /// A comma at the end is an error.
     fn parse(mut self) -> Option<Vec<Requirement>> {
         let mut requirements = Vec::new();
         while !self.rest.is_empty() {
@@ -214,6 +257,8 @@ impl<'a> LabelParser<'a> {
     }
 
     /// Takes the next word.
+    ///
+    /// A word ends at a space, an operator, a comma or a parenthesis, and may be empty.
     fn word(&mut self) -> &'a str {
         self.rest = self.rest.trim_start();
         let end = self.rest.find(|c: char| c.is_whitespace() || "=!,()<>".contains(c)).unwrap_or(self.rest.len());
@@ -229,6 +274,8 @@ impl<'a> LabelParser<'a> {
     }
 
     /// Parses one requirement.
+    ///
+    /// The words `in` and `notin` may also be keys: they are operators only after one.
     fn requirement(&mut self) -> Option<Requirement> {
         if self.eat("!") {
             return Some(Requirement { key: self.key()?, test: Test::Missing });
@@ -260,12 +307,16 @@ impl<'a> LabelParser<'a> {
     }
 
     /// Parses a label value.
+    ///
+    /// An empty value is valid: `a=` selects objects whose label is empty.
     fn value(&mut self) -> Option<String> {
         let begins_with_operator = self.rest.starts_with(['=', '!', '(', '<', '>']);
         Some(self.word()).filter(|value| !begins_with_operator && check_label_value(value).is_none()).map(str::to_owned)
     }
 
     /// Parses a list of values in parentheses.
+    ///
+    /// `()` is a list with one empty value.
     fn values(&mut self) -> Option<Vec<String>> {
         let mut values = Vec::new();
         let mut is_open = self.eat("(");
@@ -282,6 +333,8 @@ impl<'a> LabelParser<'a> {
 }
 
 /// Returns the name that a field selector requires, if it requires one.
+///
+/// Authorization of a list or watch with such a selector takes it as the name of the object.
 pub(crate) fn name_of(fields: &str) -> Option<String> {
     let requirements = field::terms(fields)?;
     let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;

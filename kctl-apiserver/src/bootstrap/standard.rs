@@ -1,5 +1,8 @@
 //! Other objects of a new cluster: `PriorityClasses`, the objects of API priority and fairness, and the Service
 //! `kubernetes`.
+//!
+//! They are stored without a write: they get the present revision, and no watch sees an event for
+//! them.
 
 use std::sync::LazyLock;
 
@@ -13,9 +16,13 @@ use crate::{
 };
 
 /// The seed of their uids.
+///
+/// It differs from that of the roles, so that no uid is given twice.
 const SEED: u64 = 0x7374_6e64;
 
 /// All of them, from `data/standard.json`.
+///
+/// Uids and times are missing in the file.
 static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../../data/standard.json")).expect("the file is generated and tested");
@@ -29,6 +36,9 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
 });
 
 /// Stores the objects that the server does not have yet.
+///
+/// All times in an object are the same: those of creation, of its field managers and of its
+/// conditions.
 pub(super) fn objects(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);
@@ -53,6 +63,8 @@ pub(super) fn objects(store: &mut Store) {
 }
 
 /// Returns `true` for a `PriorityClass` that cannot be deleted.
+///
+/// These are `system-cluster-critical` and `system-node-critical`.
 pub(crate) fn is_of_system(class: &str) -> bool {
     KNOWN.iter().any(|(of, (_, name), _)| priority_class::KIND.is_of(of) && name == class)
 }

@@ -1,4 +1,6 @@
 //! Converts Events between the core group and `events.k8s.io`.
+//!
+//! Upstream both groups are versions of one internal type. Here the core form is the stored one.
 
 use serde_json::{Map, Value};
 
@@ -20,6 +22,8 @@ const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 ///
 /// Seven fields have another name; all others are the same. The core group writes an empty `reportingComponent` and
 /// `reportingInstance`, which `events.k8s.io` omits.
+///
+/// `wanted` is `v1` or `events.k8s.io/v1`.
 pub(super) fn converted(wanted: &str, object: &Value) -> Value {
     let to_core = wanted == "v1";
     let names = |name: &str| {

@@ -1,4 +1,7 @@
 //! Converts objects for managedFields, whose entries are each in a version of the kind.
+//!
+//! Server-side apply compares an object with the fields that a manager owned in another version. To
+//! do so it converts the object to that version, which may need the webhook of the CRD.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -15,7 +18,9 @@ use crate::{
 
 /// The versions of the kind of a request, in which field managers own fields.
 pub(crate) struct FieldVersions<'a> {
+    /// The CRDs and the transport of webhooks.
     pub(crate) state: &'a State,
+    /// The request, whose round has the replies of webhooks.
     pub(crate) info: &'a RequestInfo,
 }
 
@@ -60,6 +65,8 @@ impl Versions for FieldVersions<'_> {
 }
 
 /// Returns `true` if an object has no fields but its type. Webhooks do not convert such objects.
+///
+/// As `isEmptyUnstructuredObject` upstream.
 fn is_bare(object: &Value) -> bool {
     object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
 }

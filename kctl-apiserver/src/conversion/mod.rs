@@ -85,6 +85,8 @@ fn drop_unknown(to: &Resource, object: &mut Value) {
 
 /// Returns the stored object of a request, in the version of the request.
 ///
+/// A conversion webhook is asked on each read: nothing is cached beyond the request.
+///
 /// # Errors
 /// Fails if the conversion webhook fails, or with [`StatusError::waiting`].
 pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
@@ -101,6 +103,8 @@ pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Op
 }
 
 /// Drops the `managedFields` that an Event got through the other group: a write through one group does not keep them.
+///
+/// Their field names are those of the other group, and do not exist in this one.
 pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
     if is_event(resource)
         && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
@@ -126,11 +130,16 @@ pub(crate) struct ConvertedWrite {
     /// The object in the storage version.
     pub(crate) stored: Value,
     /// `None` if both versions are the same.
+    ///
+    /// The object after the way to the storage version and back, as a later read would show it.
     shown: Option<Value>,
 }
 
 impl ConvertedWrite {
     /// Returns the object for the response, once it is stored.
+    ///
+    /// Only the resource version is new. A reader would cause another call of the webhook; the
+    /// writer is spared it.
     pub(crate) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
         let Some(mut shown) = self.shown else { return stored };
         shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
@@ -144,6 +153,9 @@ impl ConvertedWrite {
 }
 
 /// Converts a written object to the version in which it is stored, and back, before anything is written.
+///
+/// Going back as well makes the client see what is lost on the way: fields that the storage version
+/// does not have.
 ///
 /// # Errors
 /// As [`find`].

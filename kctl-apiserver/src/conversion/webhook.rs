@@ -17,11 +17,15 @@ use crate::{
 };
 
 /// The timeout of a conversion webhook.
+///
+/// It is not configurable, unlike that of admission webhooks.
 const TIMEOUT_SECONDS: u64 = 30;
 /// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";
 
 /// Returns the call of the conversion webhook for these objects.
+///
+/// The review has an empty response besides the request, as the one that upstream sends.
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
@@ -43,6 +47,8 @@ pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Resu
     Ok(WebhookCall { review, ..address.map_err(|why| failed(objects, &why))? })
 }
 
+/// The client gets 500 with the kind in the message. An object that cannot be converted makes a
+/// list fail as a whole.
 fn failed(objects: &[&Value], why: &str) -> StatusError {
     let kind = objects.first().map_or(&Value::Null, |object| &object["kind"]);
     let message = format!("conversion webhook for {kind} failed: {why}");
@@ -50,6 +56,9 @@ fn failed(objects: &[&Value], why: &str) -> StatusError {
 }
 
 /// Returns the objects of a response. Of their metadata only labels and annotations may differ from the originals.
+///
+/// The order counts: the first converted object belongs to the first that was sent. The uid ties
+/// the response to its request.
 ///
 /// # Errors
 /// Fails if the webhook failed, or if its response is not valid.
@@ -75,6 +84,9 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -
 }
 
 /// Returns a converted object with the metadata of the original.
+///
+/// A webhook cannot move, rename or own an object: all metadata but labels and annotations come
+/// from the original, even if the webhook left them out.
 fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value, String> {
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
     let of_metadata =

@@ -1,4 +1,7 @@
 //! Rules of a fault plan: decide which request or watch event gets a fault.
+//!
+//! A rule has two parts: the function that selects, and limits on how often it acts. Functions see
+//! summaries, not requests, so they cannot depend on bodies or on time.
 
 use http::Request;
 
@@ -9,6 +12,9 @@ use crate::{
 };
 
 /// A request, as a rule's function sees it.
+///
+/// It is made from the method, the path and the query, before the server sees the request. The
+/// resource need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSummary {
     /// The name of the client.
@@ -31,11 +37,15 @@ pub struct RequestSummary {
 
 impl RequestSummary {
     /// Returns `true` for every verb but `get`, `list` and `watch`.
+    ///
+    /// Verbs on subresources count too: `create` of `pods/exec` is a write.
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
     /// Summarizes a request; `None` if it is not about a resource.
+    ///
+    /// Discovery, `/metrics` and the like have no summary, and never get a fault.
     pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
         let path = decode(request.uri().path());
         let place = place(&path)?;
@@ -58,6 +68,9 @@ impl RequestSummary {
 }
 
 /// A watch event, as a rule's function sees it.
+///
+/// Events are selected when they are about to be sent, after the selectors of the watch. Bookmarks
+/// are never selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSummary {
     /// The name of the client.
@@ -79,18 +92,26 @@ pub struct EventSummary {
 }
 
 /// Selects requests.
+///
+/// It is called for each request in the order in which they arrive.
 type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 /// Selects watch events.
 type OfEvent = Box<dyn Fn(&EventSummary) -> bool + Send>;
 
 /// The requests or events that a rule selects, with its fault.
 enum Picks {
+    /// Selects requests, which get this fault.
     Request(OfRequest, RequestFault),
+    /// Selects watch events, which get this fault.
     Event(OfEvent, EventFault),
 }
 
 /// A fault, and the requests or events that get it. See [`Faults::add`](super::Faults::add).
+///
+/// The default acts on each match, always. All limits together decide: `nth(2).per_mille(500)` acts
+/// at most once, with even chances.
 pub struct Rule {
+    /// The function that selects, and the fault.
     picks: Picks,
     /// Acts only on this match, counted from one.
     nth: Option<u64>,
@@ -121,6 +142,8 @@ impl Rule {
     }
 
     /// Limits the rule to the nth match, counted from one.
+    ///
+    /// A match counts even if another limit keeps the rule from acting.
     #[must_use]
     pub fn nth(mut self, nth: u64) -> Self {
         self.nth = Some(nth);
@@ -128,6 +151,9 @@ impl Rule {
     }
 
     /// Injects the fault at random, with this probability in thousandths.
+    ///
+    /// 0 is never, 1,000 is always. The random numbers come from the seed of the plan, so the same
+    /// requests get the same faults.
     #[must_use]
     pub fn per_mille(mut self, per_mille: u16) -> Self {
         self.per_mille = per_mille.into();
@@ -135,6 +161,9 @@ impl Rule {
     }
 
     /// Injects the fault at most this many times.
+    ///
+    /// A match on which the rule acts counts even if an earlier rule of the plan decides about the
+    /// fault.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
@@ -171,6 +200,9 @@ impl Rule {
     }
 
     /// Counts a match. Returns `true` if the rule acts on it.
+    ///
+    /// A random number is drawn only if the other limits allow the injection and the probability is
+    /// below 1,000: rules without one do not shift the sequence of others.
     fn acts(&mut self, rng: &mut Rng) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0

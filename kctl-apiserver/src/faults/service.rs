@@ -24,11 +24,17 @@ use super::{Connection, Moment, RequestFault, RequestSummary};
 use crate::{response::Body, stale::Stale};
 
 /// The error of a request whose connection was reset by a fault.
+///
+/// A client sees it as a failed connection. Whether the server has performed the request depends on
+/// the moment of the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset by a fault on purpose")]
 pub struct Reset;
 
 /// Returns the state that a read gets under this fault, if the fault is about reads.
+///
+/// With `misleads`, the server answers with an old state even where the request demands a newer
+/// one, which a correct server never does.
 fn stale_of(fault: RequestFault) -> Option<Stale> {
     match fault {
         RequestFault::Stale { past, lag } => Some(Stale { past, lag, misleads: false }),
@@ -39,9 +45,14 @@ fn stale_of(fault: RequestFault) -> Option<Stale> {
 
 /// A service that sends requests to the service `S` under the faults of a plan. `S` is the service of one client of the
 /// server: [`ApiServer::faulty`](crate::ApiServer::faulty) puts [`InProcess`](crate::InProcess) under a plan.
+///
+/// Requests that are not about resources pass without a fault. Clones share the plan and its
+/// counts.
 #[derive(Clone)]
 pub struct Faulty<S> {
+    /// The service behind the faults.
     server: S,
+    /// The client, the server and the plan.
     connection: Connection,
 }
 

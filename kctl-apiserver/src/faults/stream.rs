@@ -1,4 +1,7 @@
 //! The faults of one watch: decide for each event if it is delivered, and when.
+//!
+//! A watch asks its gate about each event that it is about to send. Held events stay in the history
+//! of the server, where the watch reads them again when the pause is over.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,12 +12,15 @@ use crate::store::{Event, Key, Lines};
 
 /// Between the history and a watch.
 pub(crate) struct Gate {
+    /// The client and its plan.
     connection: Connection,
     /// Group and resource of the watch, for rules.
     resource: (String, String),
     /// The watch stands still.
     held: Option<Held>,
     /// An event that was decided upon already: it passes.
+    ///
+    /// The revision of that event; 0 at first. It was held, so it is asked about a second time.
     decided: u64,
     /// `true` after [`EventFault::Expire`].
     expired: bool,
@@ -23,6 +29,8 @@ pub(crate) struct Gate {
 /// A pause of a watch.
 struct Held {
     /// The latest end of the pause.
+    ///
+    /// The pause ends at this time at the latest, in the time of the runtime.
     until: Instant,
     /// The object whose event was skipped. The pause ends when it changes again, and then only the newest states are
     /// delivered.
@@ -34,10 +42,16 @@ pub(crate) enum Passage {
     /// The event is delivered.
     Once,
     /// The event is delivered twice.
+    ///
+    /// Correct clients ignore the second, which has the same `resourceVersion`.
     Twice,
     /// The event is delivered, and the watch ends.
+    ///
+    /// The client then watches again from this event.
     Last,
     /// The watch ends with 410 instead.
+    ///
+    /// The client has to list again.
     Expired,
     /// The event waits.
     Held,
@@ -45,6 +59,8 @@ pub(crate) enum Passage {
 
 impl Gate {
     /// Creates the gate of a watch, which may start with a pause.
+    ///
+    /// A watch starts with a pause if the fault of its request is about lag.
     pub(crate) fn new(connection: Connection, group: &str, resource: &str, held: Option<Instant>) -> Self {
         let held = held.map(|until| Held { until, skips: None });
         Self { connection, resource: (group.into(), resource.into()), held, decided: 0, expired: false }
@@ -61,6 +77,9 @@ impl Gate {
     }
 
     /// Decides if the watch continues. `waiting` are the events since it paused.
+    ///
+    /// A pause after a skipped event ends early when its object has changed again: the client then
+    /// sees only the later state, as a slow watch cache would give it.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(held) = &self.held else { return Opened::Each };
         let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
@@ -73,6 +92,8 @@ impl Gate {
     }
 
     /// Decides about an event that the client would see.
+    ///
+    /// Each event is decided once, however often the watch asks about it.
     pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
         let summary = self.summary(event, kind);
         let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&summary) };
@@ -99,6 +120,8 @@ impl Gate {
     }
 
     /// An event that nothing stands in the way of.
+    ///
+    /// Rules do not act on it, but the observer of the plan sees it.
     pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
         self.connection.faults.delivered(&self.summary(event, kind));
         Passage::Once
@@ -125,6 +148,9 @@ pub(crate) enum Opened {
 }
 
 /// Merges events: one per object, from the first state before to the newest state.
+///
+/// The event type follows from the two states: an object that was created and deleted meanwhile is
+/// not seen at all.
 pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Arc<Event>> {
     let mut by_key: BTreeMap<&Key, Event> = BTreeMap::new();
     for event in events {

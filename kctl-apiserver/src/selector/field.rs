@@ -5,12 +5,17 @@
 /// A field and what it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
+    /// The path with dots, such as `metadata.name`.
     pub(super) path: String,
+    /// The value without its escapes; may be empty.
     pub(super) value: String,
+    /// `false` for `!=`.
     pub(super) equal: bool,
 }
 
 /// Parses all terms; returns `None` if one is not valid.
+///
+/// Empty terms are skipped, so a comma at the end is allowed. A term without `=` is not.
 pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
     let parts = parts(text).into_iter().filter(|part| !part.is_empty());
     parts
@@ -26,6 +31,8 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
 }
 
 /// Splits a string at the commas that are not escaped with a backslash.
+///
+/// Escapes stay in the parts.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (at, letter) in text.char_indices() {

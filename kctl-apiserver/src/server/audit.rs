@@ -1,4 +1,9 @@
 //! The audit log: one `audit.k8s.io/v1` Event per request as a line of JSON, at level `Metadata`.
+//!
+//! The level is the same for all requests: no policy file is read, and bodies are never logged.
+//! There is one event per request, at the stage `ResponseComplete`; for a watch this is the moment
+//! at which its response begins. A request that runs several times because of webhooks is logged
+//! once.
 
 use std::{io::Write, time::Duration};
 
@@ -15,14 +20,20 @@ use crate::{
 };
 
 /// The annotation with the time from the request to its response.
+///
+/// Upstream adds it to requests that took longer than 500 ms; here each event has it.
 const LATENCY: &str = "apiserver.latency.k8s.io/total";
 
 /// The time at which a request arrived: an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     /// The time of the server's clock, for the event.
+    ///
+    /// Logged as `requestReceivedTimestamp`.
     at: Timestamp,
     /// The time of the runtime, for the latency.
+    ///
+    /// It goes on even if the clock of the server stands still.
     since: Instant,
 }
 
@@ -42,6 +53,9 @@ pub(super) struct AuditId(HeaderValue);
 
 impl AuditId {
     /// Returns the id that the client sent in `Audit-ID`, or else a new one.
+    ///
+    /// New ids come from a separate random sequence, so that logging does not change the uids of
+    /// objects.
     pub(super) fn of(state: &mut State, headers: &HeaderMap) -> Self {
         let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         Self(chosen.unwrap_or_else(|| {
@@ -57,11 +71,18 @@ impl AuditId {
 }
 
 /// The parts of a request that are known before it is parsed.
+///
+/// It borrows from the request, and is made only where an event may be written.
 pub(super) struct AuditedRequest<'a> {
+    /// Its lower-case name is the verb of a request that is about no resource.
     method: &'a Method,
+    /// Logged with its query, as `requestURI`.
     uri: &'a Uri,
+    /// Only `User-Agent` is logged.
     headers: &'a HeaderMap,
+    /// `None` for a request that did not come through the service.
     id: Option<&'a AuditId>,
+    /// `None` for a request that was rejected on the socket.
     received: Option<Received>,
 }
 
@@ -133,6 +154,8 @@ fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code
 }
 
 /// Formats a duration so that Go's `time.ParseDuration` reads it.
+///
+/// Three decimals of a millisecond: `12.034ms`.
 fn duration(time: Duration) -> String {
     format!("{}.{:03}ms", time.as_millis(), time.as_micros() % 1000)
 }
@@ -143,6 +166,8 @@ fn micros(time: Timestamp) -> String {
 }
 
 /// Appends an event to the file. The log ends at the first failed write, with an error in the server's own log.
+///
+/// Later requests are served without being logged: a full disk must not stop the server.
 fn write(state: &mut State, event: &Value) {
     let Some(file) = &mut state.audit else { return };
     if let Err(error) = file.write_all(&bytes_of(event)) {

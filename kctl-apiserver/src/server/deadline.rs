@@ -1,6 +1,10 @@
 //! The deadline of a request: the parameter `timeout` of its query.
 //!
 //! Upstream: `WithRequestDeadline` of `k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go`.
+//!
+//! The deadline covers the arrival of the body and all webhook calls of the request. It can only
+//! shorten the limit of the server, which is 60 s. When it passes, the client gets 504 with the
+//! reason `Timeout`.
 
 use std::time::Duration;
 
@@ -12,11 +16,15 @@ use crate::{
 };
 
 /// Subresources without a deadline (`BasicLongRunningRequestCheck`).
+///
+/// A client may hold them open for hours.
 const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 /// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet.
 const VERSION_WITHIN: Duration = Duration::from_secs(3);
 
 /// Returns the time that a request may take, or `None` if it names none or is long-running.
+///
+/// A duration is written as in Go: `30s`, `1m30s`. Zero and an empty value count as none.
 ///
 /// # Errors
 /// `BadRequest` if the parameter cannot be parsed as a duration.
@@ -37,6 +45,8 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
 }
 
 /// Returns `true` for a watch and for subresources that take as long as the client likes.
+///
+/// Paths that are not about resources are never long.
 fn is_long(path: &str, params: &Params) -> bool {
     let path = decode(path);
     let Some(place) = place(&path) else { return false };

@@ -1,4 +1,8 @@
 //! The server: one state behind a lock, and methods that read and change it without a request.
+//!
+//! All requests and controllers take the one lock in turn, and hold it without waiting for
+//! anything. This makes each request atomic, and a simulation repeatable: the order in which tasks
+//! take the lock is the order of the writes.
 
 mod audit;
 mod compress;
@@ -34,8 +38,12 @@ use crate::{
 };
 
 /// An embedded API server. Clones share its state.
+///
+/// It is cheap to clone. When the last clone and the last service are dropped, the objects are
+/// gone, unless they are kept in a folder.
 #[derive(Clone)]
 pub struct ApiServer {
+    /// The lock is never held across an `await`.
     pub(crate) state: Arc<Mutex<State>>,
 }
 
@@ -58,16 +66,25 @@ impl ApiServer {
 
     /// Creates a server like [`ApiServer::new`], with a seed for uids and generated names. The same seed gives the
     /// same sequence.
+    ///
+    /// Tests with other seeds find assumptions about names and uids. Times do not depend on the
+    /// seed.
     pub fn seeded(seed: u64) -> Self {
         Self::with(Clock::Simulated(Instant::now()), seed)
     }
 
     /// Creates a server that uses the clock of the machine.
+    ///
+    /// Uids and names then differ at each start. This is the choice for a server that people use,
+    /// not for tests.
     pub fn on_system_time() -> Self {
         Self::with(Clock::System, jiff::Timestamp::now().as_nanosecond().unsigned_abs().try_into().unwrap_or(0))
     }
 
     /// Creates a server with the objects of a new cluster.
+    ///
+    /// The four namespaces get the revisions 2 to 5. All other objects are stored at the last of
+    /// these, without events.
     fn with(clock: Clock, seed: u64) -> Self {
         let mut state = State::new(clock, seed);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -100,6 +117,10 @@ impl ApiServer {
     /// Creates an independent copy of the server, with the same objects and history. Later writes to one do not reach
     /// the other. The simulated clock of the copy starts anew.
     ///
+    /// `seed` decides the uids and names that the copy generates. Requests that are waiting for a
+    /// webhook and watches stay with the original; controllers of the copy have to be started
+    /// again.
+    ///
     /// # Panics
     /// Panics outside of a tokio runtime.
     #[must_use]
@@ -109,6 +130,8 @@ impl ApiServer {
     }
 
     /// Returns a service that sends requests in the process, as a user with all permissions.
+    ///
+    /// It is in the group `system:masters`, which RBAC does not restrict.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
     }
@@ -134,6 +157,8 @@ impl ApiServer {
     ///
     /// From this call on, new namespaces get the `ServiceAccount` `default` and, once the server listens, the
     /// `ConfigMap` `kube-root-ca.crt`. New pods get a service account and a volume with its token.
+    ///
+    /// Without them, owner references have no effect, and deleted Namespaces stay `Terminating`.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         self.controllers_with(&ControllerOptions::default())
     }
@@ -167,11 +192,16 @@ impl ApiServer {
     }
 
     /// Returns the number of objects that the garbage collector still has to check.
+    ///
+    /// 0 means that a test may look at the result of a deletion.
     pub fn pending(&self) -> usize {
         self.state.lock().pending()
     }
 
     /// Returns the answered requests, oldest first; at most the last 100,000 of them.
+    ///
+    /// Watches are in it once, when they begin. Requests for documents, such as discovery, are not
+    /// recorded.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.state.lock().requests.records().cloned().collect()
     }
@@ -205,6 +235,8 @@ impl ApiServer {
     }
 
     /// Returns the revision of the last write.
+    ///
+    /// It is 1 more for each write of an object. Requests that change nothing do not count.
     pub fn revision(&self) -> u64 {
         self.state.lock().revision
     }
@@ -215,6 +247,9 @@ impl ApiServer {
     }
 
     /// Returns an object as it is stored, in the storage version; `None` if it does not exist.
+    ///
+    /// The group is empty for the core group, and the namespace for a cluster-scoped object. RBAC
+    /// does not apply.
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
         self.state.lock().get(&GroupResource::new(group, resource), &key)

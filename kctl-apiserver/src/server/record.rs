@@ -1,4 +1,7 @@
 //! Counts and records answered requests.
+//!
+//! Both are only about requests for resources; documents such as those of discovery do not count.
+//! The counters are those of `/metrics`, the records those of `ApiServer::requests`.
 
 use http::StatusCode;
 
@@ -12,11 +15,15 @@ use crate::{
 };
 
 /// Returns the trace id of a request; empty without one.
+///
+/// A `traceparent` is `00-TRACE-SPAN-FLAGS` (W3C Trace Context). It is not validated.
 pub(super) fn trace(info: &RequestInfo) -> &str {
     info.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
 /// Counts an answered request, and adds it to the request log.
+///
+/// `client` is the client under faults, `None` without a plan.
 pub(super) fn record(
     state: &mut State,
     info: &RequestInfo,

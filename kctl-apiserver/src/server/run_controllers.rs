@@ -1,4 +1,7 @@
 //! Runs the controllers of a server as a task: after each change, one object at a time under the server's lock.
+//!
+//! The controllers of `controllers/` are steps of this one task, not tasks themselves. The order of
+//! their steps is thus a function of the changes, which makes a simulation repeatable.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,6 +10,9 @@ use parking_lot::Mutex;
 use crate::state::State;
 
 /// Runs the controllers until the future is dropped. They react to a change after `delay`.
+///
+/// With a delay, a controller reacts as late as one behind a watch, so that tests see the states
+/// between. Without one, it works until nothing is left.
 pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
     let mut changes = state.lock().changes();
     loop {

@@ -43,12 +43,15 @@ use crate::{
 
 /// The time for the body to arrive, and then the time for all webhook calls of the request: the default of
 /// `--request-timeout`.
+///
+/// 60 s each. A parameter `timeout` in the query shortens both.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
 /// A tower service for `kube::Client` that sends requests to the server without a socket. As on a socket, responses
 /// of more than 128 KiB are compressed for clients that send `Accept-Encoding: gzip`.
 #[derive(Clone)]
 pub struct InProcess {
+    /// The state of the server, which all services share.
     state: Arc<Mutex<State>>,
     /// The identity of all requests through this service, which are not authenticated.
     caller: Caller,
@@ -127,12 +130,18 @@ where
 /// The outcome of one run of a request.
 enum RunOutcome {
     /// The response.
+    ///
+    /// Nothing is left to do; the response is sent as it is.
     Done(Response<Body>),
     /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),
 }
 
 /// Runs a request, from its start each time, until it needs no further webhook call.
+///
+/// The replies are collected in `round`: a later run finds those of earlier calls and takes the
+/// same way up to the first open one. All open calls of a run are sent at the same time. A request
+/// that runs out of time has written nothing.
 async fn handle(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -173,6 +182,10 @@ fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_erro
 }
 
 /// Runs a request once, under the lock.
+///
+/// In the end, either the request was performed, or it has written nothing and waits. A rejected
+/// path is authorized before the client learns why it was rejected, so that a user without
+/// permission gets 403 and not 404.
 fn run_once(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -225,6 +238,9 @@ fn run_once(
 }
 
 /// Records an answered request, and builds its response. Only watches keep the state beyond this.
+///
+/// The lock is released before a body is serialized, so a large list does not hold up other
+/// requests. A watch gets its first events when its body is read.
 fn build_response(
     state: &Arc<Mutex<State>>,
     mut locked: MutexGuard<'_, State>,
