@@ -49,7 +49,7 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
 /// absent.
 ///
 /// This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with
-/// `metadata` too; the caller puts the path of the field in front.
+/// `metadata` too; the caller replaces that by the path of the field.
 pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(meta, "namespace");

@@ -18,7 +18,7 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) {
 
 /// Merges fields. A null removes a field.
 ///
-/// Upstream: `mergeDoc`. A field that is null in the object counts as absent.
+/// Upstream: `mergeDocs`. A field that is null in the object counts as absent.
 fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (name, value) in patch {
         if value.is_null() {

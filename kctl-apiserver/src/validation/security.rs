@@ -1,6 +1,6 @@
 //! Validation of security contexts, and of the fields that depend on the operating system of the Pod.
 //!
-//! Upstream: `ValidatePodSecurityContext`, `ValidateSecurityContext`, `validateLinux` and
+//! Upstream: `validatePodSpecSecurityContext`, `ValidateSecurityContext`, `validateLinux` and
 //! `validateWindows` in `pkg/apis/core/validation/validation.go`.
 //!
 //! These rules decide about well-formed fields only. The Pod Security Standards (`baseline`,
@@ -159,7 +159,7 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
 /// The value names a profile that is loaded in the kernel, so it is not a path and may have any
 /// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
 /// absent with `Localhost`, and as present with the other types. Upstream:
-/// `validateAppArmorProfileField`.
+/// `ValidateAppArmorProfileField`.
 fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;

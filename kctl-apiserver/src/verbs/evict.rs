@@ -237,7 +237,7 @@ fn set_condition(status: &mut Value, mut condition: Value) {
 
 /// Returns the Pod with the condition `DisruptionTarget`.
 ///
-/// Upstream sets it with the feature gate `PodDisruptionConditions`, which is always on by now.
+/// Upstream had the feature gate `PodDisruptionConditions` for it, which is gone by now.
 fn marked(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({
