@@ -1,9 +1,9 @@
 """Writes resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json from a running
-kube-apiserver without extensions, and proto.json and validation.json from the Go modules of the same version, which
-`go mod download` has put into the module cache.
+kube-apiserver without extensions, and proto.json, validation.json features.json and version.txt from the Go modules of the same version,
+which `go mod download` has put into the module cache.
 
     KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/generate.py
-    python3 kctl-apiserver/data/generate.py modules  # proto.json and validation.json alone: needs no server
+    python3 kctl-apiserver/data/generate.py modules  # the files from Go modules alone: needs no server
 
 What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
 say of themselves is only for the OpenAPI documents, hence in files of its own that are read when a document is asked for.
@@ -21,6 +21,9 @@ What is kept of the Go types of fields are their names, where those of the JSON 
 
 validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: by type and field the rules
 that kctl-apiserver/src/validation/declared.rs applies. Tags under a feature gate are kept if the gate's default allows it.
+
+features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
+of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
 """
 
 import collections
@@ -59,7 +62,9 @@ def without_descriptions(node):
 # Texts that at least so many fields have are written once.
 SHARED_FROM = 4
 # The modules with the types, as they are named in the module cache.
-VERSION = re.search(r"k8s.io/api => k8s.io/api (v\S+)", (here / "../../tests/envtest/go.mod").read_text())[1]
+GO_MOD = (here / "../../tests/envtest/go.mod").read_text()
+VERSION = re.search(r"k8s.io/api => k8s.io/api (v\S+)", GO_MOD)[1]
+KUBERNETES = re.search(r"k8s.io/kubernetes (v\S+)", GO_MOD)[1]
 MODULES = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"]
 # Types with a JSON form of their own; proto.rs knows them.
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
@@ -148,44 +153,94 @@ K8S_TAG = re.compile(r"^\s*//\s*\+k8s:(.*?)\s*(?:#.*)?$")
 # Tags that say nothing about the value of a field of the served versions.
 NO_RULES = re.compile(
     r"optional$|listType=atomic$|conversion-gen|deepcopy-gen|defaulter-gen|deprecated|openapi-|prerelease-|protobuf-"
-    r"|supportsSubresource|isSubresource"
+    r"|supportsSubresource|isSubresource|(eachVal=\+k8s:)?opaqueType$"
 )
 # Rules with the name of their tag. Without a number or text, the rule is `true`.
 NUMBERS = {"minimum", "maximum", "maxItems", "maxLength", "maxBytes"}
 FLAGS = {"required", "immutable", "enum"}
 
 
-class Gates:
-    """The defaults of the feature gates of kube-apiserver, read when a tag names one."""
-
-    def __init__(self, cache):
-        version = re.search(r"k8s.io/kubernetes (v\S+)", (here / "../../tests/envtest/go.mod").read_text())[1]
-        folder = cache / "k8s.io" / f"kubernetes@{version}" / "pkg/features"
-        self.text = (folder / "kube_features.go").read_text()
-
-    def is_on(self, name):
-        specs = re.search(rf"^\t{name}: \{{\n(.*?)^\t\}},", self.text, re.MULTILINE | re.DOTALL)
-        return re.findall(r"Default: (\w+)", specs[1])[-1] == "true"
+GATE_CONSTANT = re.compile(r'^\t(\w+) +featuregate\.Feature += "(\w+)"', re.MULTILINE)
+GATE_SPECS = re.compile(r"^\t(\w+): \{\n(.*?)^\t\},", re.MULTILINE | re.DOTALL)
+GATE_SPEC = re.compile(r'MustParse\("([\d.]+)"\), *Default: (\w+),.*?PreRelease: featuregate\.(\w+)')
+GATE_TAG = re.compile(r"^\s*//\s*\+featureGate=(\S+)")
+# Modules that define feature gates of kube-apiserver, with the folder of their files.
+GATE_MODULES = [("kubernetes", "pkg/features"), ("apiserver", "pkg/features"), ("apiextensions-apiserver", "pkg/features")]
+# Names in `+featureGate` tags that no gate has.
+GATE_ALIASES = {"PodCertificateProjection": "PodCertificateRequest"}
 
 
-def rule_of_tag(tag, gates):
+def gate_stages(cache):
+    """The feature gates of kube-apiserver: by name the version, the default and the stage of each step of its life."""
+    found = {}
+    for module, folder in GATE_MODULES:
+        version = VERSION if module != "kubernetes" else KUBERNETES
+        text = (cache / "k8s.io" / f"{module}@{version}" / folder / "kube_features.go").read_text()
+        names = dict(GATE_CONSTANT.findall(text))
+        for constant, specs in GATE_SPECS.findall(text):
+            stages = [
+                {"since": since, "default": default == "true", "stage": stage}
+                for since, default, stage in GATE_SPEC.findall(specs)
+            ]
+            if stages and constant in names:
+                found[names[constant]] = stages
+    return found
+
+
+def gated_fields(lines):
+    """The fields of a package with a `+featureGate` tag: struct, JSON name and gates. The field needs all of the gates."""
+    struct, gates = None, []
+    for line in lines:
+        tag, go_type, field = GATE_TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
+        if tag:
+            gates = tag[1].split(",")
+        elif go_type:
+            struct, gates = go_type[1], []
+        elif not line.strip().startswith("//"):
+            # Enum values have the tag, too.
+            if field and gates:
+                yield struct, field[2], [GATE_ALIASES.get(gate, gate) for gate in gates]
+            gates = []
+
+
+def write_features(cache, served):
+    """Writes the feature gates, each with the fields that it gates. Returns the names of those that are on by default."""
+    stages, fields = gate_stages(cache), {}
+    for package, lines in packages(cache, served):
+        for struct, field, gates in gated_fields(lines):
+            if f"{package}.{struct}" not in served:
+                continue
+            for gate in gates:
+                if gate in stages:
+                    by_type = fields.setdefault(gate, {})
+                    by_type.setdefault(f"{package}.{struct}", []).append(field)
+                else:
+                    print(f"{package}.{struct}.{field}: feature gate {gate} was removed or never existed; the field is kept")
+    gated = {gate: {"fields": of} for gate, of in fields.items()}
+    write("features.json", [{"name": gate, "stages": stages[gate]} | gated.get(gate, {}) for gate in sorted(stages)])
+    return {gate for gate, steps in stages.items() if steps[-1]["default"]}
+
+
+def rule_of_tag(tag, enabled):
     """A tag as a rule: its name and its value. None if it is for a state of a feature gate that is not the default."""
     tag = re.sub(r'^alpha\(since: *"[^"]*"\)=\+k8s:|^beta\(since: *"[^"]*"\)=\+k8s:', "", tag)
     gated = re.match(r'if(En|Dis)abled\("?(\w+)"?\)=\+k8s:(.*)', tag)
     if gated:
-        return rule_of_tag(gated[3], gates) if gates.is_on(gated[2]) == (gated[1] == "En") else None
+        return rule_of_tag(gated[3], enabled) if (gated[2] in enabled) == (gated[1] == "En") else None
     name, _, value = tag.partition("=")
-    member = re.match(r'member\("(\w+)"\)', name)
+    # `member` lists all values of the discriminator (until 1.36), `ifMode` those that allow the field (since 1.37).
+    member = re.match(r'(member|ifMode)\("(\w+)"\)', name)
     if member:
-        return "member", {member[1]: value.removeprefix("+k8s:")}
+        others = {"*": "forbidden"} if member[1] == "ifMode" else {}
+        return "member", {member[2]: value.removeprefix("+k8s:")} | others
     if name in NUMBERS:
         return name, int(value)
     if name in FLAGS:
         return name, True
     if name == "unionMember" and not value:
         return name, True
-    if tag == "discriminator":
-        return name, True
+    if tag in ("discriminator", "modeDiscriminator"):
+        return "discriminator", True
     if name == "format":
         return name, value.strip('"')
     if tag.startswith("eachKey=+k8s:format="):
@@ -199,7 +254,7 @@ def rule_of_tag(tag, gates):
     return "unknown", tag
 
 
-def declared_rules(lines, gates):
+def declared_rules(lines, enabled):
     """The rules of the fields of a package: by struct and JSON name."""
     struct, tags, enums, found, types = None, [], set(), {}, {}
     n_tags = n_used = 0
@@ -219,7 +274,7 @@ def declared_rules(lines, gates):
             rules = {}
             custom = any(tag.endswith("customUnique") for tag in tags)
             for tag in tags:
-                rule = rule_of_tag(tag, gates)
+                rule = rule_of_tag(tag, enabled)
                 if rule and rule[0] == "unique" and custom:
                     rule = ("unknown", tag)
                 if not rule or rule[0] == "unknown":
@@ -241,16 +296,19 @@ def declared_rules(lines, gates):
     return found, n_tags, n_used, unknown
 
 
-def write_rules(cache):
-    gates = Gates(cache)
-    served = {entry["name"] for entry in json.loads((here / "types.json").read_text())}
-    entries = []
-    n_tags = n_used = 0
+def packages(cache, served):
+    """The packages of k8s.io/api with served types: name and the lines of `types.go`."""
     for path in sorted((cache / "k8s.io" / f"api@{VERSION}").glob("*/*/types.go")):
         package = f"io.k8s.api.{path.parent.parent.name}.{path.parent.name}"
-        if not any(name.startswith(package + ".") for name in served):
-            continue
-        found, tags, used, unknown = declared_rules(path.read_text().splitlines(), gates)
+        if any(name.startswith(package + ".") for name in served):
+            yield package, path.read_text().splitlines()
+
+
+def write_rules(cache, served, enabled):
+    entries = []
+    n_tags = n_used = 0
+    for package, lines in packages(cache, served):
+        found, tags, used, unknown = declared_rules(lines, enabled)
         n_tags, n_used = n_tags + tags, n_used + used
         for what in unknown:
             print(f"no rule for {package}.{what}")
@@ -427,4 +485,6 @@ if sys.argv[1:] != ["modules"]:
     write_types()
 cache = module_cache()
 write_messages(cache)
-write_rules(cache)
+(here / "version.txt").write_text(KUBERNETES.removeprefix("v") + "\n")
+served = {entry["name"] for entry in json.loads((here / "types.json").read_text())}
+write_rules(cache, served, write_features(cache, served))

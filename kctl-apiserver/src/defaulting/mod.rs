@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::{
-    quantity,
+    feature_gates, quantity,
     registry::kind::{Kind, Undecoded},
     schema::{PerPlace, Schema},
 };
@@ -123,10 +123,15 @@ fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
 
+/// Fields whose feature gates are off, by type.
+static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
+    LazyLock::new(|| PerPlace::new(|place| place.name().map(feature_gates::disabled_fields).unwrap_or_default()));
+
 /// A list that has a default if it is absent. An empty one stays, because validation rejects it.
 const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
-/// Removes zeros that Go leaves out, nulls, empty lists and empty maps. A null in a map of strings is the empty string.
+/// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
+/// a map of strings is the empty string.
 /// Quantities get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
@@ -142,7 +147,11 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
         }
         Value::Object(fields) => {
             let left_out = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
+            let disabled = DISABLED.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
             fields.retain(|name, value| {
+                if disabled.contains(&name.as_str()) {
+                    return false;
+                }
                 let stored = stored.and_then(|stored| stored.get(name));
                 // An empty list of managers says that fields are no longer tracked.
                 if name == "managedFields" || (stored == Some(value) && !value.is_null()) {

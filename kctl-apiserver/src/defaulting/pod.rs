@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     amounts::{self, Side},
     defaulting::{add, fill, image, is_text, items, part},
+    feature_gates::FeatureGate,
     json_path::{at, at_mut},
 };
 
@@ -123,10 +124,6 @@ pub(crate) fn template(object: &mut Value, key: &str) {
 /// | `serviceAccount` | `serviceAccountName`, of which it is a deprecated alias; and the other way round |
 /// | `volumes[]` without a source | `emptyDir: {}` |
 fn pod_spec(spec: &mut Value) {
-    // Groups of pods belong to a feature that is off in 1.36.
-    if let Some(fields) = spec.as_object_mut() {
-        fields.remove("schedulingGroup");
-    }
     fill(spec, "restartPolicy", "Always");
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "schedulerName", "default-scheduler");
@@ -164,7 +161,7 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
-/// Removes `lifecycle.stopSignal`: its feature gate `ContainerStopSignals` is off in 1.36.
+/// Removes `lifecycle.stopSignal`, and a `lifecycle` without other fields.
 fn forget_signal(container: &mut Value) {
     let Some(fields) = container.as_object_mut() else { return };
     let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
@@ -187,7 +184,9 @@ fn container(container: &mut Value) {
         let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
         fill(container, "imagePullPolicy", policy);
     }
-    forget_signal(container);
+    if !FeatureGate::ContainerStopSignals.is_enabled() {
+        forget_signal(container);
+    }
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     add(container, "resources", json!({}));
@@ -282,10 +281,6 @@ pub(crate) fn volume_source(volume: &mut Value) {
         add(projected, "sources", Value::Null);
     }
     for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
-        // Their features are off in 1.36.
-        if let Some(fields) = source.as_object_mut() {
-            fields.retain(|kind, _| !matches!(kind.as_str(), "clusterTrustBundle" | "podCertificate"));
-        }
         source.get_mut("downwardAPI").into_iter().for_each(downward_files);
         if let Some(token) = source.get_mut("serviceAccountToken") {
             add(token, "expirationSeconds", 3600);

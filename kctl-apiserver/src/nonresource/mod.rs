@@ -21,6 +21,7 @@ use crate::{
     response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     state::State,
     status::StatusError,
+    version,
 };
 
 /// The media type of aggregated discovery.
@@ -137,7 +138,9 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
             let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
             schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
         }
-        Ok(DocumentFormat::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
+        Ok(DocumentFormat::Json) if path == ["version"] => {
+            respond(StatusCode::OK, "application/json", full(version_document()))
+        }
         Ok(DocumentFormat::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
         Ok(DocumentFormat::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
     }
@@ -215,20 +218,22 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     paths
 }
 
-/// Returns the document of `/version`. It names the Kubernetes version that the tests compare with, with the fields in
-/// kube-apiserver's order, because people read it as it is.
+/// Returns the document of `/version`. It names the Kubernetes version of the data, with the fields in kube-apiserver's
+/// order, because people read it as it is.
 ///
 /// The version has the build suffix `kctl`, so that a client can recognize this server.
-fn version() -> Vec<u8> {
+fn version_document() -> Vec<u8> {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());
+    let (minor, previous) = (version::minor().to_string(), (version::minor() - 1).to_string());
+    let version = format!("v{}+kctl-{}", version::kubernetes(), env!("CARGO_PKG_VERSION"));
     let fields = [
         ("major", "1"),
-        ("minor", "36"),
+        ("minor", &minor),
         ("emulationMajor", "1"),
-        ("emulationMinor", "36"),
+        ("emulationMinor", &minor),
         ("minCompatibilityMajor", "1"),
-        ("minCompatibilityMinor", "35"),
-        ("gitVersion", concat!("v1.36.0+kctl-", env!("CARGO_PKG_VERSION"))),
+        ("minCompatibilityMinor", &previous),
+        ("gitVersion", &version),
         ("gitCommit", ""),
         ("gitTreeState", "clean"),
         ("buildDate", "2026-01-01T00:00:00Z"),

@@ -22,16 +22,15 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
 use self::{operations::PathItem, render::OpenApiVersion};
-use crate::registry::{Registry, Resource};
+use crate::{
+    registry::{Registry, Resource},
+    version,
+};
 
 /// The package of the types that all groups share.
 ///
 /// `ObjectMeta`, `ListMeta`, `Status` and options live there.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
-/// The Kubernetes version in the `info` of the documents.
-///
-/// Without the patch version.
-const OF_VERSION: &str = "1.36";
 
 /// Returns the document of `/openapi/v3`: the URL of the document of each group and version. `tag_of` returns the hash
 /// in the URL, which lets clients cache a document until it changes.
@@ -146,7 +145,7 @@ pub(crate) fn v2(registry: &Registry) -> Value {
 ///
 /// `v0.1.0` of apiextensions is a separate object.
 fn info() -> Value {
-    json!({ "title": "Kubernetes", "version": OF_VERSION })
+    json!({ "title": "Kubernetes", "version": format!("1.{}", version::minor()) })
 }
 
 /// Returns the security scheme.

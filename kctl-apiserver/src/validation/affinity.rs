@@ -13,6 +13,7 @@
 use serde_json::Value;
 
 use crate::{
+    feature_gates::FeatureGate,
     field_errors::{Errors, text},
     names::{NameRule, check_label_value},
     validation::{declared, entries, selector},
@@ -225,7 +226,7 @@ pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
 /// Validates a toleration.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, whose feature gate is off by default.
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt` without their feature gate.
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
@@ -252,6 +253,12 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
         "" | "Equal" => {
             if let Some(message) = check_label_value(text(&toleration["value"])) {
                 errors.invalid(&operator_at, &toleration["value"], message);
+            }
+        }
+        "Gt" | "Lt" if FeatureGate::TaintTolerationComparisonOperators.is_enabled() => {
+            let value = text(&toleration["value"]);
+            if value.parse::<i64>().map(|number| number.to_string()).as_deref() != Ok(value) {
+                errors.invalid(&format!("{at}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
         "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),

@@ -62,9 +62,9 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
     ("core.v1.VolumeMount", &["mountPropagation"]),
     // The error is at `metadata.taints`.
     ("core.v1.Taint", &["effect"]),
-    // `Gt` and `Lt` need the feature gate `TaintTolerationComparisonOperators`, which is off by default.
+    // `Gt` and `Lt` need the feature gate `TaintTolerationComparisonOperators`.
     ("core.v1.Toleration", &["operator"]),
-    // The feature gate `ContainerStopSignals` is off by default, so the field is dropped.
+    // Dropped without the feature gate `ContainerStopSignals`, after the enums are validated.
     ("core.v1.Lifecycle", &["stopSignal"]),
     // The empty string is in the document but rejected.
     ("core.v1.ServiceSpec", &["ipFamilies", "ipFamilyPolicy"]),
@@ -107,7 +107,7 @@ struct FieldTags {
     no_modify: bool,
     /// Exactly one of the members of a type is set.
     union_member: bool,
-    /// The value of this field decides which other fields are set; they have `member`.
+    /// The value of this field decides which other fields are set; they have `member`, in which `*` stands for other values.
     ///
     /// Its value is a key of `member` in the other fields.
     discriminator: bool,
@@ -421,7 +421,7 @@ impl Field {
             }
         }
         if !rule.member.is_empty() {
-            match rule.member.get(of.discriminator(object)) {
+            match rule.member.get(of.discriminator(object)).or_else(|| rule.member.get("*")) {
                 Some(Presence::Required) if value.is_null() => return errors.required(&at.to_string(), ""),
                 Some(Presence::Forbidden) if !value.is_null() => return errors.forbidden(&at.to_string(), ""),
                 _ => {}

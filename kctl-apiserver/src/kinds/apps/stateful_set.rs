@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, is_text, items, part, pod, zero_counts},
+    feature_gates::FeatureGate,
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
@@ -108,8 +109,9 @@ fn default(object: &mut Value) {
         && let Some(update) = strategy.get_mut("rollingUpdate").filter(|update| update.is_object())
     {
         add(update, "partition", 0);
-        // The feature is off by default: `MaxUnavailableStatefulSet`.
-        update.as_object_mut().and_then(|update| update.remove("maxUnavailable"));
+        if FeatureGate::MaxUnavailableStatefulSet.is_enabled() {
+            add(update, "maxUnavailable", 1);
+        }
     }
     let retention = part(spec, "persistentVolumeClaimRetentionPolicy");
     fill(retention, "whenDeleted", "Retain");

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting,
+    feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
     registry::kind::Kind,
@@ -34,8 +35,11 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Drops the fields of `CoordinatedLeaderElection`, which is off by default.
+/// Drops the fields of `CoordinatedLeaderElection`.
 fn drop_disabled(lease: &mut Value) {
+    if FeatureGate::CoordinatedLeaderElection.is_enabled() {
+        return;
+    }
     for field in ["strategy", "preferredHolder"] {
         set(&mut lease["spec"], field, None);
     }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
+    feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
     kinds::{
@@ -101,8 +102,7 @@ fn settle_sources(before: Option<&Value>, spec: &mut Value) {
         )
     };
     let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-    // `CrossNamespaceVolumeDataSource` is off by default.
-    if has(&spec["dataSourceRef"]["namespace"]) {
+    if !FeatureGate::CrossNamespaceVolumeDataSource.is_enabled() && has(&spec["dataSourceRef"]["namespace"]) {
         set(spec, "dataSourceRef", None);
     }
     let was_there = before.is_some_and(|source| !source.is_null());

@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 
 use crate::{
     amounts::Amounts,
-    defaulting,
+    defaulting::{self, items},
+    feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota},
@@ -112,8 +113,8 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// Keeps the QoS class and the observed generations that a status leaves out, and drops the field of a disabled feature
-/// gate.
+/// Keeps the QoS class and the observed generations that a status leaves out, and drops the fields of disabled feature
+/// gates (`dropDisabledPodStatusFields`).
 ///
 /// Upstream: `podStatusStrategy.PrepareForUpdate` in `pkg/registry/core/pod/strategy.go`.
 fn prepare_status(old: &Value, new: &mut Value) {
@@ -122,8 +123,15 @@ fn prepare_status(old: &Value, new: &mut Value) {
     if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
         set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
     }
-    // The feature gate `DRANodeAllocatableResources` is off by default.
-    set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    if !FeatureGate::DRANodeAllocatableResources.is_enabled() {
+        set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    }
+    if !FeatureGate::ImageVolumeWithDigest.is_enabled() {
+        for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+            let mounts = items(&mut new["status"], list).flat_map(|status| items(status, "volumeMounts"));
+            mounts.for_each(|mount| set(mount, "volumeStatus", None));
+        }
+    }
 }
 
 /// Validates a new Pod: the rules of every Pod, and those that apply only on create (`ValidatePodCreate`).

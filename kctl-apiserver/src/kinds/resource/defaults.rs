@@ -19,19 +19,6 @@ pub(crate) fn claim_template(object: &mut Value) {
     spec(part(part(object, "spec"), "spec"));
 }
 
-/// Removes what belongs to features that are off by default: lists as attributes, and resources of nodes behind devices.
-pub(crate) fn slice(object: &mut Value) {
-    for device in items(part(object, "spec"), "devices") {
-        let Some(fields) = device.as_object_mut() else { continue };
-        fields.remove("nodeAllocatableResourceMappings");
-        let attributes = fields.get_mut("attributes").and_then(Value::as_object_mut);
-        for attribute in attributes.into_iter().flat_map(|attributes| attributes.values_mut()) {
-            let Some(values) = attribute.as_object_mut() else { continue };
-            values.retain(|name, _| !["ints", "bools", "strings", "versions"].contains(&name.as_str()));
-        }
-    }
-}
-
 /// Fills in the defaults of each request, and of its alternatives (`firstAvailable`).
 fn spec(spec: &mut Value) {
     for request in items(part(spec, "devices"), "requests") {

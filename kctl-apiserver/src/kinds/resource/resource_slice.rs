@@ -30,7 +30,6 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: selector::OF_SLICES,
     delete_answer: DeleteAnswer::Object,
     set_times: set_taint_times,
-    default: super::defaults::slice,
     validate: validation::slice,
     validate_update,
     warn,

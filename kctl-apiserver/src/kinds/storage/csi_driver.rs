@@ -144,8 +144,4 @@ fn default(object: &mut Value) {
     for flag in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
         add(spec, flag, false);
     }
-    // `VolumeLimitScaling` is off in 1.36.
-    if let Some(fields) = spec.as_object_mut() {
-        fields.remove("preventPodSchedulingIfMissing");
-    }
 }
