@@ -16,11 +16,23 @@ use crate::{
 /// Arguments of `cargo xtask kubernetes`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The version, for example 1.37.2.
+    /// The version, for example 1.37.2, or 1.37 for the newest patch version that the Go proxy serves.
     version: String,
     /// Regenerates the data alone, and keeps the answers that are recorded.
     #[arg(long)]
     keep_recorded: bool,
+}
+
+/// Returns the complete version: a minor version alone stands for its newest patch version.
+fn resolve(version: &str) -> Result<String> {
+    let version = version.trim_start_matches('v');
+    if version.split('.').count() > 2 {
+        return Ok(version.to_owned());
+    }
+    let query = format!("k8s.io/kubernetes@v{version}");
+    let found = Run::new("go").args(["list", "-m", "-f", "{{.Version}}", &query]);
+    let found = found.folder(root().join("tests/envtest")).env("GOFLAGS", "-mod=mod").env("GOWORK", "off").read()?;
+    Ok(found.trim().trim_start_matches('v').to_owned())
 }
 
 /// Makes a version the default of `cargo xtask server`, by copying the Go module of its binaries.
@@ -48,25 +60,26 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
     Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)
 }
 
-/// Regenerates data and recordings for a version, and prints the changed files.
+/// Regenerates data and recordings for a version, and prints what changed by kind and by case.
 ///
 /// # Errors
 /// A real server can't be built, a generator fails, or the embedded server differs from the new recordings.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let version = arguments.version.trim_start_matches('v');
+    let version = resolve(&arguments.version)?;
+    let version = version.as_str();
     let mut gate = Gate::new(Options::default());
     let Some(mut servers) = Servers::prepare(&mut gate, Some(version))? else {
         return Err("a real kube-apiserver is needed".into());
     };
     make_default(version)?;
-    // The messages and the Go types are read from the modules of the same version.
+    // The messages, the tags and the feature gates are read from the modules of the same version.
     Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest")).run()?;
     let python = |script: &str| Run::new("python3").arg(root().join("kctl-apiserver/data").join(script));
     let kubeconfig = servers.up("data")?;
     python("generate.py").env("KUBECONFIG", &kubeconfig).run()?;
     servers.down("data");
-    python("changes.py").run()?;
     let agrees = arguments.keep_recorded || record(&servers.up("record")?)?;
+    python("changes.py").run()?;
     Run::new("git").args(["diff", "--stat"]).run()?;
     eprintln!("UPDATING.md lists the manual steps that are left.");
     if agrees { Ok(()) } else { Err("the embedded API server differs from the recorded responses".into()) }
