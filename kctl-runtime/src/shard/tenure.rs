@@ -1,9 +1,9 @@
 //! Tenures: the times during which this replica owns a slot.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{ShardBy, Slots};
 use crate::{
@@ -90,6 +90,7 @@ struct State {
     tenures: Vec<Option<Arc<Tenure>>>,
     n_begun: u64,
     n_ended: u64,
+    n_changes: u64,
 }
 
 /// The slots of a program, and the tenure of each one that this replica owns.
@@ -98,8 +99,9 @@ pub(crate) struct Tenures {
     /// The permit of the Lease of the settings, under which all slots are held.
     common: WritePermit,
     state: Mutex<State>,
-    /// The number of changes, for those who wait for the next one.
-    changes: watch::Sender<u64>,
+    /// Notified of each change. It wakes the controllers in the order in which they wait, unlike a `watch` channel: a
+    /// simulated run has to repeat itself.
+    changed: Notify,
 }
 
 impl fmt::Debug for Tenures {
@@ -111,17 +113,30 @@ impl fmt::Debug for Tenures {
 impl Tenures {
     pub(crate) fn new(slots: Slots, common: WritePermit) -> Self {
         let n = slots.all().len();
-        let state = State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0, n_ended: 0 };
-        Self { slots, common, state: Mutex::new(state), changes: watch::Sender::default() }
+        let state =
+            State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0, n_ended: 0, n_changes: 0 };
+        Self { slots, common, state: Mutex::new(state), changed: Notify::new() }
     }
 
     pub(crate) fn slots(&self) -> Slots {
         self.slots
     }
 
-    /// Returns a receiver that changes whenever a tenure begins or ends.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    /// Returns how often a slot has changed its phase or its tenure.
+    pub(crate) fn n_changes(&self) -> u64 {
+        self.state.lock().n_changes
+    }
+
+    /// Waits until a slot has changed since [`n_changes`](Self::n_changes) returned `known`.
+    pub(crate) async fn changed_since(&self, known: u64) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.n_changes() != known {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Returns the phase of each slot.
@@ -183,8 +198,12 @@ impl Tenures {
     }
 
     fn change<T>(&self, slot: u32, change: impl FnOnce(&mut State, usize) -> T) -> T {
-        let changed = change(&mut self.state.lock(), slot as usize);
-        self.changes.send_modify(|n| *n += 1);
+        let changed = {
+            let mut state = self.state.lock();
+            state.n_changes += 1;
+            change(&mut state, slot as usize)
+        };
+        self.changed.notify_waiters();
         changed
     }
 

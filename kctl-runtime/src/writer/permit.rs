@@ -185,6 +185,9 @@ struct Lease {
     writes: Arc<Mutex<Writes>>,
     /// A Lease that has to be held as well: that of the settings, for the Lease of a slot.
     common: Option<Arc<Lease>>,
+    /// Held by the first of the writes that wait for a renewal. The channel of `state` wakes its receivers in a random
+    /// order; by this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Lease {
@@ -205,8 +208,13 @@ impl Lease {
     async fn renewed(&self, until: Instant) -> bool {
         let mut state = self.state.clone();
         let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(known) if *known <= until);
-        // A dropped elector closes the channel, which counts as not renewed.
-        matches!(timeout_at(until, state.wait_for(later)).await, Ok(Ok(_)))
+        // A dropped elector closes the channel, which counts as not renewed. No write waits behind one that needs a later
+        // renewal, because each waits for the end of the Lease that it saw.
+        let renewed = async {
+            let _turn = self.turn.lock().await;
+            state.wait_for(later).await.is_ok()
+        };
+        matches!(timeout_at(until, renewed).await, Ok(true))
     }
 
     /// Registers a write with each Lease; `None` if one of them is closed.
@@ -242,7 +250,7 @@ impl WritePermit {
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn of_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
-        let lease = Lease { state, timeout, margin, writes: Arc::default(), common: None };
+        let lease = Lease { state, timeout, margin, writes: Arc::default(), common: None, turn: Arc::default() };
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
@@ -251,12 +259,14 @@ impl WritePermit {
         Self(Arc::new(LeaseSource::Shards(shards).into()))
     }
 
-    /// Returns this permit with the condition that `common` grants the same write.
+    /// Returns this permit with the condition that `common` grants the same write. The shorter of the two timeouts counts.
     pub(crate) fn with_common(&self, common: &Self) -> Self {
         let (Some(LeaseSource::Lease(lease)), Some(LeaseSource::Lease(common))) = (self.0.get(), common.0.get()) else {
             return self.clone();
         };
-        Self(Arc::new(LeaseSource::Lease(Lease { common: Some(Arc::new(common.clone())), ..lease.clone() }).into()))
+        let timeout = lease.timeout.min(common.timeout);
+        let lease = Lease { common: Some(Arc::new(common.clone())), timeout, ..lease.clone() };
+        Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
     /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.

@@ -171,6 +171,15 @@ impl ElectionConfig {
         self.lease_duration.saturating_sub(self.retry_period) * 3 / 4
     }
 
+    /// Returns how long a write may take under a Lease that several processes hold together: 8.25 s with the default times.
+    ///
+    /// A renewal by another process counts from the read before the one that shows it, so two periods of the Lease may have
+    /// passed. With the time of [`write_timeout`](Self::write_timeout) writes would wait for the next read.
+    pub(in crate::manager) fn shared_write_timeout(&self) -> Duration {
+        let left = self.lease_duration.saturating_sub(2 * self.retry_period) * 3 / 4;
+        left.max(self.write_timeout() / 2)
+    }
+
     /// Returns how much longer than its timeout a write may go on unseen: 1.3 s with the default times.
     ///
     /// A request may be delayed on the network, or by a server that does not notice that its client is gone.

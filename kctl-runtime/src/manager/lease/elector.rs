@@ -98,6 +98,8 @@ impl Elector {
     /// Makes it hold the Lease together with other processes of the same identity.
     pub(in crate::manager) fn together(mut self) -> Self {
         self.together = Some(Together);
+        let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
+        self.permit = WritePermit::of_lease(self.permission.subscribe(), timeout, margin);
         self
     }
 

@@ -99,6 +99,14 @@ impl ShardConfig {
         self.leases.lease_duration
     }
 
+    /// Returns how long a write may take: 8.25 s with the default times.
+    ///
+    /// It is shorter than [`ElectionConfig::write_timeout`], because the write also has to fit into the Lease of the
+    /// settings, which another replica may have renewed a period earlier.
+    pub fn write_timeout(&self) -> Duration {
+        self.leases.shared_write_timeout()
+    }
+
     /// Makes this replica divide the keys in another way than the others: a bug that the simulator has to find.
     pub(super) fn with_another_hash(mut self) -> Self {
         self.slots = self.slots.salted(spread(&self.leases.identity));

@@ -324,9 +324,9 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure, and drops the objects
 /// of tenures that have ended. Never returns.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
-    let (mut changes, mut n_dropped) = (tenures.changes(), 0);
+    let mut n_dropped = 0;
     loop {
-        changes.mark_unchanged();
+        let n_changes = tenures.n_changes();
         let n_ended = tenures.n_ended();
         if n_ended != n_dropped {
             for source in env.caches() {
@@ -336,9 +336,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
         }
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
         if new.is_empty() {
-            if changes.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            tenures.changed_since(n_changes).await;
             continue;
         }
         // The owner before wrote until its tenure ended: a cache that is older would have it done again.

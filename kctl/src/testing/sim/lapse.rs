@@ -5,7 +5,10 @@
 use std::{fmt, time::Duration};
 
 use kctl_apiserver::faults::{Faults, Moment, RequestFault, RequestSummary, Rule};
-use kctl_runtime::manager::lease::ElectionConfig;
+use kctl_runtime::{
+    manager::{lease::ElectionConfig, shards::ShardConfig},
+    shard::ShardBy,
+};
 use tokio::time::Instant;
 
 use super::checks::is_bookkeeping;
@@ -26,10 +29,11 @@ pub(super) struct Lapse {
 }
 
 /// Returns the longest time that a leader's write may take, including the margin for one that
-/// continues after its timeout.
-pub(super) fn longest_write() -> Duration {
-    let election = ElectionConfig::new("", "", "");
-    election.write_timeout() + election.write_margin()
+/// continues after its timeout. `n_slots` is 0 for leader election.
+pub(super) fn longest_write(n_slots: u32) -> Duration {
+    let election = ElectionConfig::new("app", "default", "app-0");
+    let shards = ShardConfig::new(election.clone(), n_slots, ShardBy::Object);
+    shards.map_or(election.write_timeout(), |shards| shards.write_timeout()) + election.write_margin()
 }
 
 impl Lapse {
@@ -39,7 +43,7 @@ impl Lapse {
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 
     /// Starts the fault for the processes of one instance.
-    pub(super) fn begin(self, faults: &Faults, instance: &str) {
+    pub(super) fn begin(self, faults: &Faults, instance: &str, longest_write: Duration) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
         let of_instance = move |asked: &RequestSummary| asked.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
@@ -48,7 +52,7 @@ impl Lapse {
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
         faults.add(Rule::request(fault, move |asked| asked.resource == "leases" && asks(asked)));
-        let late = RequestFault::Late(longest_write());
+        let late = RequestFault::Late(longest_write);
         let works = |asked: &RequestSummary| asked.is_write() && !is_bookkeeping(&asked.resource);
         faults.add(Rule::request(late, move |asked| works(asked) && writes(asked)));
     }
@@ -61,7 +65,7 @@ impl fmt::Display for Lapse {
             Renewals::Refused => "is refused whatever it asks about its lease",
             Renewals::Unanswered => "gets no answer about its lease",
         };
-        let late = longest_write();
+        let late = longest_write(0);
         write!(formatter, "{how} for {length:?}, while its writes are on their way for {late:?}")
     }
 }

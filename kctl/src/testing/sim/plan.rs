@@ -346,7 +346,7 @@ impl Points {
     /// A single instance has no protection against a write that arrives after the next process has
     /// read the state.
     fn latest(&self) -> Option<Duration> {
-        (self.instances > 1).then(longest_write)
+        (self.instances > 1).then(|| longest_write(self.n_slots))
     }
 
     /// Returns the fault that delays a write by [`latest`](Self::latest).

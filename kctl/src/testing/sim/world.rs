@@ -528,7 +528,7 @@ impl Shared {
                         self.partition(instance, start + time, length);
                     }
                     if let Timed::Lapse(Lapse { length, .. }) = what {
-                        end = end.max(start + time + length + longest_write());
+                        end = end.max(start + time + length + self.longest_write());
                     }
                     let shared = self.clone();
                     tasks.spawn(async move {
@@ -586,6 +586,10 @@ impl Shared {
         self.faults.add(events.then(holds()));
     }
 
+    fn longest_write(&self) -> Duration {
+        longest_write(self.scenario.slots.map_or(0, |slots| slots.count()))
+    }
+
     /// Deletes the Lease of a slot, as an administrator would with kubectl.
     async fn delete_lease(&self, slot: u32) {
         let name = slot_name((self.scenario.app)().name(), slot);
@@ -613,7 +617,7 @@ impl Shared {
                 let leader = self.checks.lock().leader();
                 if let Some(instance) = leader {
                     self.log("fault", format!("{instance} {lapse}"));
-                    lapse.begin(&self.faults, &instance);
+                    lapse.begin(&self.faults, &instance, self.longest_write());
                 }
             }
             Timed::ClockJump { instance, seconds } => {
