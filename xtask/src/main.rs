@@ -9,6 +9,7 @@ mod new_project;
 mod packages;
 mod process;
 mod real_server;
+mod shards;
 mod steps;
 mod tools;
 
@@ -73,6 +74,16 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compares 1, 2 and 3 active replicas (`run --shards`): memory, CPU, hand-overs, a rolling update, and the cost at rest.
+    /// Prints a table. Needs Linux and an idle machine. A quarter of an hour.
+    BenchShards {
+        /// Options, for example `--primaries 500 --seconds 10`; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Kills, stops and freezes three active replicas on a real kube-apiserver, and checks by its audit log that only the owner of
+    /// a key wrote. Needs Linux and what `server` needs.
+    Chaos(shards::Chaos),
     /// Moves the embedded API server's data and recorded answers to a version of Kubernetes. Needs Go, kubectl and what
     /// `server` needs. Half an hour.
     Kubernetes(kubernetes::Arguments),
@@ -205,6 +216,8 @@ fn run(command: Command) -> Result {
         Command::BenchPeers { arguments } => {
             process::Run::new(process::root().join("benches/peers/harness/run.sh")).args(&arguments).run()
         }
+        Command::BenchShards { arguments } => shards::figures(&arguments),
+        Command::Chaos(options) => shards::chaos(&options),
         Command::Kubernetes(arguments) => kubernetes::run(&arguments),
     }
 }

@@ -10,11 +10,12 @@ use crate::{
     Result,
     ci::Gate,
     process::{Run, find, root, scratch},
+    shards,
     steps::{cargo_test, clients, path_with_helm},
 };
 
 /// The variable by which `tests/envtest` selects a version.
-const VERSION: &str = "KUBERNETES_VERSION";
+pub(crate) const VERSION: &str = "KUBERNETES_VERSION";
 
 /// The version of the server.
 #[derive(Args)]
@@ -209,6 +210,9 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .envs(&deploy)
         .tests(&mut gate.ledger, 5)?;
     servers.fleet_down("deploy");
+    if cfg!(target_os = "linux") {
+        shards::short_chaos(version)?;
+    }
 
     // Helm installs only CRDs of its own: the programs before have left the same ones.
     let Some(path) = path_with_helm(gate) else { return Ok(()) };

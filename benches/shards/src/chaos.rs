@@ -1,0 +1,481 @@
+//! Three replicas of podset on kube-apiserver, killed, stopped and frozen at random while sets change.
+//!
+//! In the end each set has exactly its Pods, and the audit log shows one owner per key at any time ([`crate::audit`]).
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    time::Duration,
+};
+
+use futures::{StreamExt, TryStreamExt};
+use kctl::kube::{
+    Api,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::ApiResource,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Failure,
+    audit::{REPLICA, Verdict, check},
+    process::{Program, Replica, beside, load},
+    server::{Server, resource},
+};
+
+/// The namespace of all objects and Leases.
+const NAMESPACE: &str = "default";
+/// Number of replicas.
+const REPLICAS: usize = 3;
+/// Requests that create sets at once.
+const CREATES_MAX: usize = 16;
+/// Interval of the loop that disturbs.
+const TICK: Duration = Duration::from_millis(50);
+/// Changes of sets per second.
+const CHANGES_PER_SECOND: u64 = 10;
+/// Time between two disturbances of a replica, in milliseconds.
+const PAUSE_MS: std::ops::Range<u64> = 1_000..5_000;
+/// A killed replica is replaced after at most so long, in milliseconds.
+const ABSENT_MS: u64 = 5_000;
+/// After the last disturbance everything has its place within this.
+const SETTLES_WITHIN: Duration = Duration::from_secs(300);
+/// Nothing is written for so long in the end.
+const QUIET_FOR: Duration = Duration::from_secs(10);
+/// Violations that are printed.
+const PRINTED_MAX: usize = 20;
+
+/// Disturbs three replicas of podset, and checks the audit log
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder with the scripts `up DIR` and `down DIR` of kube-apiserver
+    #[arg(long, env = "ENVTEST", default_value = "tests/envtest")]
+    envtest: PathBuf,
+    /// How long replicas are disturbed
+    #[arg(long, default_value_t = 300)]
+    seconds: u64,
+    /// Number of sets
+    #[arg(long, default_value_t = 1_000)]
+    sets: usize,
+    /// Pods of each set at the beginning
+    #[arg(long, default_value_t = 10)]
+    pods: usize,
+    /// Number of slots
+    #[arg(long, default_value_t = 8)]
+    shards: u32,
+    /// The Lease duration in seconds; the other times are those of client-go in proportion
+    #[arg(long, default_value_t = 15)]
+    lease_seconds: u64,
+    /// Selects which replica is disturbed how and when
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The folder of the server, of logs and of the audit log
+    #[arg(long, default_value = "target/chaos")]
+    folder: PathBuf,
+}
+
+/// Numbers that a seed determines (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).unwrap_or_default()
+    }
+}
+
+/// One of the replicas.
+enum Seat {
+    Running(Replica),
+    /// Stopped by SIGSTOP until a time.
+    Frozen(Replica, Instant),
+    /// Got SIGTERM.
+    Stopping(Replica),
+    /// Starts again at a time.
+    Absent(Instant),
+}
+
+/// How often each disturbance happened.
+#[derive(Default)]
+struct Counts {
+    kills: u32,
+    stops: u32,
+    freezes: u32,
+    /// Freezes for longer than a Lease lasts.
+    long_freezes: u32,
+    /// Replicas that ended by themselves, because they had lost their Leases.
+    exits: u32,
+    grown: u32,
+    shrunk: u32,
+    deleted: u32,
+}
+
+/// The cluster, and the number of Pods that each set should have.
+struct Cluster {
+    sets: Api<DynamicObject>,
+    pods: Api<DynamicObject>,
+    wanted: Vec<usize>,
+}
+
+/// Runs the chaos.
+///
+/// # Errors
+/// A set has not exactly its Pods in the end, or a replica wrote for a key whose slot it did not own.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let folder = &options.folder;
+    if folder.join("server").exists() {
+        // A server of a run that was interrupted.
+        let _down = std::process::Command::new(options.envtest.join("down")).arg(folder.join("server")).status();
+    }
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    let folder = fs::canonicalize(folder)?;
+    let log = folder.join("audit.log");
+    let server = Server::real(&fs::canonicalize(&options.envtest)?, &folder, Some(&log)).await?;
+    let path = beside("podset")?;
+    server.install(&path, &podset()).await?;
+    let mut cluster = Cluster::new(&server, options);
+    let mut crew = Crew::new(options, Program { path, arguments: arguments(&server, options), folder: folder.clone() });
+    let (begun, before) = (Instant::now(), load());
+    let sets = cluster.sets.clone();
+    let (created, disturbed) = tokio::join!(create(&sets, options), crew.disturb(options, &mut cluster));
+    created?;
+    disturbed?;
+    crew.restore().await?;
+    let took = begun.elapsed();
+    let settled = settle(&cluster, &mut crew).await?;
+    let versions = cluster.versions().await?;
+    sleep(QUIET_FOR).await;
+    if cluster.versions().await? != versions {
+        return Err(format!("something is still written {QUIET_FOR:?} after all sets were complete").into());
+    }
+    crew.stop_all().await?;
+    let n_pods = cluster.wanted.iter().sum::<usize>();
+    drop(server);
+    let text: Vec<String> = BufReader::new(fs::File::open(&log)?).lines().collect::<Result<_, _>>()?;
+    let verdict = check(text.iter().map(String::as_str), "podset", options.shards);
+    print(options, &crew.counts, &verdict, n_pods, [took, settled]);
+    say(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
+    // A log of another format would show no violation either.
+    if verdict.n_writes < n_pods || verdict.n_moves == 0 {
+        return Err(format!("the audit log has too little to show anything: {verdict:?}").into());
+    }
+    match verdict.violations.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} writes by a replica that was not the owner; see {}", log.display()).into()),
+    }
+}
+
+fn podset() -> ApiResource {
+    resource("apps.example.com", "v1", "PodSet", "podsets")
+}
+
+/// Returns the arguments of all replicas.
+fn arguments(server: &Server, options: &Options) -> Vec<String> {
+    let (lease, kubeconfig) = (options.lease_seconds, server.kubeconfig.display());
+    // 15 s, 10 s and 2 s by default.
+    let [renew, retry] = [lease * 2_000 / 3, lease * 2_000 / 15];
+    let arguments = format!(
+        "--kubeconfig {kubeconfig} --namespace {NAMESPACE} --leader-election-namespace {NAMESPACE} --shards {} \
+         --leader-elect-lease-duration {lease}s --leader-elect-renew-deadline {renew}ms --leader-elect-retry-period {retry}ms",
+        options.shards
+    );
+    arguments.split(' ').map(ToOwned::to_owned).collect()
+}
+
+/// Creates all sets.
+async fn create(sets: &Api<DynamicObject>, options: &Options) -> Result<(), Failure> {
+    let creates = (0..options.sets).map(|number| async move {
+        let labels = json!({ "set": name(number) });
+        let container = json!({ "name": "app", "image": "registry.example.com/app:1" });
+        let set: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "apps.example.com/v1",
+            "kind": "PodSet",
+            "metadata": { "name": name(number) },
+            "spec": {
+                "replicas": options.pods,
+                "selector": { "matchLabels": labels },
+                "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+            },
+        }))?;
+        sets.create(&PostParams::default(), &set).await?;
+        Ok::<_, Failure>(())
+    });
+    futures::stream::iter(creates).buffer_unordered(CREATES_MAX).try_collect::<()>().await
+}
+
+fn name(number: usize) -> String {
+    format!("set-{number}")
+}
+
+impl Cluster {
+    fn new(server: &Server, options: &Options) -> Self {
+        let client = server.client.clone();
+        Self {
+            sets: Api::namespaced_with(client.clone(), NAMESPACE, &podset()),
+            pods: Api::namespaced_with(client, NAMESPACE, &resource("", "v1", "Pod", "pods")),
+            wanted: vec![options.pods; options.sets],
+        }
+    }
+
+    /// Changes a random set: grows it, shrinks it, or deletes one of its Pods. A set that does not exist yet is left alone.
+    async fn change(&mut self, numbers: &mut Numbers, counts: &mut Counts) -> Result<(), Failure> {
+        let (set, by) = (numbers.index(self.wanted.len()), 1 + numbers.index(4));
+        let wanted = match numbers.below(3) {
+            0 => self.wanted[set] + by,
+            1 => self.wanted[set].saturating_sub(by),
+            _ => {
+                let of_set = ListParams::default().labels(&format!("set={}", name(set))).limit(1);
+                if let Some(pod) = self.pods.list(&of_set).await?.items.into_iter().next() {
+                    let gone = self.pods.delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await;
+                    counts.deleted += u32::from(found(gone)?.is_some());
+                }
+                return Ok(());
+            }
+        };
+        let patch = Patch::Merge(json!({ "spec": { "replicas": wanted } }));
+        if found(self.sets.patch(&name(set), &PatchParams::default(), &patch).await)?.is_some() {
+            let grows = wanted > self.wanted[set];
+            counts.grown += u32::from(grows);
+            counts.shrunk += u32::from(wanted < self.wanted[set]);
+            self.wanted[set] = wanted;
+        }
+        Ok(())
+    }
+
+    /// Returns the sets that are not exactly as they should be, and why.
+    async fn wrong(&self) -> Result<Vec<String>, Failure> {
+        let all = ListParams::default();
+        let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
+        let mut of: BTreeMap<String, usize> = BTreeMap::new();
+        let mut wrong = Vec::new();
+        for pod in &pods {
+            let owners = pod.metadata.owner_references.iter().flatten();
+            match owners.into_iter().find(|owner| owner.controller == Some(true)) {
+                Some(owner) if pod.metadata.deletion_timestamp.is_none() => {
+                    *of.entry(owner.uid.clone()).or_default() += 1
+                }
+                _ => wrong.push(format!(
+                    "Pod {} has no set or is being deleted",
+                    pod.metadata.name.clone().unwrap_or_default()
+                )),
+            }
+        }
+        for set in &sets {
+            let name = set.metadata.name.clone().unwrap_or_default();
+            let number =
+                name.strip_prefix("set-").and_then(|number| number.parse::<usize>().ok()).unwrap_or(usize::MAX);
+            let wanted = self.wanted.get(number).copied().unwrap_or_default();
+            let has = of.remove(&set.metadata.uid.clone().unwrap_or_default()).unwrap_or_default();
+            let status = &set.data["status"];
+            let is_current = status["observedGeneration"].as_i64() == set.metadata.generation;
+            if has != wanted || set.data["spec"]["replicas"] != wanted || status["replicas"] != wanted || !is_current {
+                wrong.push(format!("{name} wants {wanted}, has {has}, and its status is {status}"));
+            }
+        }
+        if sets.len() != self.wanted.len() || !of.is_empty() {
+            wrong.push(format!("{} of {} sets exist, and {} others own Pods", sets.len(), self.wanted.len(), of.len()));
+        }
+        Ok(wrong)
+    }
+
+    /// Returns the versions of all objects.
+    async fn versions(&self) -> Result<BTreeMap<Option<String>, Option<String>>, Failure> {
+        let all = ListParams::default();
+        let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
+        let metas = sets.into_iter().chain(pods).map(|object| object.metadata);
+        Ok(metas.map(|meta| (meta.uid, meta.resource_version)).collect())
+    }
+}
+
+/// Returns `None` if an object does not exist.
+fn found<T>(answer: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kctl::kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until every set is complete. Returns how long that took.
+async fn settle(cluster: &Cluster, crew: &mut Crew) -> Result<Duration, Failure> {
+    let begun = Instant::now();
+    loop {
+        let wrong = cluster.wrong().await?;
+        if wrong.is_empty() {
+            return Ok(begun.elapsed());
+        }
+        if begun.elapsed() > SETTLES_WITHIN {
+            return Err(format!("{} wrong, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(10)]).into());
+        }
+        crew.look()?;
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// The replicas.
+struct Crew {
+    program: Program,
+    seats: Vec<Seat>,
+    numbers: Numbers,
+    counts: Counts,
+    n_started: usize,
+    lease: Duration,
+}
+
+impl Crew {
+    fn new(options: &Options, program: Program) -> Self {
+        let lease = Duration::from_secs(options.lease_seconds);
+        let seats = (0..REPLICAS).map(|_| Seat::Absent(Instant::now())).collect();
+        Self { program, seats, numbers: Numbers(options.seed), counts: Counts::default(), n_started: 0, lease }
+    }
+
+    /// Disturbs replicas and changes sets until the time is over.
+    async fn disturb(&mut self, options: &Options, cluster: &mut Cluster) -> Result<(), Failure> {
+        let (mut numbers, begun) = (Numbers(options.seed.wrapping_add(1)), Instant::now());
+        let ends = begun + Duration::from_secs(options.seconds);
+        let (mut next, mut n_changes, mut printed) = (begun + Duration::from_secs(5), 0, 0);
+        while Instant::now() < ends {
+            self.look()?;
+            if Instant::now() >= next {
+                self.disturb_one()?;
+                let pause = PAUSE_MS.start + self.numbers.below(PAUSE_MS.end - PAUSE_MS.start);
+                next = Instant::now() + Duration::from_millis(pause);
+            }
+            while n_changes < begun.elapsed().as_secs() * CHANGES_PER_SECOND {
+                cluster.change(&mut numbers, &mut self.counts).await?;
+                n_changes += 1;
+            }
+            if begun.elapsed().as_secs() >= printed + 30 {
+                printed = begun.elapsed().as_secs();
+                let Counts { kills, stops, freezes, exits, .. } = self.counts;
+                eprintln!("{printed:>4} s: {kills} kills, {stops} stops, {freezes} freezes, {exits} exits");
+            }
+            sleep(TICK).await;
+        }
+        Ok(())
+    }
+
+    /// Kills, stops or freezes a random replica that runs.
+    fn disturb_one(&mut self) -> Result<(), Failure> {
+        let index = self.numbers.index(REPLICAS);
+        let how = self.numbers.below(3);
+        let seat = std::mem::replace(&mut self.seats[index], Seat::Absent(Instant::now()));
+        let Seat::Running(replica) = seat else {
+            self.seats[index] = seat;
+            return Ok(());
+        };
+        self.seats[index] = match how {
+            0 => {
+                self.counts.kills += 1;
+                drop(replica);
+                Seat::Absent(Instant::now() + Duration::from_millis(self.numbers.below(ABSENT_MS)))
+            }
+            1 => {
+                self.counts.stops += 1;
+                replica.signal("TERM")?;
+                Seat::Stopping(replica)
+            }
+            _ => {
+                // Between no time and twice the duration of a Lease.
+                let lease = u64::try_from(self.lease.as_millis())?;
+                let frozen = Duration::from_millis(self.numbers.below(2 * lease));
+                self.counts.freezes += 1;
+                self.counts.long_freezes += u32::from(frozen > self.lease);
+                replica.signal("STOP")?;
+                Seat::Frozen(replica, Instant::now() + frozen)
+            }
+        };
+        Ok(())
+    }
+
+    /// Continues and starts replicas whose time has come.
+    fn look(&mut self) -> Result<(), Failure> {
+        for seat in &mut self.seats {
+            let now = Instant::now();
+            let has_ended = match seat {
+                Seat::Running(replica) | Seat::Stopping(replica) => replica.has_ended()?,
+                Seat::Frozen(..) | Seat::Absent(_) => false,
+            };
+            let next = match seat {
+                Seat::Absent(until) if now >= *until => {
+                    self.n_started += 1;
+                    Seat::Running(Replica::start(&self.program, &format!("{REPLICA}{}", self.n_started))?)
+                }
+                Seat::Frozen(replica, until) if now >= *until => {
+                    replica.signal("CONT")?;
+                    let Seat::Frozen(replica, _) = std::mem::replace(seat, Seat::Absent(now)) else { continue };
+                    Seat::Running(replica)
+                }
+                Seat::Stopping(_) if has_ended => Seat::Absent(now),
+                Seat::Running(_) if has_ended => {
+                    self.counts.exits += 1;
+                    Seat::Absent(now)
+                }
+                _ => continue,
+            };
+            *seat = next;
+        }
+        Ok(())
+    }
+
+    /// Waits until all replicas run again.
+    async fn restore(&mut self) -> Result<(), Failure> {
+        while !self.seats.iter().all(|seat| matches!(seat, Seat::Running(_))) {
+            self.look()?;
+            sleep(TICK).await;
+        }
+        Ok(())
+    }
+
+    async fn stop_all(&mut self) -> Result<(), Failure> {
+        for seat in std::mem::take(&mut self.seats) {
+            if let Seat::Running(mut replica) = seat {
+                replica.signal("TERM")?;
+                replica.ended().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints what was done and found.
+fn print(options: &Options, counts: &Counts, verdict: &Verdict, n_pods: usize, [took, settled]: [Duration; 2]) {
+    let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted } = counts;
+    let Verdict { n_writes, n_keys, n_moved, n_moves, n_leases, violations } = verdict;
+    let (lease, seconds) = (options.lease_seconds, took.as_secs());
+    say(&format!(
+        "{} sets with {n_pods} Pods, {} slots, {REPLICAS} replicas, Leases of {lease} s, seed {}",
+        options.sets, options.shards, options.seed
+    ));
+    say("\n| | |\n|---|---|");
+    say(&format!("| time | {seconds} s; all sets complete {} s later |", settled.as_secs()));
+    say(&format!(
+        "| replicas killed, stopped, frozen | {kills}, {stops}, {freezes} ({long_freezes} for longer than a Lease) |"
+    ));
+    say(&format!("| replicas that ended by themselves | {exits} |"));
+    say(&format!("| sets grown, shrunk; Pods deleted | {grown}, {shrunk}; {deleted} |"));
+    say(&format!("| writes of replicas in the audit log | {n_writes}, for {n_keys} sets |"));
+    say(&format!("| sets for which several replicas wrote, one after the other | {n_moved} |"));
+    say(&format!("| slots that went to another replica; writes of Leases | {n_moves}; {n_leases} |"));
+    say(&format!("| writes by a replica that did not own the slot | {} |", violations.len()));
+    for violation in violations.iter().take(PRINTED_MAX) {
+        say(&format!("\n{violation}"));
+    }
+}
+
+/// Prints a line of the result.
+#[expect(clippy::print_stdout, reason = "the result of the program")]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,509 @@
+//! The figures of one, two and three replicas in one run: memory, CPU, the times of hand-overs, a rolling update, and rest.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kctl::kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, sleep},
+};
+
+use crate::{
+    Failure,
+    journal::{Journals, between, now},
+    process::{Memory, beside, load},
+    server::Server,
+    stage::{PODS_EACH, Stage, name},
+};
+
+/// Numbers of replicas that are compared. The first runs without shards.
+const REPLICAS: [usize; 3] = [1, 2, 3];
+/// Changes per second.
+const CHANGES_PER_SECOND: u64 = 200;
+/// Changes on their way at once. A server that falls behind lowers the rate, which is printed.
+const CHANGES_MAX: usize = 64;
+/// The Lease duration of the replicas: the default.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Wait before the memory at rest is read.
+const REST: Duration = Duration::from_secs(3);
+/// Time that each replica runs alone during a rolling update before the next one starts.
+const BETWEEN_REPLICAS: Duration = Duration::from_secs(3);
+
+/// Compares 1, 2 and 3 replicas
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Number of primaries; each owns two Pods
+    #[arg(long, default_value_t = 5_000)]
+    primaries: usize,
+    /// Number of slots
+    #[arg(long, default_value_t = 16)]
+    shards: u32,
+    /// Seconds of changes, and of rest
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Kills and clean stops; the longest time of each sort is printed
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// A folder with the scripts `up DIR` and `down DIR` of kube-apiserver [default: the embedded API server]
+    #[arg(long, env = "ENVTEST")]
+    envtest: Option<PathBuf>,
+    /// The folder of logs
+    #[arg(long, default_value = "target/bench-shards")]
+    folder: PathBuf,
+}
+
+/// The figures of one number of replicas.
+#[derive(Default)]
+struct Figures {
+    n: usize,
+    /// Memory of a replica without objects, then with all of them; the largest of all replicas.
+    empty: Memory,
+    full: Memory,
+    /// CPU seconds of all replicas: to create all Pods, to start over them, and for the changes.
+    create: f64,
+    start: f64,
+    changes: f64,
+    /// Seconds from the start of the processes until all keys were reconciled.
+    create_took: Duration,
+    start_took: Duration,
+    lags: Lags,
+}
+
+/// A row of the comparison.
+type Row = (&'static str, fn(&Figures) -> f64);
+
+/// Measures and prints everything. Returns an error if a key ran twice at once, or a change was lost.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let before = load();
+    let mut all = Vec::new();
+    let mut last = None;
+    for n in REPLICAS {
+        // The server of the number before has ended when the next one starts.
+        drop(last.take());
+        let (figures, stage) = compare(options, n).await?;
+        all.push(figures);
+        last = Some(stage);
+    }
+    let mut stage = last.ok_or("no replicas")?;
+    let server = stage.server.name;
+    compared(&all, options, server);
+    let moves = moves(&mut stage, options).await?;
+    let rolling = rolling(&mut stage, options).await?;
+    let rest = rest(&mut stage, options).await?;
+    stage.stop_all().await?;
+    stage.journals.refresh()?;
+    let overlaps = stage.journals.overlaps();
+    moves.print();
+    rolling.print(overlaps.len());
+    rest.print();
+    say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
+    if let Some(first) = overlaps.first() {
+        return Err(format!("{} reconciles ran at once, such as {first}", overlaps.len()).into());
+    }
+    if rolling.lags.n_lost > 0 {
+        return Err(format!("{} changes were not reconciled", rolling.lags.n_lost).into());
+    }
+    Ok(())
+}
+
+/// Measures `n` replicas on a new server, and leaves them running.
+async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failure> {
+    let folder = options.folder.join(n.to_string());
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let folder = std::fs::canonicalize(folder)?;
+    let server = server(options, &folder).await?;
+    let shards = (n > 1).then_some(options.shards);
+    let mut stage = Stage::new(server, beside("shards-replica")?, &folder, shards).await?;
+    let mut figures = Figures { n, ..Figures::default() };
+
+    start(&mut stage, n)?;
+    stage.wait_for_shares().await?;
+    figures.empty = largest(&stage)?;
+    stage.stop_all().await?;
+
+    stage.create_groups(options.primaries).await?;
+    let begun = now();
+    start(&mut stage, n)?;
+    let done = stage.wait_for_all(options.primaries, begun).await?;
+    figures.create = stage.cpu()?;
+    figures.create_took = between(begun, done);
+    stage.stop_all().await?;
+
+    let begun = now();
+    start(&mut stage, n)?;
+    let done = stage.wait_for_all(options.primaries, begun).await?;
+    figures.start_took = between(begun, done);
+    sleep(REST).await;
+    figures.full = largest(&stage)?;
+    figures.start = stage.cpu()?;
+
+    let changes = Changes::start(&stage, options.primaries, 0);
+    sleep(Duration::from_secs(options.seconds)).await;
+    let sent = changes.stop().await?;
+    figures.lags = lags(&mut stage, &sent).await?;
+    figures.changes = stage.cpu()? - figures.start;
+    eprintln!("{n} replicas are measured");
+    Ok((figures, stage))
+}
+
+async fn server(options: &Options, folder: &Path) -> Result<Server, Failure> {
+    match &options.envtest {
+        Some(scripts) => Server::real(&std::fs::canonicalize(scripts)?, folder, None).await,
+        None => Server::embedded(folder).await,
+    }
+}
+
+fn start(stage: &mut Stage, n: usize) -> Result<(), Failure> {
+    (0..n).try_for_each(|_| stage.start())
+}
+
+/// Returns the most memory of a replica.
+fn largest(stage: &Stage) -> Result<Memory, Failure> {
+    let mut largest = Memory::default();
+    for replica in &stage.replicas {
+        let Memory { rss, pss, peak } = replica.memory()?;
+        largest = Memory { rss: largest.rss.max(rss), pss: largest.pss.max(pss), peak: largest.peak.max(peak) };
+    }
+    Ok(largest)
+}
+
+/// A change that was sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// The number of the primary.
+    group: usize,
+    change: i64,
+    /// Nanoseconds since 1970, before the request.
+    at: u64,
+}
+
+/// Changes of one primary after the other at a constant rate, in a task.
+struct Changes {
+    task: tokio::task::JoinHandle<Result<(), Failure>>,
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Changes {
+    /// Starts the changes. The first has the number after `last`; numbers only grow.
+    fn start(stage: &Stage, n_groups: usize, last: i64) -> Self {
+        let (groups, sent) = (stage.groups.clone(), Arc::new(Mutex::new(Vec::new())));
+        let noted = sent.clone();
+        let task = tokio::spawn(async move {
+            let mut ticks = interval(Duration::from_micros(1_000_000 / CHANGES_PER_SECOND));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            let (mut tasks, at_once) = (JoinSet::new(), Arc::new(Semaphore::new(CHANGES_MAX)));
+            for number in 0_usize.. {
+                ticks.tick().await;
+                let permit = at_once.clone().acquire_owned().await?;
+                let (group, change) = (number % n_groups, last + 1 + i64::try_from(number)?);
+                let (groups, noted) = (groups.clone(), noted.clone());
+                tasks.spawn(async move {
+                    let (_permit, at) = (permit, now());
+                    let patch = Patch::Merge(json!({ "spec": { "change": change } }));
+                    groups.patch(&name(group), &PatchParams::default(), &patch).await?;
+                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { group, change, at });
+                    Ok::<_, Failure>(())
+                });
+                while let Some(done) = tasks.try_join_next() {
+                    done??;
+                }
+            }
+            Ok(())
+        });
+        Self { task, sent }
+    }
+
+    /// Stops, and returns the changes that the server has accepted.
+    async fn stop(self) -> Result<Vec<Sent>, Failure> {
+        self.task.abort();
+        // Requests on their way are dropped, and may have changed an object: they are not counted.
+        if let Ok(ended) = self.task.await {
+            ended?;
+        }
+        Ok(std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Times from a change to the end of its reconcile.
+#[derive(Default)]
+struct Lags {
+    /// Milliseconds, sorted.
+    ms: Vec<f64>,
+    n_lost: usize,
+}
+
+impl Lags {
+    /// Returns a quantile in milliseconds: `0.99` is the time that 99 % of the changes don't exceed.
+    fn at(&self, part: f64) -> f64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an index"
+        )]
+        let index = (self.ms.len().saturating_sub(1) as f64 * part) as usize;
+        self.ms.get(index).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Waits until each change is reconciled or a minute has passed, and returns the times.
+async fn lags(stage: &mut Stage, sent: &[Sent]) -> Result<Lags, Failure> {
+    let begun = now();
+    loop {
+        stage.journals.refresh()?;
+        let lags = lags_now(&stage.journals, sent);
+        if lags.n_lost == 0 || between(begun, now()) > Duration::from_secs(60) {
+            return Ok(lags);
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Returns the times of changes that are reconciled so far. A reconcile of a later change counts, too.
+fn lags_now(journals: &Journals, sent: &[Sent]) -> Lags {
+    let mut lags = Lags::default();
+    for Sent { group, change, at } in sent {
+        let runs = journals.runs.get(&name(*group)).into_iter().flatten();
+        let done = runs.filter(|run| run.is_done && run.change >= *change).filter_map(|run| run.end).min();
+        match done {
+            Some(end) => lags.ms.push(between(*at, end).as_secs_f64() * 1_000.0),
+            None => lags.n_lost += 1,
+        }
+    }
+    lags.ms.sort_by(f64::total_cmp);
+    lags
+}
+
+/// Times until the keys of a replica that ended ran elsewhere.
+struct Moves {
+    kills: Vec<Duration>,
+    stops: Vec<Duration>,
+    n_keys: usize,
+}
+
+/// Kills and stops replicas, one after the other; each time a new one replaces it.
+async fn moves(stage: &mut Stage, options: &Options) -> Result<Moves, Failure> {
+    let mut moves = Moves { kills: Vec::new(), stops: Vec::new(), n_keys: 0 };
+    for number in 0..2 * options.repeats {
+        stage.wait_for_shares().await?;
+        let mut ends = stage.replicas.remove(0);
+        let keys = stage.keys_of(&ends.user, options.primaries).await?;
+        let (user, is_kill, begun) = (ends.user.clone(), number % 2 == 0, now());
+        if is_kill {
+            drop(ends);
+            stage.journals.killed(&user, now())?;
+        } else {
+            ends.signal("TERM")?;
+            ends.ended().await?;
+        }
+        let last = stage.wait_until_elsewhere(&user, &keys, begun).await?;
+        moves.n_keys = moves.n_keys.max(keys.len());
+        if is_kill { &mut moves.kills } else { &mut moves.stops }.push(between(begun, last));
+        stage.start()?;
+    }
+    stage.wait_for_shares().await?;
+    Ok(moves)
+}
+
+impl Moves {
+    fn print(&self) {
+        let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();
+        let seconds = |times: &[Duration]| {
+            let times: Vec<_> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
+            times.join(", ")
+        };
+        say(&format!(
+            "\n| one of 3 replicas ends, with up to {} keys | longest, s | each, s | goal, s | |",
+            self.n_keys
+        ));
+        say("|---|---|---|---|---|");
+        let goals = [
+            ("killed", &self.kills, LEASE_DURATION + Duration::from_secs(1)),
+            ("stopped", &self.stops, Duration::from_secs(1)),
+        ];
+        for (what, times, goal) in goals {
+            let longest = longest(times);
+            let (longest_s, goal_s) = (longest.as_secs_f64(), goal.as_secs());
+            let verdict = verdict(longest <= goal);
+            say(&format!(
+                "| {what}: its keys run elsewhere | {longest_s:.2} | {} | {goal_s} | {verdict} |",
+                seconds(times)
+            ));
+        }
+    }
+}
+
+/// A rolling update under changes.
+struct Rolling {
+    lags: Lags,
+    took: Duration,
+}
+
+/// Replaces each replica as a Deployment does: a new one starts, then an old one stops.
+async fn rolling(stage: &mut Stage, options: &Options) -> Result<Rolling, Failure> {
+    let begun = now();
+    // Later numbers than those of the changes before.
+    let changes = Changes::start(stage, options.primaries, 1_000_000);
+    sleep(BETWEEN_REPLICAS).await;
+    for _ in 0..stage.replicas.len() {
+        stage.start()?;
+        stage.wait_for_shares().await?;
+        let mut old = stage.replicas.remove(0);
+        old.signal("TERM")?;
+        old.ended().await?;
+        sleep(BETWEEN_REPLICAS).await;
+    }
+    stage.wait_for_shares().await?;
+    let took = between(begun, now());
+    let sent = changes.stop().await?;
+    Ok(Rolling { lags: lags(stage, &sent).await?, took })
+}
+
+impl Rolling {
+    fn print(&self, n_overlaps: usize) {
+        let Self { lags, took } = self;
+        let (p50, p99, max) = (lags.at(0.5), lags.at(0.99), lags.at(1.0));
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = lags.ms.len() as f64 / took.as_secs_f64();
+        say("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
+        say(&format!("| changes per second, over {:.0} s | {rate:.0} | {CHANGES_PER_SECOND} | |", took.as_secs_f64()));
+        say(&format!("| change until reconciled, 50 %, ms | {p50:.0} | | |"));
+        say(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99 <= 2_000.0)));
+        say(&format!("| … all, ms | {max:.0} | | |"));
+        say(&format!("| changes that were not reconciled | {} | 0 | {} |", lags.n_lost, verdict(lags.n_lost == 0)));
+        say(&format!(
+            "| reconciles of one key at once, in the whole run | {n_overlaps} | 0 | {} |",
+            verdict(n_overlaps == 0)
+        ));
+    }
+}
+
+/// Three replicas without changes.
+struct Rest {
+    /// Requests for Leases per second, by verb.
+    leases: Vec<(String, f64)>,
+    /// Shares of a core, in percent.
+    server: f64,
+    replicas: f64,
+    expected: f64,
+}
+
+/// Counts the requests for Leases and the CPU of three idle replicas.
+async fn rest(stage: &mut Stage, options: &Options) -> Result<Rest, Failure> {
+    stage.wait_for_shares().await?;
+    let before = (stage.server.requests("leases").await?, stage.server.cpu()?, stage.cpu()?, now());
+    sleep(Duration::from_secs(options.seconds)).await;
+    let (server, replicas) = (stage.server.cpu()? - before.1, stage.cpu()? - before.2);
+    let seconds = between(before.3, now()).as_secs_f64();
+    let mut leases = stage.server.requests("leases").await?;
+    for (verb, count) in &mut leases {
+        let earlier = before.0.iter().find(|(known, _)| known == verb).map_or(0.0, |(_, count)| *count);
+        *count = (*count - earlier) / seconds;
+    }
+    leases.retain(|(_, rate)| *rate > 0.0);
+    // Each slot's Lease every 2 s, each replica's seat, and the settings.
+    #[expect(clippy::cast_precision_loss, reason = "three replicas")]
+    let expected = (f64::from(options.shards) + stage.replicas.len() as f64 + 1.0) / 2.0;
+    Ok(Rest { leases, server: server / seconds * 100.0, replicas: replicas / seconds * 100.0, expected })
+}
+
+impl Rest {
+    fn print(&self) {
+        say("\n| 3 idle replicas | | expected |\n|---|---|---|");
+        for (verb, rate) in &self.leases {
+            let expected = if verb == "PUT" { format!("{:.1}", self.expected) } else { String::new() };
+            say(&format!("| Leases: {verb} per second | {rate:.1} | {expected} |"));
+        }
+        say(&format!("| CPU of the API server, % of a core | {:.2} | |", self.server));
+        say(&format!("| CPU of the replicas together, % of a core | {:.2} | |", self.replicas));
+    }
+}
+
+/// Prints the comparison of the numbers of replicas.
+fn compared(all: &[Figures], options: &Options, server: &str) {
+    let Some(single) = all.first() else { return };
+    say(&format!(
+        "{} primaries, {} Pods, {} slots, {server}",
+        options.primaries,
+        options.primaries * PODS_EACH,
+        options.shards
+    ));
+    say("\n| replicas | | per replica | of the single one | goal | |\n|---|---|---|---|---|---|");
+    for figures in all {
+        let n = f64::from(u32::try_from(figures.n).unwrap_or(u32::MAX));
+        let goal = 1.0 / n + 0.2;
+        let memory: [Row; 5] = [
+            ("memory at rest, MiB", |figures| figures.full.rss),
+            ("… in parts of shared pages (PSS)", |figures| figures.full.pss),
+            ("… more than without objects", |figures| figures.full.rss - figures.empty.rss),
+            ("peak, MiB", |figures| figures.full.peak),
+            ("without objects, MiB", |figures| figures.empty.rss),
+        ];
+        for (what, of) in memory {
+            let (value, ratio) = (of(figures), of(figures) / of(single));
+            let has_goal = figures.n > 1 && !what.starts_with("without");
+            let (goal, verdict) =
+                if has_goal { (format!("{goal:.2}"), verdict(ratio <= goal)) } else { (String::new(), "") };
+            say(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+        }
+    }
+    say("\n| replicas | | all replicas | of the single one | goal | |\n|---|---|---|---|---|---|");
+    for figures in all {
+        let cpu: [Row; 4] = [
+            ("CPU to create all Pods, s", |figures| figures.create),
+            ("CPU to start over them, s", |figures| figures.start),
+            ("CPU of the changes, s", |figures| figures.changes),
+            ("CPU in all, s", |figures| figures.create + figures.start + figures.changes),
+        ];
+        for (what, of) in cpu {
+            let (value, ratio) = (of(figures), of(figures) / of(single));
+            let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio <= 1.3)) };
+            say(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+        }
+        let Figures { n, create_took, start_took, lags, .. } = figures;
+        let (create, start) = (create_took.as_secs_f64(), start_took.as_secs_f64());
+        say(&format!("| {n} | until all Pods are created, s | {create:.1} | | | |"));
+        say(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
+        say(&format!(
+            "| {n} | change until reconciled, 50 % and 99 %, ms | {:.0}, {:.0} | | | |",
+            lags.at(0.5),
+            lags.at(0.99)
+        ));
+    }
+}
+
+fn verdict(is_reached: bool) -> &'static str {
+    if is_reached { "reached" } else { "missed" }
+}
+
+/// Prints a line of the result.
+#[expect(clippy::print_stdout, reason = "the result of the program")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Run;
+
+    #[test]
+    fn change_counts_from_its_request_to_the_end_of_a_reconcile_that_saw_it() {
+        let run = |change, start, end| Run { change, start, end: Some(end), is_done: true, replica: 0 };
+        let mut journals = Journals::default();
+        journals.runs.insert(name(0), vec![run(1, 0, 1_000_000), run(3, 4_000_000, 6_000_000)]);
+        let sent = |change, at| Sent { group: 0, change, at };
+        let lags = lags_now(&journals, &[sent(1, 0), sent(2, 2_000_000), sent(3, 3_000_000), sent(4, 0)]);
+        assert_eq!((lags.ms.as_slice(), lags.n_lost), (&[1.0, 3.0, 4.0][..], 1));
+        assert!((lags.at(0.5) - 3.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,61 @@
+//! Several active replicas beside one: costs, times of hand-overs, and a chaos run on a real API server.
+//!
+//! ```text
+//! cargo xtask bench-shards
+//! cargo xtask chaos --minutes 5
+//! ```
+//!
+//! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
+
+mod audit;
+mod chaos;
+mod figures;
+mod journal;
+mod process;
+mod server;
+mod stage;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Any error; a benchmark has nothing to handle.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures several active replicas beside one
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Figures(figures::Options),
+    Chaos(chaos::Options),
+    /// The embedded API server, which writes this kubeconfig
+    #[command(hide = true)]
+    Serve {
+        kubeconfig: PathBuf,
+    },
+}
+
+/// The server of a run has one thread, as `kctl apiserver`, and so has the client: they share the cores with the replicas.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let run = async {
+        match Options::parse().command {
+            Command::Figures(options) => figures::run(&options).await,
+            Command::Chaos(options) => chaos::run(&options).await,
+            Command::Serve { kubeconfig } => server::serve(&kubeconfig).await,
+        }
+    };
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = run => ended,
+        // Dropping the run ends its processes.
+        _interrupted = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        _terminated = terminated.recv() => Err("terminated".into()),
+    }
+}

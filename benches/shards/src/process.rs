@@ -1,0 +1,140 @@
+//! Replicas as processes: start, signals, memory and CPU time.
+//!
+//! Memory and CPU come from `/proc`, so the benchmark runs on Linux alone.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+
+use crate::Failure;
+
+/// `sysconf(_SC_CLK_TCK)` on Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Longest wait for a replica to end after SIGTERM.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// Interval between two looks at a process.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// The parts of a command line that all replicas of a run share.
+#[derive(Clone)]
+pub(crate) struct Program {
+    /// The binary.
+    pub(crate) path: PathBuf,
+    /// The folder of logs and journals.
+    pub(crate) folder: PathBuf,
+    /// Arguments after `run`.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// The memory of a process, in MiB.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Memory {
+    /// All resident pages.
+    pub(crate) rss: f64,
+    /// Resident pages, where pages of several processes count in parts.
+    pub(crate) pss: f64,
+    /// The most resident pages so far.
+    pub(crate) peak: f64,
+}
+
+/// A running replica. Dropping it kills it.
+pub(crate) struct Replica {
+    /// The user of its requests, and its identity in Leases. No two processes of a run have the same.
+    pub(crate) user: String,
+    pub(crate) journal: PathBuf,
+    child: Child,
+}
+
+impl Replica {
+    /// Starts a replica as this user. Its log goes to `USER.log` in the folder of the program.
+    pub(crate) fn start(program: &Program, user: &str) -> Result<Self, Failure> {
+        let log = File::create(program.folder.join(format!("{user}.log")))?;
+        let journal = program.folder.join(format!("{user}.journal"));
+        let mut command = Command::new(&program.path);
+        command.arg("run").args(&program.arguments);
+        command.args(["--as", user, "--as-group", "system:masters", "--leader-election-identity", user]);
+        command.env("BENCH_JOURNAL", &journal).stdout(log.try_clone()?).stderr(log);
+        let child = command.spawn().map_err(|error| format!("{}: {error}", program.path.display()))?;
+        Ok(Self { user: user.into(), journal, child })
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) -> Result<(), Failure> {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status()?;
+        if sent.success() { Ok(()) } else { Err(format!("failed to send SIG{name} to {}", self.user).into()) }
+    }
+
+    /// Returns `true` once the process has ended.
+    pub(crate) fn has_ended(&mut self) -> Result<bool, Failure> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
+        let start = Instant::now();
+        while !self.has_ended()? {
+            if start.elapsed() > ENDS_WITHIN {
+                return Err(format!("{} did not end within {ENDS_WITHIN:?}", self.user).into());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Returns its memory.
+    pub(crate) fn memory(&self) -> Result<Memory, Failure> {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.child.id()));
+        let (status, rollup) = (read("status")?, read("smaps_rollup")?);
+        let peak = mib(&status, "VmHWM:")?;
+        Ok(Memory { rss: mib(&status, "VmRSS:")?, pss: mib(&rollup, "Pss:")?, peak })
+    }
+
+    /// Returns its CPU time so far, in seconds.
+    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
+        cpu_of(self.child.id())
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// Returns the value of a line such as `VmRSS:  123 kB`, in MiB.
+fn mib(text: &str, field: &str) -> Result<f64, Failure> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).ok_or(format!("no {field}"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+}
+
+/// Returns user and system time of a process in seconds. The fields are counted from the name's parenthesis, because the name
+/// may have spaces.
+pub(crate) fn cpu_of(pid: u32) -> Result<f64, Failure> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| -> Result<f64, Failure> { Ok(fields.get(at).ok_or("no such field")?.parse()?) };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+/// Returns the load average of the last minute.
+pub(crate) fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+/// Returns a program beside this one.
+pub(crate) fn beside(name: &str) -> Result<PathBuf, Failure> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if Path::new(&path).exists() {
+        Ok(path)
+    } else {
+        Err(format!("{} does not exist: build it", path.display()).into())
+    }
+}

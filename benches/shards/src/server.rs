@@ -1,0 +1,176 @@
+//! The API server of a run, as separate processes: the embedded one, or kube-apiserver with etcd.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
+
+use kctl::kube::{
+    Api, Client, Config,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::ApiResource,
+};
+use kctl_apiserver::{ApiServer, ServeOptions};
+use tokio::time::{Instant, sleep};
+
+use crate::{Failure, process::cpu_of};
+
+/// Longest wait until a server is ready, and until it serves a kind.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+/// Interval between two checks for readiness.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A running server. Dropping it stops it.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) client: Client,
+    pub(crate) kubeconfig: PathBuf,
+    /// Its processes: one, or kube-apiserver and etcd.
+    pids: Vec<u32>,
+    _end: End,
+}
+
+/// The way to stop a server.
+enum End {
+    Kill(Child),
+    /// Run the script `down` with the server's folder.
+    Down(PathBuf, PathBuf),
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // A failure to stop a server can't be handled here.
+        let _best_effort = match self {
+            Self::Kill(child) => child.kill().and_then(|()| child.wait()),
+            Self::Down(script, folder) => Command::new(script).arg(folder).status(),
+        };
+    }
+}
+
+impl Server {
+    /// Starts the embedded server in a process of this program.
+    pub(crate) async fn embedded(folder: &Path) -> Result<Self, Failure> {
+        let kubeconfig = folder.join("embedded.kubeconfig");
+        if kubeconfig.exists() {
+            fs::remove_file(&kubeconfig)?;
+        }
+        let child = Command::new(std::env::current_exe()?).arg("serve").arg(&kubeconfig).spawn()?;
+        let pids = vec![child.id()];
+        let end = End::Kill(child);
+        Ok(Self { name: "kctl apiserver", client: ready(&kubeconfig).await?, kubeconfig, pids, _end: end })
+    }
+
+    /// Starts kube-apiserver and etcd by the script `up` of a folder, without data, and with an audit log if `audit` names one.
+    pub(crate) async fn real(scripts: &Path, folder: &Path, audit: Option<&Path>) -> Result<Self, Failure> {
+        let folder = folder.join("server");
+        let end = End::Down(scripts.join("down"), folder.clone());
+        if folder.exists() {
+            Command::new(scripts.join("down")).arg(&folder).status()?;
+            fs::remove_dir_all(&folder)?;
+        }
+        let mut up = Command::new(scripts.join("up"));
+        up.arg(&folder);
+        if let Some(log) = audit {
+            let policy = log.with_extension("policy.yaml");
+            fs::write(&policy, crate::audit::POLICY)?;
+            let (policy, log) = (policy.display(), log.display());
+            up.env(
+                "KUBE_APISERVER_FLAGS",
+                // Without rotation: the run reads the whole log.
+                format!("--audit-policy-file={policy} --audit-log-path={log} --audit-log-maxsize=100000"),
+            );
+        }
+        let up = up.output()?;
+        if !up.status.success() {
+            return Err(format!("{}: {}", scripts.display(), String::from_utf8_lossy(&up.stderr)).into());
+        }
+        let kubeconfig = folder.join("kubeconfig");
+        let pid = |name: &str| -> Result<u32, Failure> { Ok(fs::read_to_string(folder.join(name))?.trim().parse()?) };
+        let pids = vec![pid("apiserver.pid")?, pid("etcd.pid")?];
+        Ok(Self { name: "kube-apiserver with etcd", client: ready(&kubeconfig).await?, kubeconfig, pids, _end: end })
+    }
+
+    /// Returns the CPU time of the server so far, in seconds.
+    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
+        self.pids.iter().map(|pid| cpu_of(*pid)).sum()
+    }
+
+    /// Installs the CRDs that the program prints with `generate-crds`, and waits until `kind` is served.
+    pub(crate) async fn install(&self, program: &Path, kind: &ApiResource) -> Result<(), Failure> {
+        let printed = Command::new(program).arg("generate-crds").output()?;
+        if !printed.status.success() {
+            return Err(format!("generate-crds: {}", String::from_utf8_lossy(&printed.stderr)).into());
+        }
+        let crd: DynamicObject = kctl::from_yaml(&String::from_utf8(printed.stdout)?)?;
+        let crds = resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
+        let name = crd.metadata.name.clone().unwrap_or_default();
+        let crds = Api::<DynamicObject>::all_with(self.client.clone(), &crds);
+        crds.patch(&name, &PatchParams::apply("bench").force(), &Patch::Apply(&crd)).await?;
+        let served = Api::<DynamicObject>::all_with(self.client.clone(), kind);
+        let start = Instant::now();
+        while let Err(error) = served.list(&ListParams::default()).await {
+            if start.elapsed() > READY_WITHIN {
+                return Err(format!("{name} is not served: {error}").into());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Returns how many requests for a resource the server has counted, by verb, such as `PUT`.
+    pub(crate) async fn requests(&self, resource: &str) -> Result<Vec<(String, f64)>, Failure> {
+        let text = self.client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
+        let of = format!("resource=\"{resource}\"");
+        let mut counts: Vec<(String, f64)> = Vec::new();
+        for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{") && line.contains(&of)) {
+            let (labels, value) = line.rsplit_once(' ').ok_or("a metric without a value")?;
+            let verb = labels.split_once("verb=\"").and_then(|(_, rest)| rest.split('"').next()).unwrap_or_default();
+            let value: f64 = value.parse()?;
+            match counts.iter_mut().find(|(known, _)| known == verb) {
+                Some((_, count)) => *count += value,
+                None => counts.push((verb.into(), value)),
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Returns a kind for requests without a type.
+pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource { group: group.into(), version: version.into(), api_version, kind: kind.into(), plural: plural.into() }
+}
+
+/// Waits until the server of a kubeconfig is ready, and returns its client.
+///
+/// # Errors
+/// The last error, once [`READY_WITHIN`] has passed.
+async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
+    let start = Instant::now();
+    loop {
+        let asked = async {
+            let read = Kubeconfig::read_from(kubeconfig)?;
+            let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+            let client = Client::try_from(config)?;
+            client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
+            Ok::<_, Failure>(client)
+        };
+        match asked.await {
+            Ok(client) => return Ok(client),
+            Err(error) if start.elapsed() > READY_WITHIN => return Err(error),
+            Err(_) => sleep(LOOK_EVERY).await,
+        }
+    }
+}
+
+/// Serves the embedded API server with its controllers: the process that [`Server::embedded`] starts.
+pub(crate) async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
+    let server = ApiServer::on_system_time();
+    let listening = server.listen(ServeOptions::default()).await?;
+    listening.write_kubeconfig(kubeconfig)?;
+    tokio::spawn(server.controllers());
+    Ok(listening.serve().await?)
+}

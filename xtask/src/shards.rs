@@ -1,0 +1,55 @@
+//! Several active replicas: their costs beside one, and a chaos run on a real kube-apiserver (`benches/shards`).
+
+use clap::Args;
+
+use crate::{
+    Result,
+    process::{Run, cargo, root, target},
+};
+
+/// The short chaos run of the gate: fewer objects, and Leases that expire often enough to matter in half a minute.
+const SHORT: [&str; 8] = ["--seconds", "30", "--sets", "100", "--pods", "5", "--lease-seconds", "6"];
+
+/// The options of `cargo xtask chaos`.
+#[derive(Args)]
+pub(crate) struct Chaos {
+    /// How long replicas are killed, stopped and frozen.
+    #[arg(long, default_value_t = 5)]
+    minutes: u32,
+    /// Further options, for example `--seed 2 --sets 100`; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Returns the benchmark, after building it with the operators that it runs.
+fn built() -> Result<Run> {
+    cargo("build").args(["--release", "-p", "shards-bench", "-p", "podset"]).run()?;
+    Ok(Run::new(target().join("release/shards-bench")))
+}
+
+/// Compares 1, 2 and 3 replicas.
+pub(crate) fn figures(arguments: &[String]) -> Result {
+    built()?.arg("figures").args(["--folder"]).arg(target().join("bench-shards")).args(arguments).run()
+}
+
+/// Runs the chaos.
+pub(crate) fn chaos(options: &Chaos) -> Result {
+    let seconds = (options.minutes * 60).to_string();
+    in_target(built()?.args(["chaos", "--seconds", &seconds])).args(&options.arguments).run()
+}
+
+/// Runs a short chaos in the build of the tests.
+pub(crate) fn short_chaos(version: Option<&str>) -> Result {
+    cargo("build").args(["-p", "shards-bench", "-p", "podset"]).run()?;
+    let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
+    match version {
+        Some(version) => run.env(crate::real_server::VERSION, version),
+        None => run,
+    }
+    .run()
+}
+
+/// Names the scripts of the server, and a folder for its files.
+fn in_target(run: Run) -> Run {
+    run.arg("--envtest").arg(root().join("tests/envtest")).arg("--folder").arg(target().join("chaos"))
+}
