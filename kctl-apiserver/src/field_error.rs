@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One entry of `details.causes` in a `Status` with the reason `Invalid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     /// The type of the error, such as `FieldValueInvalid` (`field.ErrorType`).
     pub reason: &'static str,
     /// The message, without the path of the field.

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-pub use super::names::NameRule;
+pub(crate) use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
 use crate::field_error::FieldError;
 
@@ -22,7 +22,7 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
 ///
 /// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
-pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
+pub(crate) fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
     validate_namespace(text(meta, "namespace"), namespaced, &mut errors);

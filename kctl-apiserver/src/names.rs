@@ -27,7 +27,7 @@ const LABEL_VALUE: &str =
 
 /// The rule that a kind has for the names of its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRule {
+pub(crate) enum NameRule {
     /// A DNS subdomain (RFC 1123): most built-in kinds, and custom resources.
     Subdomain,
     /// A DNS label (RFC 1123): `Namespace`, `StatefulSet`, and in 1.36 `Service`.
@@ -49,7 +49,7 @@ pub enum NameRule {
 
 impl NameRule {
     /// Validates a name. Returns the error message; `None` if it is valid.
-    pub fn check(self, name: &str) -> Option<&'static str> {
+    pub(crate) fn check(self, name: &str) -> Option<&'static str> {
         let is_path_segment = || ![".", ".."].contains(&name) && !name.contains(['/', '%']);
         let (is_valid, message) = match self {
             Self::Subdomain | Self::SubdomainOnceWhole => (is_subdomain(name), SUBDOMAIN),
@@ -67,7 +67,7 @@ impl NameRule {
 
     /// Validates a prefix from `generateName`. As in kube-apiserver, the dash at its end and the character before it
     /// are replaced by a letter first.
-    pub fn check_prefix(self, prefix: &str) -> Option<&'static str> {
+    pub(crate) fn check_prefix(self, prefix: &str) -> Option<&'static str> {
         let masked = prefix.strip_suffix('-').and_then(|rest| {
             let (last, _) = rest.char_indices().next_back()?;
             Some(format!("{}a", &rest[..last]))
@@ -84,7 +84,7 @@ impl NameRule {
 }
 
 /// Validates a label key, an annotation key or a finalizer. Returns the error message; `None` if it is valid.
-pub fn check_qualified_name(name: &str) -> Option<&'static str> {
+pub(crate) fn check_qualified_name(name: &str) -> Option<&'static str> {
     let (prefix, name) = name.split_once('/').unwrap_or(("prefix", name));
     let is_valid = is_subdomain(prefix) && is_mixed(name) && name.len() <= LABEL_LEN_MAX;
     (!is_valid).then_some(QUALIFIED)
@@ -101,7 +101,7 @@ pub(crate) fn check_search_domain(domain: &str) -> Option<&'static str> {
 }
 
 /// Validates a label value. Returns the error message; `None` if it is valid.
-pub fn check_label_value(value: &str) -> Option<&'static str> {
+pub(crate) fn check_label_value(value: &str) -> Option<&'static str> {
     let is_valid = value.is_empty() || (is_mixed(value) && value.len() <= LABEL_LEN_MAX);
     (!is_valid).then_some(LABEL_VALUE)
 }

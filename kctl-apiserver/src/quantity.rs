@@ -86,12 +86,12 @@ impl std::fmt::Display for Quantity {
 /// Returns the canonical form of a quantity: without a fraction, and with the largest suffix that fits.
 ///
 /// Returns `None` if the string is not a quantity, or if its amount is above about 10^35.
-pub fn canonical(text: &str) -> Option<String> {
+pub(crate) fn canonical(text: &str) -> Option<String> {
     Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
 /// Returns the canonical form of a quantity that is not an amount of a resource: with a precision of 10^-9.
-pub fn canonical_fine(text: &str) -> Option<String> {
+pub(crate) fn canonical_fine(text: &str) -> Option<String> {
     let Some((format, fine, negative)) = read(text, FINE_PLACES) else { return canonical(text) };
     if fine % 10_i128.pow(FINE_PLACES - PLACES) == 0 {
         return canonical(text);

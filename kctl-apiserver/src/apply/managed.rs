@@ -20,7 +20,7 @@ const UPDATE_MANAGERS_MAX: usize = 10;
 ///
 /// The order of the variants is that of the entries in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// The manager applied the fields with server-side apply.
     Apply,
     /// The manager created, updated or patched the object.
@@ -29,7 +29,7 @@ pub enum Operation {
 
 impl Operation {
     /// Returns the name of the operation in `managedFields`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
             Self::Update => "Update",
@@ -41,7 +41,7 @@ impl Operation {
 ///
 /// The time is not part of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Manager {
+pub(crate) struct Manager {
     /// The name of the field manager.
     pub name: String,
     /// The operation of the entry.
@@ -54,13 +54,13 @@ pub struct Manager {
 
 impl Manager {
     /// Returns a manager with the operation `Apply`.
-    pub fn applier(name: &str, subresource: &str) -> Self {
+    pub(crate) fn applier(name: &str, subresource: &str) -> Self {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Apply, api_version: String::new(), subresource }
     }
 
     /// Returns a manager with the operation `Update`.
-    pub fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
+    pub(crate) fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
     }
@@ -82,7 +82,7 @@ impl Manager {
     }
 
     /// Returns the manager as in conflict messages: `"kubectl" with subresource "status" using v1`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
             text.push_str(&format!(" with subresource {:?}", self.subresource));
@@ -96,7 +96,7 @@ impl Manager {
 
 /// The fields that one manager owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owned {
+pub(crate) struct Owned {
     /// The set of fields.
     ///
     /// Never empty in a `Managed`.
@@ -111,24 +111,24 @@ pub struct Owned {
 ///
 /// Keyed by identity, so that an entry that occurs twice in JSON is one here; the last one wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Managed(BTreeMap<Manager, Owned>);
+pub(crate) struct Managed(BTreeMap<Manager, Owned>);
 
 impl Managed {
     /// Parses `metadata.managedFields`; returns `None` if an entry is malformed.
     ///
     /// One malformed entry invalidates the whole list.
-    pub fn decode(entries: &Value) -> Option<Self> {
+    pub(crate) fn decode(entries: &Value) -> Option<Self> {
         let entries = entries.as_array()?;
         entries.iter().map(decode_entry).collect::<Option<_>>().map(Self)
     }
 
     /// Parses the `metadata.managedFields` of an object; malformed entries count as absent.
-    pub fn of(object: &Value) -> Self {
+    pub(crate) fn of(object: &Value) -> Self {
         at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 
     /// Writes `metadata.managedFields` of an object. Managers without fields are left out; an empty list is removed.
-    pub fn write(&self, object: &mut Value) {
+    pub(crate) fn write(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         let entries = self.encode();
         if entries.is_empty() {
@@ -142,7 +142,7 @@ impl Managed {
     ///
     /// This is the order in which kube-apiserver stores entries, so that equal managers give equal
     /// JSON.
-    pub fn encode(&self) -> Vec<Value> {
+    pub(crate) fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
             (manager.operation, &owned.time, &manager.name, &owned.api_version, &manager.subresource)
@@ -151,22 +151,22 @@ impl Managed {
     }
 
     /// Returns `true` if no manager owns a field.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the fields of a manager.
-    pub fn get(&self, manager: &Manager) -> Option<&Owned> {
+    pub(crate) fn get(&self, manager: &Manager) -> Option<&Owned> {
         self.0.get(manager)
     }
 
     /// Iterates over all managers, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Manager, &Owned)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Manager, &Owned)> {
         self.0.iter()
     }
 
     /// Replaces the fields of a manager. A manager with an empty set is removed.
-    pub fn insert(&mut self, manager: Manager, owned: Owned) {
+    pub(crate) fn insert(&mut self, manager: Manager, owned: Owned) {
         if owned.set.is_empty() {
             self.0.remove(&manager);
         } else {
@@ -179,7 +179,12 @@ impl Managed {
     ///
     /// `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can
     /// only be compared with entries of versions that name them alike.
-    pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
+    pub(crate) fn take_from_others(
+        &mut self,
+        fields: &FieldSet,
+        manager: Option<&Manager>,
+        fits: impl Fn(&str) -> bool,
+    ) {
         for (_, owned) in self.0.iter_mut().filter(|(other, _)| Some(*other) != manager) {
             if fits(&owned.api_version) && !owned.set.is_disjoint(fields) {
                 owned.set = owned.set.difference(fields);
@@ -191,7 +196,7 @@ impl Managed {
     /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set.
     ///
     /// `other` returns `None` for a set that stays.
-    pub fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
+    pub(crate) fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
         for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
             if let Some(set) = other(&owned.set) {
                 owned.set = set;
@@ -203,7 +208,7 @@ impl Managed {
     /// as many are left as kube-apiserver keeps (`NewCapManagersManager` upstream).
     ///
     /// The merged entry has the time of the latest of its parts.
-    pub fn cap_updaters(&mut self) {
+    pub(crate) fn cap_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<_> = updaters.map(|(manager, owned)| (owned.time.clone(), manager.clone())).collect();
         updaters.sort();
@@ -268,7 +273,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
 }
 
 /// Returns the fields that no manager owns, because the server sets them (`NewStripMetaManager` upstream).
-pub fn never_owned() -> &'static FieldSet {
+pub(crate) fn never_owned() -> &'static FieldSet {
     &NEVER_OWNED
 }
 

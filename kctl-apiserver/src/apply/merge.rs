@@ -18,7 +18,7 @@ use crate::schema::ListType;
 ///
 /// An absent applied value keeps the live one: an apply removes fields by not owning them any
 /// longer, see `prune`. Atomic values are replaced as a whole.
-pub fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+pub(crate) fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
     if live == applied {
         return Some(one.clone());
@@ -41,7 +41,7 @@ pub fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>)
 /// Merges into the live value in place. Fields that are not applied are not visited.
 ///
 /// A list that has the same items in the same order is merged in place, otherwise it is built anew.
-pub fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
+pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
     let shape = place.shape(applied);
     match shape {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => {
@@ -144,7 +144,7 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
 /// `null`; for built-in kinds it counts as absent.
 ///
 /// Used by `prune` with the fields that a manager gave up.
-pub fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value {
+pub(crate) fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value {
     match (place.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
         (Shape::List(list), Value::Array(_)) if list != ListType::Atomic => {
@@ -177,7 +177,7 @@ fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &Fiel
 /// Returns the set with each declared field that has paths of the set below it.
 ///
 /// Such a field is owned through its children: it is removed together with the last one.
-pub fn with_named_fields(place: Position<'_>, set: &FieldSet) -> FieldSet {
+pub(crate) fn with_named_fields(place: Position<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {
         if element.field_name().is_some_and(|name| place.names_field(name)) {

@@ -24,16 +24,16 @@
 //! - A conflict is a field that another manager owns and whose value would change.
 //! - A field that a manager stops applying is removed, if no other manager owns it.
 
-pub mod field_set;
+pub(crate) mod field_set;
 mod fit;
 mod last_applied;
-pub mod managed;
-pub mod merge;
+pub(crate) mod managed;
+pub(crate) mod merge;
 mod prune;
 mod resets;
-pub mod shape;
-pub mod typed;
-pub mod validate;
+pub(crate) mod shape;
+pub(crate) mod typed;
+pub(crate) mod validate;
 mod versions;
 mod zero;
 
@@ -56,7 +56,7 @@ use self::{
     versions::Changes,
     zero::{is_built_in, zero},
 };
-pub use self::{
+pub(crate) use self::{
     resets::Resets,
     versions::{BuiltInKinds, Versions},
 };
@@ -69,7 +69,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A write of an object and its field manager.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// The schema of the kind. Without one, objects are merged by field, and a list is one value.
     pub schema: Option<Schema<'a>>,
     /// The name of the field manager.
@@ -104,7 +104,7 @@ impl<'a> Request<'a> {
 
 /// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     /// The manager that owns the field.
     pub manager: Manager,
     /// The path of the field, such as `.data.a`.
@@ -113,7 +113,7 @@ pub struct Conflict {
 
 impl Conflict {
     /// Returns the message of the `details.causes` entry with the reason `FieldManagerConflict`.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         format!("conflict with {}", self.manager.text())
     }
 }
@@ -121,7 +121,7 @@ impl Conflict {
 /// The reason for which an apply failed. The object is unchanged.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ApplyError {
+pub(crate) enum ApplyError {
     /// Other managers own fields with other values; the client may force the apply. Clients see 409 `Conflict`.
     #[error("{}", conflict_text(.0))]
     Conflicts(Vec<Conflict>),
@@ -175,7 +175,7 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
 ///
 /// # Errors
 /// Returns an [`ApplyError`]; the live object is unchanged.
-pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
+pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != request.api_version {
         let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
@@ -245,7 +245,7 @@ fn typed(
 }
 
 /// Returns name and kind of an object, as error messages show them.
-pub fn named(object: &Value) -> (String, String) {
+pub(crate) fn named(object: &Value) -> (String, String) {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let slash = if version.contains('/') { "" } else { "/" };
@@ -360,7 +360,7 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, resets
 /// the ownership of all fields. Writers of subresources cannot send entries. A manager loses its fields if the object
 /// can't be converted to its version.
-pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
+pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();
     let managed = match sent {

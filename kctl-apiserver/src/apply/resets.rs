@@ -7,11 +7,11 @@ use super::field_set::FieldSet;
 ///
 /// Each path is a list of field names from the root, such as `status`.
 #[derive(Clone, Copy, Debug)]
-pub struct Resets(pub &'static [&'static [&'static str]]);
+pub(crate) struct Resets(pub &'static [&'static [&'static str]]);
 
 impl Resets {
     /// No field is reset.
-    pub const NOTHING: Self = Self(&[]);
+    pub(crate) const NOTHING: Self = Self(&[]);
 
     /// Returns the fields of a set that the request may write.
     ///

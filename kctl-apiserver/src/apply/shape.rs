@@ -15,7 +15,7 @@ use crate::schema::{ListType, PerPlace, Schema};
 /// A position in an object, with its schema if it has one.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Position<'a> {
+pub(crate) struct Position<'a> {
     /// `None` below values that no schema describes.
     schema: Option<Schema<'a>>,
     /// `true` if `apiVersion`, `kind` and `metadata` are fields here, although the schema does not declare them.
@@ -27,7 +27,7 @@ pub struct Position<'a> {
 
 /// A field of an object, looked up in the schema.
 #[derive(Clone, Copy, Debug)]
-pub enum FieldPosition<'a> {
+pub(crate) enum FieldPosition<'a> {
     /// The schema declares the field.
     ///
     /// The set of an object has it only through its children, if it has some.
@@ -44,7 +44,7 @@ pub enum FieldPosition<'a> {
 
 /// The way in which values at a position are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape<'a> {
+pub(crate) enum Shape<'a> {
     /// As one scalar.
     Scalar(Scalar),
     /// As a list, by its list type.
@@ -58,7 +58,7 @@ pub enum Shape<'a> {
 
 /// The scalars that a position accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub(crate) enum Scalar {
     /// Strings.
     String,
     /// Integers and floating-point numbers.
@@ -94,7 +94,7 @@ impl<'a> Position<'a> {
     pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false, keeps_unknown: false };
 
     /// Returns the root of an object. Without a schema, shapes are deduced from the values.
-    pub fn root(schema: Option<Schema<'a>>) -> Self {
+    pub(crate) fn root(schema: Option<Schema<'a>>) -> Self {
         Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::at) }
     }
 
@@ -165,7 +165,7 @@ impl<'a> Position<'a> {
 
     /// Returns the shape of a value at this position. Without a declaration, `null` counts as an object without
     /// fields (`deduceAtom` of `structured-merge-diff`).
-    pub fn shape(&self, value: &Value) -> Shape<'a> {
+    pub(crate) fn shape(&self, value: &Value) -> Shape<'a> {
         self.declared().unwrap_or(match value {
             Value::Object(_) | Value::Null => Shape::Map { is_atomic: false },
             Value::Array(_) => Shape::List(ListType::Atomic),
@@ -174,7 +174,7 @@ impl<'a> Position<'a> {
     }
 
     /// Looks up a field in the schema.
-    pub fn field(&self, name: &str) -> FieldPosition<'a> {
+    pub(crate) fn field(&self, name: &str) -> FieldPosition<'a> {
         let Some(schema) = self.schema else { return FieldPosition::Entry(Self::UNKNOWN) };
         let property = schema.property(name);
         if self.is_object_root && name == "metadata" {
@@ -200,7 +200,7 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the position of a field, also if the schema does not declare it.
-    pub fn field_position(&self, name: &str) -> Self {
+    pub(crate) fn field_position(&self, name: &str) -> Self {
         match self.field(name) {
             FieldPosition::Named(place) | FieldPosition::Entry(place) => place,
             FieldPosition::Undeclared => Self::UNKNOWN,
@@ -208,19 +208,19 @@ impl<'a> Position<'a> {
     }
 
     /// Returns `true` if the schema declares the field.
-    pub fn names_field(&self, name: &str) -> bool {
+    pub(crate) fn names_field(&self, name: &str) -> bool {
         matches!(self.field(name), FieldPosition::Named(_))
     }
 
     /// Returns the position of the items of a list.
-    pub fn items(&self) -> Self {
+    pub(crate) fn items(&self) -> Self {
         self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, |items| self.below(items))
     }
 
     /// Returns the position that one path element leads to.
     ///
     /// Sets have no types, so a key leads to an item, and a field to a field or an entry.
-    pub fn step(&self, element: &PathElement) -> Self {
+    pub(crate) fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
             Some(name) => self.field_position(name),
             None if element.is_key() => self.items(),
@@ -253,7 +253,7 @@ impl<'a> Position<'a> {
     ///
     /// # Errors
     /// Returns a message if the item has no key or an invalid one.
-    pub fn element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
+    pub(crate) fn element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
         match list {
             ListType::Atomic => Ok(PathElement::index(index)),
             ListType::Set => match item {
@@ -272,7 +272,7 @@ impl<'a> Position<'a> {
     ///
     /// # Errors
     /// Returns the errors of [`element`](Self::element).
-    pub fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
+    pub(crate) fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
         match list {
             ListType::Map(keys) if is_keyed(keys, item) => Ok(()),
             _ => self.element(list, index, item).map(drop),
@@ -280,7 +280,7 @@ impl<'a> Position<'a> {
     }
 
     /// Returns `true` if the keys show that all items are distinct. Cheap: builds no strings. `false` means unknown.
-    pub fn are_distinct(&self, list: ListType<'_>, items: &[Value]) -> bool {
+    pub(crate) fn are_distinct(&self, list: ListType<'_>, items: &[Value]) -> bool {
         let ListType::Map(keys) = list else { return false };
         let differs = |(index, item): (usize, &Value)| {
             is_keyed(keys, item) && items[..index].iter().all(|other| !self.has_key_of(keys, item, other))
@@ -290,7 +290,7 @@ impl<'a> Position<'a> {
 
     /// Returns `true` if the keys show that both lists have the same distinct items in the same order. `false` means
     /// unknown.
-    pub fn are_paired(&self, list: ListType<'_>, left: &[Value], right: &[Value]) -> bool {
+    pub(crate) fn are_paired(&self, list: ListType<'_>, left: &[Value], right: &[Value]) -> bool {
         let ListType::Map(keys) = list else { return false };
         let is_pair = |(left, right): (&Value, &Value)| is_keyed(keys, left) && self.has_key_of(keys, left, right);
         left.len() == right.len() && left.iter().zip(right).all(is_pair) && self.are_distinct(list, right)

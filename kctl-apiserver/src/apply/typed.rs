@@ -12,7 +12,7 @@ use crate::schema::ListType;
 
 /// The paths in which a new value differs from an old one. Each path is in one set at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Paths that only the new value has.
     pub added: FieldSet,
     /// Paths that both have, with different values.
@@ -24,7 +24,7 @@ pub struct Comparison {
 /// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
 ///
 /// The root itself is not in the set.
-pub fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
+pub(crate) fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
     match place.shape(value) {
         Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
         Shape::Map { is_atomic: false } => set_of_fields(place, value),
@@ -89,14 +89,14 @@ pub(super) fn by_element<'v>(
 /// Compares two objects, except for `metadata.managedFields`.
 ///
 /// Paths are those of the new shape, where shapes differ.
-pub fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
+pub(crate) fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut walk = Comparer { path: Vec::new(), found: Comparison::default() };
     walk.visit(place, Some(old), Some(new));
     walk.found
 }
 
 /// Returns `true` if two values are equal; `1` and `1.0` are.
-pub fn is_equal(left: &Value, right: &Value) -> bool {
+pub(crate) fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         (Value::Array(left), Value::Array(right)) => {

@@ -18,7 +18,7 @@ use crate::{decode::misfit, schema::ListType};
 ///
 /// Stored objects may have duplicates, since older versions of a schema allowed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duplicates {
+pub(crate) enum Duplicates {
     /// Accepted, because the object is already stored.
     Allowed,
     /// Rejected, because a client applies them.
@@ -32,7 +32,7 @@ pub enum Duplicates {
 ///
 /// # Errors
 /// Returns a message that lists all invalid positions, as kube-apiserver does.
-pub fn validate(
+pub(crate) fn validate(
     place: Position<'_>,
     value: &Value,
     checked: Option<&Value>,

@@ -22,7 +22,7 @@ use crate::{autoscaling, schema::Schema};
 ///
 /// The caller provides it: built-in kinds below, custom kinds in `conversion`, where a webhook may
 /// be needed.
-pub trait Versions: Debug {
+pub(crate) trait Versions: Debug {
     /// Converts an object to another version.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub trait Versions: Debug {
 
 /// The versions of the built-in kinds. Only `HorizontalPodAutoscaler` has versions that name fields differently.
 #[derive(Clone, Copy, Debug)]
-pub struct BuiltInKinds;
+pub(crate) struct BuiltInKinds;
 
 impl Versions for BuiltInKinds {
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {

@@ -18,7 +18,7 @@ use super::bundle;
 
 /// The names that the CRDs of a group have been granted.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// Plurals, singulars and short names are one set.
     ///
     /// A short name therefore conflicts with the plural of another CRD: kubectl resolves both in
@@ -35,7 +35,7 @@ impl Taken {
     /// Collects the accepted names of these CRDs.
     ///
     /// CRDs without a status have no names yet; the empty strings that they add match no name.
-    pub fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
+    pub(crate) fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut taken = Self::default();
         for definition in definitions {
             let names = &definition["status"]["acceptedNames"];
@@ -66,7 +66,7 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
 ///
 /// Without a conflict the CRD is established in the same call. Upstream does so in a second step,
 /// after a delay for its informers in clusters with several API servers.
-pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
+pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     if has_its_names(definition) {
         return;
     }
@@ -99,7 +99,7 @@ pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
 /// Returns `true` if the CRD has been granted all names that it asks for.
 ///
 /// The order of short names and categories counts. An absent field equals an empty one.
-pub fn has_its_names(definition: &Value) -> bool {
+pub(crate) fn has_its_names(definition: &Value) -> bool {
     let (wanted, had) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
     let list = |names: &Value, field: &str| names[field].as_array().cloned().unwrap_or_default();
@@ -110,7 +110,7 @@ pub fn has_its_names(definition: &Value) -> bool {
 /// Returns `true` if the condition `Established` is `True`: the resource is served.
 ///
 /// Once `True`, the condition never becomes `False` again: objects of the resource may exist.
-pub fn is_established(definition: &Value) -> bool {
+pub(crate) fn is_established(definition: &Value) -> bool {
     condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
 }
 
@@ -118,7 +118,7 @@ pub fn is_established(definition: &Value) -> bool {
 /// established yet.
 ///
 /// A CRD with an invalid `caBundle` waits for an update that repairs it.
-pub fn may_be_established(definition: &Value) -> bool {
+pub(crate) fn may_be_established(definition: &Value) -> bool {
     let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
     has_names && !is_established(definition) && bundle::problem(definition).is_none()
 }
@@ -127,7 +127,7 @@ pub fn may_be_established(definition: &Value) -> bool {
 /// `InvalidCABundle`. An established CRD stays established.
 ///
 /// The caller has checked that the names are accepted.
-pub fn establish(definition: &mut Value, now: &str) {
+pub(crate) fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
     }
@@ -143,7 +143,7 @@ pub fn establish(definition: &mut Value, now: &str) {
 ///
 /// Set when a CRD is deleted that has the finalizer `customresourcecleanup.apiextensions.k8s.io`.
 /// Creating objects is rejected from then on.
-pub fn is_ending(definition: &Value) -> bool {
+pub(crate) fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
 
@@ -216,7 +216,7 @@ fn in_use(name: &str) -> String {
 /// Sets the condition `Terminating` as the first `delete` of a CRD does.
 ///
 /// The condition is written in the same write that sets `deletionTimestamp`.
-pub fn begin_end(definition: &mut Value, now: &str) {
+pub(crate) fn begin_end(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
@@ -224,7 +224,7 @@ pub fn begin_end(definition: &mut Value, now: &str) {
 /// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
 ///
 /// The next step after `begin_end`; the objects are deleted between this and `finish_ending`.
-pub fn go_on_ending(definition: &mut Value, now: &str) {
+pub(crate) fn go_on_ending(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
@@ -232,7 +232,7 @@ pub fn go_on_ending(definition: &mut Value, now: &str) {
 /// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
 ///
 /// Afterwards the finalizer is removed and the CRD disappears.
-pub fn finish_ending(definition: &mut Value, now: &str) {
+pub(crate) fn finish_ending(definition: &mut Value, now: &str) {
     let told = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]
     } else {

@@ -111,7 +111,7 @@ fn told(definition: &Value) -> Option<[String; 3]> {
 ///
 /// `true` for unprotected CRDs, which never get the condition. The write path uses it to avoid
 /// writes without a change.
-pub fn is_judged(definition: &Value) -> bool {
+pub(crate) fn is_judged(definition: &Value) -> bool {
     let Some(expected) = told(definition) else { return true };
     let found = condition(definition, CONDITION);
     found.is_some_and(|found| {
@@ -122,7 +122,7 @@ pub fn is_judged(definition: &Value) -> bool {
 /// Writes the condition of a CRD in a protected group; other CRDs stay unchanged.
 ///
 /// `now` becomes `lastTransitionTime` if the status changes.
-pub fn judge(definition: &mut Value, now: &str) {
+pub(crate) fn judge(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = told(definition) {
         set_condition(definition, now, [CONDITION, &status, &reason, &message]);
     }

@@ -15,14 +15,14 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 ///
 /// The schema must be structural: defaults inside `anyOf` and the like do not exist there. An
 /// object that is not one (a scalar or `null` as the whole object) stays unchanged.
-pub fn default(schema: Schema, object: &mut Value) {
+pub(crate) fn default(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Removed));
 }
 
 /// Fills in defaults like [`default`], and keeps nulls, because an applied object is validated with them.
 ///
 /// Server-side apply keeps explicit nulls until the merged object has been validated.
-pub fn default_with_nulls(schema: Schema, object: &mut Value) {
+pub(crate) fn default_with_nulls(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Kept));
 }
 

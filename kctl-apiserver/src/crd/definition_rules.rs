@@ -23,7 +23,7 @@ const WARNING_LEN_MAX: usize = 256;
 ///
 /// Every error that one pass can find is returned. Order: name, group, scope, versions with their
 /// schemas, names, conversion, stored versions, API approval.
-pub fn validate_definition(object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_definition(object: &Value) -> Vec<FieldError> {
     validated(None, object)
 }
 
@@ -58,7 +58,7 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
 /// Validates the names in the status of a CRD.
 ///
 /// Runs on writes of the subresource `status`. Conditions are not validated.
-pub fn validate_definition_status(object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_definition_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors
@@ -71,7 +71,7 @@ pub fn validate_definition_status(object: &Value) -> Vec<FieldError> {
 ///
 /// Also: an update must not break a CA bundle that could be loaded. Group and plural are immutable
 /// from the start, since the name of the object contains both.
-pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validated(Some(old), new);
     if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
         let value = &new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];

@@ -26,7 +26,7 @@ mod bundle;
 mod correlation;
 mod default;
 mod default_values;
-pub mod definition;
+mod definition;
 mod definition_rules;
 mod embedded;
 mod estimate;
@@ -44,20 +44,18 @@ mod structural;
 mod typed;
 mod validate;
 
-pub(crate) use accepted::set_condition;
-pub use accepted::{
+pub(crate) use accepted::{
     Taken, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
-    may_be_established,
+    may_be_established, set_condition,
 };
-pub use approved::{is_judged, judge};
-pub use default::{default, default_with_nulls};
-pub(crate) use definition::default_definition_spec;
-pub use definition::{Definition, default_definition};
-pub use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};
+pub(crate) use approved::{is_judged, judge};
+pub(crate) use default::{default, default_with_nulls};
+pub(crate) use definition::{default_definition, default_definition_spec};
+pub(crate) use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};
 pub(crate) use embedded::{fit_embedded, settle_embedded};
-pub use prune::prune;
-pub use rules::Rules;
-pub use validate::{validate, validate_status};
+pub(crate) use prune::prune;
+pub(crate) use rules::Rules;
+pub(crate) use validate::{validate, validate_status};
 
 #[cfg(test)]
 mod tests;

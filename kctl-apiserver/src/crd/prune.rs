@@ -25,7 +25,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// The object is changed in place; the schema must be structural. The root is always a whole
 /// object, also without the flag for embedded ones. Values of the wrong type stay and are left to
 /// validation.
-pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
+pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     if let Some(metadata) = object.get_mut("metadata") {
         fields_of_type(Schema::named(META), metadata, "metadata", &mut pruned.paths);

@@ -49,7 +49,7 @@ const MESSAGE_LEN_MAX: usize = 5 * 1024;
 /// The tree has the shape of the schema, without branches that have no rules. Compiled at the first
 /// use of a version (`registry`), then shared by all requests.
 #[derive(Debug, Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// Rules of the schema itself.
     ///
     /// In the order of the list in the schema, which is the order of errors.
@@ -111,7 +111,7 @@ impl Rules {
     ///
     /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per
     /// version.
-    pub fn compile(schema: Schema) -> Self {
+    pub(crate) fn compile(schema: Schema) -> Self {
         Self::compile_at(schema, true, true)
     }
 
@@ -149,7 +149,7 @@ impl Rules {
     /// Returns `true` if the schema has no rules.
     ///
     /// Callers skip the conversion to CEL values then.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.fields.is_empty() && self.values.is_none() && self.items.is_none()
     }
 
@@ -162,7 +162,7 @@ impl Rules {
     /// `object` and `old` are in the version of `schema`. The returned errors are those that
     /// ratcheting has forgiven; the caller sends them as warnings. Everything else is appended to
     /// `errors`.
-    pub fn validate(
+    pub(crate) fn validate(
         &self,
         schema: Schema,
         object: &Value,

@@ -21,7 +21,7 @@ use crate::{field_error::FieldError, format, pattern};
 /// Errors at values that are unchanged since `old` are dropped (ratcheting).
 ///
 /// CEL rules are not part of this; call `Rules::validate` with the result.
-pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = by_schema(schema, object, old);
     new_duplicates(schema, object, old, &mut errors);
     lists::embedded(schema, object, "", &mut errors);
@@ -33,7 +33,7 @@ pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Fiel
 ///
 /// Only errors below `status` are returned. The rest of the object is taken from the stored one and
 /// was valid when it was stored.
-pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some((of, status)) = schema.property("status").zip(object.get("status")) {
         errors = by_schema(of, status, old.and_then(|old| old.get("status")));

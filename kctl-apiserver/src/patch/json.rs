@@ -19,7 +19,7 @@ use crate::decode::misfit;
 
 /// The reason for which a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
-pub enum JsonPatchError {
+pub(crate) enum JsonPatchError {
     /// The patch is not a list of operations.
     #[error("error decoding patch: {0}")]
     Undecodable(String),
@@ -39,7 +39,7 @@ pub enum JsonPatchError {
 ///
 /// # Errors
 /// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
-pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
+pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
     if !parsed.is_array() && !parsed.is_null() {
         return Err(JsonPatchError::Undecodable(misfit("body", "a list of operations", &parsed)));

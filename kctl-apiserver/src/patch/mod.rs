@@ -5,10 +5,10 @@
 //! decodes again afterwards.
 
 mod bounds;
-pub mod json;
+pub(crate) mod json;
 mod merge;
 mod order;
-pub mod strategic;
+pub(crate) mod strategic;
 
 pub(crate) use bounds::PatchBounds;
 pub(crate) use json::json_patch;

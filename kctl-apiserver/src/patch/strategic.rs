@@ -28,7 +28,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
 /// The error message for a `$retainKeys` that is not a list or that does not list a field of the patch.
 /// kube-apiserver responds with 400 to it, and with 500 to other errors of a patch.
-pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
+pub(crate) const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 
 /// Merges a strategic merge patch into an object.
 ///
@@ -38,7 +38,7 @@ pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 ///
 /// # Errors
 /// Returns an error message. The object may be patched in part, so discard it.
-pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
+pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
     let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch)) };
     let fields = match original.take() {
         Value::Object(fields) => fields,

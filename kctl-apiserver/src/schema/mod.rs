@@ -12,7 +12,7 @@ use nodes::SchemaNode;
 
 /// A position in a schema. References (`$ref`) are already resolved.
 #[derive(Clone, Copy, Debug)]
-pub struct Schema<'a> {
+pub(crate) struct Schema<'a> {
     node: &'a Value,
     /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
     usage: &'a Value,
@@ -22,7 +22,7 @@ pub struct Schema<'a> {
 
 /// The way in which server-side apply merges a list (`x-kubernetes-list-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListType<'a> {
+pub(crate) enum ListType<'a> {
     /// The list is one value; an apply replaces it.
     Atomic,
     /// The items are scalars, and each occurs once.
@@ -65,61 +65,56 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
 });
 
 /// A value computed once for each position in the schemas of the built-in types, such as its defaults.
-pub struct PerPlace<T>(Vec<T>);
+pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
     /// Computes the value for all positions of the built-in types.
-    pub fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
+    pub(crate) fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
         Self(nodes::all().map(of).collect())
     }
 
     /// Returns the value at a position, or `None` for positions in other schemas.
-    pub fn get(&self, place: &Schema<'_>) -> Option<&T> {
+    pub(crate) fn get(&self, place: &Schema<'_>) -> Option<&T> {
         self.0.get(place.built_in_type?.number)
     }
 }
 
 /// Returns the name of the type of a built-in kind, or `None` if the kind is not built in.
-pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
+pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     let versions = BUILT_IN.kinds.get(kind)?;
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
 }
 
-/// Returns `true` if a built-in kind has this `apiVersion`.
-pub fn is_version(api_version: &str) -> bool {
-    BUILT_IN.kinds.values().flatten().any(|(version, _)| version == api_version)
-}
-
 impl Schema<'static> {
     /// Returns the schema of a built-in kind, or `None` if the kind is not built in.
-    pub fn built_in(api_version: &str, kind: &str) -> Option<Self> {
+    pub(crate) fn built_in(api_version: &str, kind: &str) -> Option<Self> {
         Self::named(name_of(api_version, kind)?)
     }
 
     /// Returns the schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         nodes::named(name)
     }
 
     /// Returns the names of all built-in types.
-    pub fn type_names() -> impl Iterator<Item = &'static str> {
+    pub(crate) fn type_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.types.keys().map(String::as_str)
     }
 }
 
 impl<'a> Schema<'a> {
     /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
-    pub fn structural(node: &'a Value) -> Self {
+    pub(crate) fn structural(node: &'a Value) -> Self {
         Self { node, usage: node, built_in_type: None }
     }
 
     /// Returns the JSON of this position, for keywords without a method here.
-    pub fn json(&self) -> &'a Value {
+    pub(crate) fn json(&self) -> &'a Value {
         self.node
     }
 
     /// Returns the name of a built-in type, such as `io.k8s.api.core.v1.PodSpec`; `None` in structural schemas.
-    pub fn name(&self) -> Option<&'static str> {
+    pub(crate) fn name(&self) -> Option<&'static str> {
         self.built_in_type?.name()
     }
 
@@ -132,7 +127,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the schema of a field in `properties`.
-    pub fn property(&self, name: &str) -> Option<Self> {
+    pub(crate) fn property(&self, name: &str) -> Option<Self> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.field(name),
             None => self.node.get("properties")?.get(name).map(Self::follow),
@@ -140,7 +135,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Iterates over `properties`: names and schemas of the declared fields.
-    pub fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
+    pub(crate) fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
         let (built_in_type, fields) = (self.built_in_type, self.node.get("properties").and_then(Value::as_object));
         let field = move |(name, node): (&'a String, &'a Value)| {
             let built_in_type = built_in_type.and_then(|built_in_type| built_in_type.field(name));
@@ -150,7 +145,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns `true` if the schema declares any `properties`.
-    pub fn has_properties(&self) -> bool {
+    pub(crate) fn has_properties(&self) -> bool {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.has_fields(),
             None => self.properties().next().is_some(),
@@ -158,7 +153,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns `true` if `required` lists the field.
-    pub fn requires(&self, name: &str) -> bool {
+    pub(crate) fn requires(&self, name: &str) -> bool {
         if let Some(built_in_type) = self.built_in_type {
             return built_in_type.required.contains(&name);
         }
@@ -167,7 +162,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the schema of the values of a map (`additionalProperties`).
-    pub fn additional_properties(&self) -> Option<Self> {
+    pub(crate) fn additional_properties(&self) -> Option<Self> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.additional(),
             None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow),
@@ -175,12 +170,12 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
-    pub fn field(&self, name: &str) -> Option<Self> {
+    pub(crate) fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
 
     /// Returns the schema of the items of a list.
-    pub fn items(&self) -> Option<Self> {
+    pub(crate) fn items(&self) -> Option<Self> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.items(),
             None => self.node.get("items").map(Self::follow),
@@ -188,20 +183,15 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the name of a referenced type without its package, such as `PodSpec`.
-    pub fn reference(&self) -> Option<&'a str> {
+    pub(crate) fn reference(&self) -> Option<&'a str> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.reference,
             None => self.usage.get("$ref")?.as_str()?.rsplit('.').next(),
         }
     }
 
-    /// Returns the `default` declared beside the use of a type.
-    pub fn json_default(&self) -> Option<&'a Value> {
-        self.beside("default")
-    }
-
     /// Returns `type`: `string`, `integer`, `number`, `boolean`, `array` or `object`; `None` if any type is allowed.
-    pub fn type_name(&self) -> Option<&'a str> {
+    pub(crate) fn type_name(&self) -> Option<&'a str> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.type_name,
             None => self.text("type"),
@@ -209,7 +199,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns `format`, such as `date-time` for a string or `int32` for a number.
-    pub fn format(&self) -> Option<&'a str> {
+    pub(crate) fn format(&self) -> Option<&'a str> {
         match self.built_in_type {
             Some(built_in_type) => built_in_type.format,
             None => self.text("format"),
@@ -222,17 +212,17 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns a string keyword of the schema, by its key.
-    pub fn text(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
         self.beside(key)?.as_str()
     }
 
     /// Returns a boolean keyword of the schema, by its key; `false` if it is absent.
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.beside(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
     /// Returns the way in which server-side apply merges this list.
-    pub fn list_type(&self) -> ListType<'a> {
+    pub(crate) fn list_type(&self) -> ListType<'a> {
         if let Some(built_in_type) = self.built_in_type {
             return built_in_type.list_type;
         }
@@ -247,22 +237,22 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns `true` if server-side apply treats this object as one value (`x-kubernetes-map-type: atomic`).
-    pub fn is_atomic_map(&self) -> bool {
+    pub(crate) fn is_atomic_map(&self) -> bool {
         self.text("x-kubernetes-map-type") == Some("atomic")
     }
 
     /// Returns the merge key that strategic merge patches use for a list of objects (`x-kubernetes-patch-merge-key`).
-    pub fn patch_merge_key(&self) -> Option<&'a str> {
+    pub(crate) fn patch_merge_key(&self) -> Option<&'a str> {
         self.text("x-kubernetes-patch-merge-key")
     }
 
     /// Returns `true` if `x-kubernetes-patch-strategy` contains this strategy: `merge`, `replace` or `retainKeys`.
-    pub fn has_patch_strategy(&self, strategy: &str) -> bool {
+    pub(crate) fn has_patch_strategy(&self, strategy: &str) -> bool {
         self.text("x-kubernetes-patch-strategy").is_some_and(|all| all.split(',').any(|one| one == strategy))
     }
 
     /// Returns `true` if pruning keeps undeclared fields here (`x-kubernetes-preserve-unknown-fields`).
-    pub fn preserves_unknown_fields(&self) -> bool {
+    pub(crate) fn preserves_unknown_fields(&self) -> bool {
         self.flag("x-kubernetes-preserve-unknown-fields")
     }
 }

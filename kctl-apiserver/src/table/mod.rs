@@ -31,14 +31,14 @@ use serde_json::{Value, json};
 
 use crate::registry::Kind;
 
-pub use self::{
+pub(crate) use self::{
     partial::{partial, partial_list},
     scale::scale_table,
 };
 
 /// The part of each object that a row includes (query parameter `includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Include {
+pub(crate) enum Include {
     /// No part of the object, only the cells.
     None,
     /// A `PartialObjectMetadata`; the default.
@@ -98,7 +98,13 @@ pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Inc
 /// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version; without
 /// any, the table has the column `Age`. The first column with an invalid JSON path and
 /// all columns after it are left out, as in kube-apiserver.
-pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
+pub(crate) fn custom_table(
+    columns: &[Value],
+    objects: &[Value],
+    now: Timestamp,
+    include: Include,
+    list_meta: Value,
+) -> Value {
     let age = [json!({
         "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
         "description": default_columns()[1]["description"],

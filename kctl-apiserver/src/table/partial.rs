@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fields;
 
 /// Returns the metadata of the object as a `PartialObjectMetadata` of `meta.k8s.io/v1`.
-pub fn partial(object: &Value) -> Value {
+pub(crate) fn partial(object: &Value) -> Value {
     fields::object([
         ("kind", json!("PartialObjectMetadata")),
         ("apiVersion", json!("meta.k8s.io/v1")),
@@ -20,7 +20,7 @@ pub fn partial(object: &Value) -> Value {
 /// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. `list_meta` is the
 /// metadata of the list: `resourceVersion` and `continue`. Without objects, `items` is `null`, as kube-apiserver
 /// writes it.
-pub fn partial_list(objects: &[Value], list_meta: Value) -> Value {
+pub(crate) fn partial_list(objects: &[Value], list_meta: Value) -> Value {
     let items: Option<Vec<Value>> = (!objects.is_empty()).then(|| objects.iter().map(partial).collect());
     fields::object([
         ("kind", json!("PartialObjectMetadataList")),

@@ -15,7 +15,7 @@ use super::{Include, age, assemble, default_columns, fields, row};
 ///
 /// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the
 /// scaled object.
-pub fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
+pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
     let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });
     let columns = if is_custom {

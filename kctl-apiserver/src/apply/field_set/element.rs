@@ -18,11 +18,11 @@ const SHORT_LEN_MAX: usize = 64;
 /// The order of elements is that of these strings, which sorts the entries of a set and the JSON of
 /// `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathElement(Arc<str>);
+pub(crate) struct PathElement(Arc<str>);
 
 impl PathElement {
     /// Returns the element for a field of an object.
-    pub fn field(name: &str) -> Self {
+    pub(crate) fn field(name: &str) -> Self {
         // Most names are short, and are built on the stack.
         let mut buffer = [0; SHORT_LEN_MAX];
         let len = name.len() + 2;
@@ -40,7 +40,7 @@ impl PathElement {
     ///
     /// Fields are sorted by name. A name that occurs twice is taken once. Without a field the
     /// element is `k:{}`.
-    pub fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
+    pub(crate) fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
         sorted.dedup_by_key(|(name, _)| *name);
@@ -63,7 +63,7 @@ impl PathElement {
     /// Returns the element for a value of a set.
     ///
     /// Numbers are canonical: `1.0` and `1` are the same element.
-    pub fn value(value: &Value) -> Self {
+    pub(crate) fn value(value: &Value) -> Self {
         let mut text = b"v:".to_vec();
         write_value(&mut text, value);
         Self(String::from_utf8_lossy(&text).into())
@@ -72,7 +72,7 @@ impl PathElement {
     /// Returns the element for a list item by its index.
     ///
     /// Only for items of atomic lists in messages: such items are never owned on their own.
-    pub fn index(index: usize) -> Self {
+    pub(crate) fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }
 
@@ -80,7 +80,7 @@ impl PathElement {
     ///
     /// The input comes from `managedFields` that a client may have written. Elements that are valid
     /// but not canonical, such as keys in another order, become canonical.
-    pub fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &str) -> Option<Self> {
         let rest = text.get(2..).filter(|_| text.as_bytes()[1] == b':')?;
         match text.as_bytes()[0] {
             b'k' if is_one_plain_pair(rest) => Some(Self(text.into())),
@@ -96,17 +96,17 @@ impl PathElement {
     }
 
     /// Returns the `FieldsV1` form of the element.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the field name, if the element is a field.
-    pub fn field_name(&self) -> Option<&str> {
+    pub(crate) fn field_name(&self) -> Option<&str> {
         self.0.strip_prefix("f:")
     }
 
     /// Returns `true` if the element is a list item identified by key fields.
-    pub fn is_key(&self) -> bool {
+    pub(crate) fn is_key(&self) -> bool {
         self.0.starts_with("k:")
     }
 }
@@ -171,9 +171,9 @@ fn canonical(value: &Value) -> Cow<'_, Value> {
 }
 
 /// A path from the root of an object.
-pub type Path = Vec<PathElement>;
+pub(crate) type Path = Vec<PathElement>;
 
 /// Formats a path as in messages: `.spec.containers[name="a"].image`.
-pub fn path_text(path: &[PathElement]) -> String {
+pub(crate) fn path_text(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

@@ -10,22 +10,22 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-pub use self::element::{Path, PathElement, path_text};
+pub(crate) use self::element::{Path, PathElement, path_text};
 use self::entries::{Entries, Entry};
 
 /// A path element, `true` if the path that ends here is in the set, and the paths of the set below it.
-pub type Step = (PathElement, bool, FieldSet);
+pub(crate) type Step = (PathElement, bool, FieldSet);
 
 /// A set of field paths, stored as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldSet {
+pub(crate) struct FieldSet {
     /// Ordered by element, each element once, so that two sets are compared and combined in one pass.
     entries: Entries,
 }
 
 impl FieldSet {
     /// Parses the `FieldsV1` form. Invalid path elements are skipped.
-    pub fn decode(fields: &Value) -> Self {
+    pub(crate) fn decode(fields: &Value) -> Self {
         let steps = fields.as_object().into_iter().flatten().filter_map(|(text, fields)| {
             let element = PathElement::decode(text)?;
             let below = Self::decode(fields);
@@ -36,7 +36,7 @@ impl FieldSet {
     }
 
     /// Returns the `FieldsV1` form.
-    pub fn encode(&self) -> Value {
+    pub(crate) fn encode(&self) -> Value {
         self.encode_below(false)
     }
 
@@ -51,7 +51,7 @@ impl FieldSet {
     }
 
     /// Returns `true` if the set has no path.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -77,7 +77,7 @@ impl FieldSet {
     }
 
     /// Adds a path. The empty path, which is the root, is ignored.
-    pub fn insert(&mut self, path: &[PathElement]) {
+    pub(crate) fn insert(&mut self, path: &[PathElement]) {
         match path {
             [] => {}
             [last] => self.entry(last).is_member = true,
@@ -95,7 +95,7 @@ impl FieldSet {
     }
 
     /// Returns `true` if exactly this path is in the set.
-    pub fn contains(&self, path: &[PathElement]) -> bool {
+    pub(crate) fn contains(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
             [last] => self.find(last).is_some_and(|entry| entry.is_member),
@@ -104,18 +104,18 @@ impl FieldSet {
     }
 
     /// Returns the paths of the set below an element.
-    pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
+    pub(crate) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
         self.find(element).map(|entry| &entry.below).filter(|below| !below.is_empty())
     }
 
     /// Replaces the paths below an element.
-    pub fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
+    pub(crate) fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
         self.entry(element).below = below;
         self.entries.edit().retain(|entry| !entry.is_empty());
     }
 
     /// Iterates over the elements that have paths below them.
-    pub fn children(&self) -> impl Iterator<Item = (&PathElement, &FieldSet)> {
+    pub(crate) fn children(&self) -> impl Iterator<Item = (&PathElement, &FieldSet)> {
         self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
     }
 
@@ -136,7 +136,7 @@ impl FieldSet {
 
     /// Returns the paths that are in either set.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         if other.is_empty() || self.entries.is_shared_with(&other.entries) {
             return self.clone();
         }
@@ -169,7 +169,7 @@ impl FieldSet {
 
     /// Returns the paths that are not in the other set. Removing a path keeps the paths below it.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
+    pub(crate) fn difference(&self, other: &Self) -> Self {
         if other.is_empty() {
             return self.clone();
         }
@@ -186,7 +186,7 @@ impl FieldSet {
 
     /// Returns the set without a path and without all paths below it.
     #[must_use]
-    pub fn without(mut self, path: &[&str]) -> Self {
+    pub(crate) fn without(mut self, path: &[&str]) -> Self {
         self.remove(path);
         self
     }
@@ -205,7 +205,7 @@ impl FieldSet {
 
     /// Returns `true` if the other set has all paths of this set.
     #[must_use]
-    pub fn is_subset(&self, other: &Self) -> bool {
+    pub(crate) fn is_subset(&self, other: &Self) -> bool {
         self.entries.is_shared_with(&other.entries)
             || self.beside(other).all(|(mine, theirs)| {
                 theirs.is_some_and(|theirs| mine.is_member <= theirs.is_member && mine.below.is_subset(&theirs.below))
@@ -214,7 +214,7 @@ impl FieldSet {
 
     /// Returns `true` if the sets have no path in common.
     #[must_use]
-    pub fn is_disjoint(&self, other: &Self) -> bool {
+    pub(crate) fn is_disjoint(&self, other: &Self) -> bool {
         self.beside(other).all(|(mine, theirs)| {
             theirs.is_none_or(|theirs| !(mine.is_member && theirs.is_member) && mine.below.is_disjoint(&theirs.below))
         })
@@ -222,7 +222,7 @@ impl FieldSet {
 
     /// Returns the paths that are in both sets.
     #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         let both = self.beside(other).filter_map(|(mine, theirs)| {
             let theirs = theirs?;
             let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
@@ -232,7 +232,7 @@ impl FieldSet {
     }
 
     /// Returns all paths: those that end here first, then those below, each in order.
-    pub fn paths(&self) -> Vec<Path> {
+    pub(crate) fn paths(&self) -> Vec<Path> {
         let mut found = Vec::new();
         self.collect(&mut Vec::new(), &mut found);
         found
