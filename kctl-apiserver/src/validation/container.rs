@@ -34,7 +34,8 @@ use crate::{
 const RULES_MAX: usize = 20;
 /// Maximum number of exit codes of one restart rule.
 ///
-/// Exit codes are bytes, so that more values than this could not be distinct.
+/// More are `FieldValueTooMany`. Exit codes are bytes, so a list of this length has nearly all of
+/// them.
 const CODES_MAX: usize = 255;
 /// Fields of containers that are validated only where they are allowed.
 ///

@@ -1,7 +1,8 @@
 //! Validation of probes and lifecycle handlers of containers.
 //!
-//! The deprecated combination that older clients send (a probe without a handler) is rejected;
-//! numbers have been defaulted before, so that 0 in `timeoutSeconds` means that a client wrote it.
+//! Upstream: `validateProbe` and `validateLifecycle` in `pkg/apis/core/validation/validation.go`.
+//! Numbers have been defaulted before: a 0 in `timeoutSeconds`, `periodSeconds` or a threshold has
+//! become the default (`SetDefaults_Probe`).
 
 use serde_json::Value;
 
