@@ -23,11 +23,11 @@ use crate::{
 
 /// The shortest lifetime of a token in seconds.
 ///
-/// A shorter one would expire before kubelet renews it.
+/// Ten minutes; less is `Invalid`.
 const SECONDS_MIN: i64 = 600;
 /// The longest lifetime of a token in seconds (`ValidateTokenRequest`).
 ///
-/// About 136 years, upstream's guard against overflow.
+/// About 136 years.
 const SECONDS_MAX: i64 = 1 << 32;
 /// The lifetime of a token whose request names none.
 ///

@@ -173,8 +173,7 @@ fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts)
 
 /// Rejects a resize of a Pod that does not fit on its node (`PodResizeValidator`).
 ///
-/// Reasons are in `details.causes`, where kubelet and clients look. A write that does not change
-/// the spec is not checked.
+/// The reason is in `details.causes`. A write that does not change the spec is not checked.
 pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod: &Value) -> Result<(), StatusError> {
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
