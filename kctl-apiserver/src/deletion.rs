@@ -5,8 +5,11 @@
 pub(crate) enum Propagation {
     /// The default of the object: its finalizers decide, or else its kind.
     Default,
+    /// The object is removed at once, and the garbage collector deletes its dependents afterwards.
     Background,
+    /// The object stays, marked, until its dependents are gone.
     Foreground,
+    /// The dependents stay, and lose their owner reference.
     Orphan,
     /// `orphanDependents: false`: background deletion, but foreground deletion of a Namespace.
     NoOrphans,
@@ -33,6 +36,7 @@ impl Propagation {
 pub(crate) enum Grace {
     /// `deletionGracePeriodSeconds` of the object, or else the default of its kind.
     Default,
+    /// As many seconds; 0 removes at once.
     Seconds(i64),
 }
 

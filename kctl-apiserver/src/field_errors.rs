@@ -36,11 +36,17 @@ impl Errors {
     }
 
     /// Removes the errors that tags have found below a path whose value kube-apiserver does not validate.
+    ///
+    /// Rules of tags run before those of functions, so such errors exist already when a function
+    /// decides.
     pub(crate) fn leave_out(&mut self, path: &str) {
         self.0.retain(|cause| !cause.field.starts_with(path));
     }
 
     /// Adds an error of any type.
+    ///
+    /// The message is upstream's sentence for the type, such as `Invalid value`, with the detail
+    /// behind it.
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
         self.0.push(FieldError::new(reason, field, message));
     }
@@ -76,6 +82,8 @@ impl Errors {
     }
 
     /// Adds `Duplicate value`, for the second item with the same key.
+    ///
+    /// The first item is never reported.
     pub(crate) fn duplicate(&mut self, field: &str, value: &str) {
         self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
     }
@@ -105,11 +113,15 @@ impl Errors {
     }
 
     /// Adds `Too long`, for a string longer than its limit in bytes.
+    ///
+    /// The message says the limit and not the value, which may be long.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
         self.0.push(FieldError::too_long(field, most));
     }
 
     /// Requires a string that is one of a few.
+    ///
+    /// At most one error: required if it is empty, unsupported if it is another one.
     pub(crate) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if text(value).is_empty() {
             self.required(field, "");
@@ -141,6 +153,8 @@ impl Errors {
     }
 
     /// Checks that a number is within inclusive bounds.
+    ///
+    /// An absent number is valid.
     pub(crate) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
         if value.as_i64().is_some_and(|number| !(least..=most).contains(&number)) {
             self.invalid(field, value, &format!("must be between {least} and {most}, inclusive"));
@@ -155,6 +169,8 @@ impl Errors {
     }
 
     /// Requires a name.
+    ///
+    /// An empty name is required, another one has to follow the rule.
     pub(crate) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
         if text(value).is_empty() {
             self.required(field, "");

@@ -1,5 +1,8 @@
 //! The state of one server: its objects, and everything else that requests read and change. One lock guards it, so
 //! requests are handled one after the other.
+//!
+//! Parts that outlive a request, such as the key of tokens and the handlers of webhooks, are here;
+//! all that has to be kept in a folder is in the `Store`.
 
 use std::{
     fs::File,
@@ -27,6 +30,7 @@ use crate::{
 
 /// Everything that a server knows. It dereferences to its [`Store`], which most code needs of it.
 pub(crate) struct State {
+    /// The objects, the registry of resources, and the journal.
     store: Store,
     /// The server's own controllers and their queues.
     pub(crate) controllers: Controllers,
@@ -43,6 +47,8 @@ pub(crate) struct State {
     /// The counters behind `/metrics`.
     pub(crate) counts: Counts,
     /// The file of the audit log.
+    ///
+    /// `None` without an audit log, and after a failed write to it.
     pub(crate) audit: Option<File>,
     /// The source of ids of audit events. Separate from the random sequence of the store, so that uids of objects do
     /// not depend on the number of requests.

@@ -78,6 +78,8 @@ fn details(of: &GroupResource, name: &str) -> Value {
 
 impl StatusError {
     /// Creates an error without details.
+    ///
+    /// The caller chooses code and reason; clients decide by the reason, not by the message.
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.into(), message.into());
         Self { code, reason, message, details: Value::Null, continue_token: String::new(), is_from_filter: false }
@@ -146,6 +148,8 @@ impl StatusError {
     }
 
     /// Returns `Conflict` (409).
+    ///
+    /// A client has to read the object again, and may repeat its change.
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "Conflict", format!("{of} {name:?}: {why}")).for_object(of, name)
     }
@@ -156,6 +160,8 @@ impl StatusError {
     }
 
     /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
+    ///
+    /// Admission plugins use it. `why` is free text.
     pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
         let object = if name.is_empty() { of.to_string() } else { format!("{of} {name:?}") };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}")).for_object(of, name)
@@ -185,6 +191,8 @@ impl StatusError {
     }
 
     /// Rejects an object that has field errors.
+    ///
+    /// The errors are in the order in which validation found them.
     pub(crate) fn unless_valid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(group, kind, name, errors)) }
     }
@@ -215,6 +223,8 @@ impl StatusError {
     }
 
     /// Returns `Expired` (410): the requested `resourceVersion` or continue token is older than the history.
+    ///
+    /// client-go lists again when a watch gets it.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }

@@ -1,4 +1,7 @@
 //! Sends the calls of webhooks: to handlers in this process by their host, to all others over TLS.
+//!
+//! Calls are made without the lock of the server. Their results go to the round of the request
+//! (`webhook_round.rs`), which runs again with them.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -15,6 +18,8 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 /// The pending response of a handler.
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 /// A webhook that lives in this process.
+///
+/// It gets the whole request and returns the whole response; streams are not supported.
 type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
 
 /// Handlers of webhooks that run in this process, by host or `host:port`.
@@ -39,6 +44,8 @@ impl Transport {
     }
 
     /// Returns the handler for the authority of a URL, or else for its host without the port.
+    ///
+    /// A handler for `host:443` serves only that port, one for `host` any.
     fn handler(&self, url: &str) -> Option<&Handler> {
         let uri: Uri = url.parse().ok()?;
         let whole = uri.authority().map(http::uri::Authority::as_str);
@@ -46,6 +53,9 @@ impl Transport {
     }
 
     /// Sends a call with this `request.uid`, and waits for the response at most `call.timeout`.
+    ///
+    /// The uid is set here and not in the call, so that calls can be compared between the runs of a
+    /// request.
     pub(crate) async fn send(&self, call: &WebhookCall, uid: String) -> WebhookReply {
         let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
@@ -55,6 +65,9 @@ impl Transport {
     }
 
     /// Returns the response of a handler in the process or of a server.
+    ///
+    /// The deadline of a handler in this process is the same as over the network, so a test sees
+    /// the same timeout.
     async fn answer(&self, call: &WebhookCall, review: Bytes) -> Result<Response<Bytes>, String> {
         let deadline = Instant::now() + call.timeout;
         let Some(handler) = self.handler(&call.url) else { return over_tls(call, &review, deadline).await };
@@ -70,6 +83,8 @@ impl Transport {
 }
 
 /// Returns a message as Go's `url.Error` words it.
+///
+/// Errors of a failed call reach the client in the message of the request.
 fn failed(call: &WebhookCall, why: &str) -> String {
     format!("Post {:?}: {why}", call.url)
 }

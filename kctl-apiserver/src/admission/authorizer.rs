@@ -29,9 +29,7 @@ use crate::{
 ///
 /// A key with `@` can not collide with a part.
 const USER: &str = "@user";
-/// The groups of the user, one per line.
-///
-/// As a list of strings.
+/// The groups of the user, a list of strings.
 const GROUPS: &str = "@groups";
 /// The result in a decision.
 ///

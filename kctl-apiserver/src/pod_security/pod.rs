@@ -50,7 +50,7 @@ impl Pod<'_> {
 
     /// Returns `true` if root in a container is not root on the node.
     ///
-    /// Since 1.35, `restricted` allows root there.
+    /// Since 1.35, `baseline` allows any `procMount` there, and `restricted` allows root.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
     }

@@ -2,6 +2,10 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `pkg/controller/resourcequota`.
+//!
+//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the
+//! lock of the server, and the controller counts anew (`recounted`) after a change that frees
+//! something. The two may differ for a moment.
 
 mod scopes;
 mod usage;
@@ -20,9 +24,11 @@ pub(crate) struct QuotaChange<'a> {
     pub(crate) counter: &'a Counter,
     /// The stored object; `None` for a create.
     pub(crate) old: Option<&'a Value>,
+    /// The object after the write.
     pub(crate) new: &'a Value,
     /// `true` for a write of the status, which is charged and never rejected.
     pub(crate) is_status: bool,
+    /// The time: a Pod that is being deleted no longer counts once its grace period is over.
     pub(crate) now: Timestamp,
 }
 
@@ -31,6 +37,13 @@ pub(crate) struct QuotaChange<'a> {
 /// Only an increase is charged: an update that lowers the usage waits for the quota controller to count again. The
 /// quota counts only resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then
 /// its usage is unknown, and writes are rejected.
+///
+/// The error is the one that a client reads in the `Forbidden` response, with all exceeded
+/// resources sorted by name:
+///
+/// ```text
+/// exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4
+/// ```
 ///
 /// # Errors
 /// Fails if the quota is exceeded, or if the object lacks a value that the quota
@@ -74,12 +87,16 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
 }
 
 /// Returns the amounts as the status of a quota holds them.
+///
+/// Amounts have their canonical form, such as `500m` or `1Gi`.
 pub(crate) fn shown(amounts: &Amounts) -> Value {
     amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
 }
 
-/// The status that a quota should have, where it has another one: what all objects of its namespace use, by their
-/// counters.
+/// Returns the status that a quota should have, or `None` if it has that already.
+///
+/// `objects` are all objects of its namespace with their counters. A resource of `spec.hard` that
+/// some counter knows is counted from zero; others keep their last usage.
 pub(crate) fn recounted<'a>(
     quota: &Value,
     objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,

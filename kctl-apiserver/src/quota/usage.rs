@@ -17,9 +17,11 @@ use crate::{
 /// Counts the objects of one resource.
 #[derive(Clone)]
 pub(crate) struct Counter {
+    /// The resource whose objects are counted.
     of: GroupResource,
     /// `count/deployments.apps`.
     by_count: String,
+    /// The rules of the kind.
     kind: &'static Quota,
 }
 
@@ -36,6 +38,8 @@ impl Counter {
     }
 
     /// Returns `true` if a write may change the usage.
+    ///
+    /// A delete never needs a check: it only frees.
     pub(crate) fn handles(&self, operation: Operation, part: &str, old: Option<&Value>, new: &Value) -> bool {
         match (operation, old) {
             (Operation::Create, _) => part.is_empty(),
@@ -55,6 +59,8 @@ impl Counter {
     }
 
     /// Returns what an object uses.
+    ///
+    /// The count is 1 for each object, whatever else the kind counts.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let mut usage = Amounts::from([(self.by_count.clone(), Quantity::count(1))]);
         usage.extend((self.kind.usage)(object, now));

@@ -1,4 +1,8 @@
 //! Discovery documents: the groups, versions and resources that `/api` and `/apis` list.
+//!
+//! There are two forms. Aggregated discovery (`apidiscovery.k8s.io/v2`) has everything in two
+//! documents; the older form has one document for the groups and one for each version. Clients
+//! choose by `Accept`. Both are computed from the registry at each request.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -31,6 +35,9 @@ const ORDER: [&str; 20] = [
 ];
 
 /// Returns the names of all groups except the core group, in discovery order.
+///
+/// A group of which only another server has versions is listed too. Groups of CRDs follow the
+/// built-in ones by name.
 fn in_order(registry: &Registry) -> Vec<&str> {
     let own = registry.groups.keys().map(String::as_str);
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
@@ -41,6 +48,9 @@ fn in_order(registry: &Registry) -> Vec<&str> {
 }
 
 /// Returns aggregated discovery (`apidiscovery.k8s.io/v2`): the core group for `/api`, all others for `/apis`.
+///
+/// Each entry of a version has all of its resources, so that kubectl needs two requests to know the
+/// whole API.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let names = if core { vec![""] } else { in_order(registry) };
     let groups = names.into_iter().map(|name| {
@@ -58,6 +68,8 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 /// Returns one version of a group with its resources.
+///
+/// Resources are sorted by name.
 fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
     if registry.remote.contains(&(group.to_owned(), version.to_owned())) {
         // The resources of an aggregated server are unknown here, so the version is reported as stale.
@@ -71,6 +83,8 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
 }
 
 /// Returns a resource with its subresources.
+///
+/// Empty lists of short names and categories are left out, as Go does.
 fn resource_of(resource: &Resource) -> Value {
     let listed = &*resource.shown();
     let mut shown = json!({
@@ -116,6 +130,8 @@ pub(crate) fn groups(registry: &Registry) -> Value {
 }
 
 /// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served.
+///
+/// Its first version is the preferred one. The core group has no such document.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let mut group = group_of(registry, name)?;
     group["kind"] = "APIGroup".into();
@@ -135,6 +151,9 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 /// Returns the `APIResourceList` of `/apis/GROUP/VERSION` or `/api/v1`; `None` if the version is not served.
+///
+/// Subresources are entries of the list, such as `pods/log`. The core group's document has no
+/// `apiVersion`, as upstream.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let here: Vec<_> =
         registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();

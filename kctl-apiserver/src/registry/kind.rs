@@ -213,6 +213,7 @@ pub(crate) enum Generation {
 /// The response to a delete that removes the object at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeleteAnswer {
+    /// A `Status` with `Success`; its details name the object.
     Status,
     /// The object's last state.
     Object,
@@ -223,12 +224,19 @@ pub(crate) enum DeleteAnswer {
 /// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Review {
+    /// Assigns a Pod to a Node.
     Binding,
+    /// `LocalSubjectAccessReview`: may a user do something in this namespace?
     LocalSubjectAccess,
+    /// `SelfSubjectReview`: which user does the server see in the caller?
     SelfSubject,
+    /// `SelfSubjectAccessReview`: may the caller do something?
     SelfSubjectAccess,
+    /// `SelfSubjectRulesReview`: which rules does the caller have in a namespace?
     SelfSubjectRules,
+    /// `SubjectAccessReview`: may a user do something anywhere?
     SubjectAccess,
+    /// `TokenReview`: which user does a token identify?
     Token,
 }
 
@@ -237,23 +245,29 @@ pub(crate) enum Review {
 pub(crate) enum NewStatus {
     /// Removed; `prepare_create` may set another.
     Reset,
+    /// An empty object.
     Empty,
+    /// The client's status stays.
     AsSent,
 }
 
 /// A default that is set when an object is stored, not when it is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Undecoded {
+    /// The field is not there yet.
     Absent,
     /// As the default is.
     AsDefault,
+    /// This string stands in its place.
     Text(&'static str),
 }
 
 /// From which state of an updated object managedFields are computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnedState {
+    /// The object as it is written to the store, with all that the server has set.
     Stored,
+    /// The object as the client sent it.
     Sent,
     /// Sent, without `filled_in`.
     SentByClient,
@@ -278,6 +292,7 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
+    /// No object of the kind uses a quota, apart from the count.
     pub(crate) const DEFAULT: Self = Self {
         is_counted: true,
         counts: |_| false,
@@ -298,6 +313,7 @@ impl Kind {
     /// Fields that a write of the status resets for kinds whose metadata is not writable through it.
     pub(crate) const ALL_BUT_STATUS: Paths = &[&["metadata"], &["spec"]];
 
+    /// A kind with these rules has no validation, no defaults, and a name that is a DNS subdomain.
     pub(crate) const DEFAULT: Self = Self {
         group: "",
         resource: "",
@@ -403,6 +419,8 @@ impl std::fmt::Debug for Kind {
 
 impl Resource {
     /// Returns `true` if the resource has the rules of this kind.
+    ///
+    /// Kinds are compared by address: each has one static value.
     pub(crate) fn is(&self, kind: &'static Kind) -> bool {
         std::ptr::eq(self.rules, kind)
     }

@@ -1,4 +1,7 @@
 //! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
+//!
+//! A registry is immutable. A change of a CRD or an `APIService` makes a new one and replaces it; a
+//! request keeps the one with which it has begun.
 
 mod discovery;
 pub(crate) mod kind;
@@ -31,7 +34,9 @@ use crate::{
 pub(crate) struct Listed {
     /// The plural name, with `/SUBRESOURCE` for a subresource.
     pub(crate) name: String,
+    /// The name in the singular; empty for subresources.
     pub(crate) singular_name: String,
+    /// `false` for resources without a namespace.
     pub(crate) namespaced: bool,
     /// The group of a subresource with a kind of another group, such as `autoscaling/v1` Scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,11 +44,14 @@ pub(crate) struct Listed {
     /// The version that belongs to `group`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
+    /// The kind that the resource or subresource takes and returns.
     pub(crate) kind: String,
     /// The verbs in the order of kube-apiserver.
     pub(crate) verbs: Vec<String>,
+    /// Names for kubectl, such as `po`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) short_names: Vec<String>,
+    /// Categories for kubectl, such as `all`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) categories: Vec<String>,
     /// Identifies the storage version; see `storage_version_hash`.
@@ -56,6 +64,7 @@ pub(crate) struct Listed {
 pub(crate) struct Resource {
     /// The group and the plural name.
     pub(crate) of: GroupResource,
+    /// The version of this value. Each served version of a resource has such a value.
     pub(crate) version: String,
     /// The entry in discovery.
     pub(crate) listed: Listed,
@@ -99,6 +108,8 @@ impl std::fmt::Debug for Custom {
 
 impl Custom {
     /// Returns the schema of another version, even if it is not served.
+    ///
+    /// `None` for a version that the CRD does not have, or that has no schema.
     pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
         let version = self.versions.iter().find(|known| known["name"] == version)?;
         let schema = &version["schema"]["openAPIV3Schema"];
@@ -112,6 +123,8 @@ impl Custom {
 
     /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
     /// which may have changed since the object was written.
+    ///
+    /// A version that is no longer in the CRD leaves the object as it is.
     pub(crate) fn read(&self, object: &mut Value) {
         let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {
@@ -121,6 +134,8 @@ impl Custom {
     }
 
     /// Returns the CEL rules of the schema, compiled on first use.
+    ///
+    /// A change of the CRD makes a new value, so the cache is never out of date.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
     }
@@ -138,6 +153,8 @@ impl Resource {
     }
 
     /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb.
+    ///
+    /// A subresource that does not exist supports nothing.
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
         listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
@@ -164,6 +181,9 @@ impl Resource {
     }
 
     /// Returns the custom resource in another of its versions, even if that is not served; `None` for built-in kinds.
+    ///
+    /// It is for conversion: objects may be stored in a version that is not served. It has no
+    /// warning.
     pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
         let custom = self.custom.as_ref()?;
         let version = custom.versions.iter().find(|version| version["name"] == name)?;
@@ -203,6 +223,8 @@ pub(crate) struct Registry {
     /// Resources by group, version and plural name.
     resources: HashMap<(String, String, String), Arc<Resource>>,
     /// Groups with their versions, the preferred one first.
+    ///
+    /// A group is in it as long as one of its versions is served.
     groups: BTreeMap<String, Vec<String>>,
     /// Groups and versions that an `APIService` leaves to another server.
     remote: BTreeSet<(String, String)>,
@@ -266,6 +288,8 @@ impl Registry {
     }
 
     /// Returns the resource in its most preferred served version.
+    ///
+    /// For most purposes all versions of a resource are the same objects, and any of them will do.
     pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
         let versions = self.groups.get(&of.group)?;
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
@@ -305,6 +329,8 @@ impl Registry {
     }
 
     /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
+    ///
+    /// All groups are sorted, the built-in ones too.
     #[must_use]
     pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut registry = self;
@@ -328,6 +354,8 @@ impl Registry {
     }
 
     /// Returns `true` if the path is below a group and version that another server answers for.
+    ///
+    /// Only paths below `/apis/GROUP/VERSION` can be.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
         let Some(("apis", group, version)) =
@@ -356,6 +384,9 @@ impl Registry {
     }
 
     /// Adds the served versions of one CRD; does nothing before it is established.
+    ///
+    /// Names are the accepted ones and not those of the spec: a name that another CRD has is never
+    /// served. The subresource `scale` has the kind `Scale` of `autoscaling/v1`.
     fn add_definition(&mut self, definition: &Value) {
         if !crd::is_established(definition) {
             return;
@@ -428,6 +459,8 @@ impl Registry {
 
 /// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
 /// k8s.io/apiserver).
+///
+/// The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
 fn storage_version_hash(of: [&str; 3]) -> String {
     let digest = digest::digest(&digest::SHA256, of.join("/").as_bytes());
     BASE64_STANDARD.encode(&digest.as_ref()[..8])
@@ -448,6 +481,9 @@ fn deprecation(spec: &Value, name: &str) -> String {
 
 /// Returns the sort key of a version: stable above beta above alpha, then by number
 /// (`k8s.io/apimachinery/pkg/version/helpers.go`).
+///
+/// A version of another form comes last, by name. In descending order: `v10`, `v2`, `v1beta2`,
+/// `v1alpha1`, `foo`.
 fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return unknown() };

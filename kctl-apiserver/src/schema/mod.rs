@@ -1,5 +1,9 @@
 //! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
 //! `CustomResourceDefinition`s. Patches, validation and server-side apply use it.
+//!
+//! A built-in type is read from the published `OpenAPI` document (`data/types.json`), with a table
+//! for what is asked often (`nodes.rs`). A structural schema is read from its JSON each time. Both
+//! have the same methods, so their users need not know which one they have.
 
 mod nodes;
 
@@ -13,6 +17,7 @@ use nodes::SchemaNode;
 /// A position in a schema. References (`$ref`) are already resolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schema<'a> {
+    /// The type itself: `properties`, `items` and so on.
     node: &'a Value,
     /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
     usage: &'a Value,
@@ -34,12 +39,14 @@ pub(crate) enum ListType<'a> {
 /// The name of a kind's type.
 #[derive(Deserialize)]
 struct Named {
+    /// The full name, such as `io.k8s.api.core.v1.Pod`.
     name: String,
     r#type: Value,
 }
 
 /// The types of `data/types.json`.
 struct BuiltIn {
+    /// The schemas by full name.
     types: HashMap<String, Value>,
     /// By kind: the versions in which there is one, with the names of their types.
     kinds: HashMap<String, Vec<(String, String)>>,
@@ -65,6 +72,9 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
 });
 
 /// A value computed once for each position in the schemas of the built-in types, such as its defaults.
+///
+/// It is for work that would otherwise be repeated for each object: an index lookup replaces a walk
+/// over JSON.
 pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
@@ -80,6 +90,8 @@ impl<T> PerPlace<T> {
 }
 
 /// Returns the name of the type of a built-in kind, or `None` if the kind is not built in.
+///
+/// Kinds of several groups, such as Event, have a type for each.
 pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     let versions = BUILT_IN.kinds.get(kind)?;
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
@@ -104,6 +116,8 @@ impl Schema<'static> {
 
 impl<'a> Schema<'a> {
     /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
+    ///
+    /// It has no references: a CRD must not use `$ref`.
     pub(crate) fn structural(node: &'a Value) -> Self {
         Self { node, usage: node, built_in_type: None }
     }
@@ -170,6 +184,8 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
+    ///
+    /// A declared field hides the schema of map values.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
@@ -207,6 +223,8 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns a keyword beside a `$ref`, or else of its type.
+    ///
+    /// A keyword beside the reference counts before that of the type.
     fn beside(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }
@@ -222,6 +240,8 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the way in which server-side apply merges this list.
+    ///
+    /// A map list without keys, which validation rejects, counts as atomic.
     pub(crate) fn list_type(&self) -> ListType<'a> {
         if let Some(built_in_type) = self.built_in_type {
             return built_in_type.list_type;

@@ -1,4 +1,8 @@
 //! The built-in types as a table: each field of each type leads to a node by one hash lookup, without reading JSON.
+//!
+//! There is a node for each place at which a type is used, since keywords such as list types belong
+//! to the use and not to the type. Types refer to each other in circles (JSON schemas), so nodes
+//! are linked by index.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,6 +16,7 @@ type ByName<T> = HashMap<&'static str, T, foldhash::fast::FixedState>;
 /// A node: a type, or its use in another type.
 #[derive(Debug)]
 pub(super) struct SchemaNode {
+    /// The cursor at this node, without the node itself.
     schema: Schema<'static>,
     /// The index of the node in the table.
     pub(super) number: usize,
@@ -25,11 +30,15 @@ pub(super) struct SchemaNode {
     items: Option<usize>,
     /// The name of the type, where this is the type itself.
     type_of: Option<&'static str>,
+    /// The keyword `type`.
     pub(super) type_name: Option<&'static str>,
+    /// The keyword `format`.
     pub(super) format: Option<&'static str>,
     /// The short name of the type that is used here, such as `Quantity`.
     pub(super) reference: Option<&'static str>,
+    /// Computed once from the extensions.
     pub(super) list_type: ListType<'static>,
+    /// The names in `required`.
     pub(super) required: Vec<&'static str>,
 }
 
