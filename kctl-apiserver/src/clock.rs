@@ -1,6 +1,7 @@
 //! Time and random numbers of a server. Both can be repeated exactly.
 
 use jiff::{Timestamp, ToSpan};
+use kctl_apimachinery::time;
 use tokio::time::Instant;
 
 /// The source of all times in objects.
@@ -31,13 +32,8 @@ impl Clock {
 
     /// Returns the present time in whole seconds, as `metav1.Time` has it.
     pub(crate) fn seconds(self) -> String {
-        seconds(self.now())
+        time::seconds(self.now())
     }
-}
-
-/// Formats a time in RFC 3339 with whole seconds.
-pub(crate) fn seconds(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// A seeded random generator (splitmix64). The same seed gives the same uids and names.

@@ -1,4 +1,4 @@
-//! Values as Go writes and parses them, where that decides what is stored or how an expression evaluates.
+//! JSON as Go writes it, where that decides what is stored.
 
 use serde_json::Value;
 
@@ -21,44 +21,6 @@ pub(crate) fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Parses a number as `strconv.ParseUint` does, which takes no signs.
-pub(crate) fn parse_uint(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|_| !text.starts_with('+'))
-}
-
-/// Prints a float as `%v` does: the shortest digits, with an exponent below 1e-4 and from 1e21.
-pub(crate) fn float(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".into();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.into();
-    }
-    let size = number.abs();
-    if size != 0.0 && !(1e-4..1e6).contains(&size) {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
-        return format!("{digits}e{sign}{exponent:0>2}");
-    }
-    format!("{number}")
-}
-
-/// Returns the character of a one-letter escape such as `\n`, in Go and in CEL; `None` for other letters.
-pub(crate) fn escaped(letter: char) -> Option<char> {
-    Some(match letter {
-        'a' => '\u{7}',
-        'b' => '\u{8}',
-        'f' => '\u{c}',
-        'n' => '\n',
-        'r' => '\r',
-        't' => '\t',
-        'v' => '\u{b}',
-        '\\' => '\\',
-        _ => return None,
-    })
-}
-
 /// Characters that `json.Marshal` escapes although JSON does not require it: they could end a script in HTML.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
@@ -72,18 +34,4 @@ pub(crate) fn json(value: &Value) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn floats_have_an_exponent_only_at_the_ends() {
-        for (number, text) in
-            [(0.5, "0.5"), (1.0, "1"), (-1e6, "-1e+06"), (999_999.0, "999999"), (1e-4, "0.0001"), (1e-5, "1e-05")]
-        {
-            assert_eq!(float(number), text);
-        }
-    }
 }

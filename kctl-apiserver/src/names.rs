@@ -1,13 +1,13 @@
 //! Validation of object names, label keys and label values.
 //!
-//! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
+//! Behaviour: `k8s.io/apimachinery/pkg/api/validation` and `pkg/api/validation/path`.
 
 use std::net::IpAddr;
 
-/// Bytes of a DNS label, of the name part of a qualified name and of a label value.
-const LABEL_LEN_MAX: usize = 63;
-/// Bytes of a DNS subdomain: RFC 1123.
-const SUBDOMAIN_LEN_MAX: usize = 253;
+use kctl_apimachinery::validation::{
+    SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+};
+
 /// Bytes of the name of a `CronJob`: a label without the 11 characters of the time.
 const CRON_JOB_LEN_MAX: usize = 52;
 
@@ -52,13 +52,10 @@ impl NameRule {
     pub(crate) fn check(self, name: &str) -> Option<&'static str> {
         let is_path_segment = || ![".", ".."].contains(&name) && !name.contains(['/', '%']);
         let (is_valid, message) = match self {
-            Self::Subdomain | Self::SubdomainOnceWhole => (is_subdomain(name), SUBDOMAIN),
-            Self::CronJob => (is_subdomain(name) && name.len() <= CRON_JOB_LEN_MAX, CRON_JOB),
-            Self::Label => (is_label(name) && name.len() <= LABEL_LEN_MAX, LABEL),
-            Self::Label1035 => {
-                let begins_with_letter = name.starts_with(|first: char| first.is_ascii_lowercase());
-                (is_label(name) && begins_with_letter && name.len() <= LABEL_LEN_MAX, LABEL_1035)
-            }
+            Self::Subdomain | Self::SubdomainOnceWhole => (is_dns1123_subdomain(name), SUBDOMAIN),
+            Self::CronJob => (is_dns1123_subdomain(name) && name.len() <= CRON_JOB_LEN_MAX, CRON_JOB),
+            Self::Label => (is_dns1123_label(name), LABEL),
+            Self::Label1035 => (is_dns1035_label(name), LABEL_1035),
             Self::PathSegment | Self::WholePathSegment => (is_path_segment(), PATH_SEGMENT),
             Self::Address => (parse_address(name).is_some(), ADDRESS_INVALID),
         };
@@ -85,16 +82,14 @@ impl NameRule {
 
 /// Validates a label key, an annotation key or a finalizer. Returns the error message; `None` if it is valid.
 pub(crate) fn check_qualified_name(name: &str) -> Option<&'static str> {
-    let (prefix, name) = name.split_once('/').unwrap_or(("prefix", name));
-    let is_valid = is_subdomain(prefix) && is_mixed(name) && name.len() <= LABEL_LEN_MAX;
-    (!is_valid).then_some(QUALIFIED)
+    (!is_qualified_name(name)).then_some(QUALIFIED)
 }
 
 /// Validates a search domain: a subdomain whose parts may begin with an underscore.
 pub(crate) fn check_search_domain(domain: &str) -> Option<&'static str> {
     let is_part = |part: &str| {
         let part = part.strip_prefix('_').unwrap_or(part);
-        is_label(&part.replace('_', "-")) && !part.starts_with('_') && !part.ends_with('_')
+        is_dns1123_subdomain(&part.replace('_', "-")) && !part.starts_with('_') && !part.ends_with('_')
     };
     let is_valid = domain.len() <= SUBDOMAIN_LEN_MAX && domain.split('.').all(is_part);
     (!is_valid).then_some(SEARCH_DOMAIN)
@@ -102,26 +97,7 @@ pub(crate) fn check_search_domain(domain: &str) -> Option<&'static str> {
 
 /// Validates a label value. Returns the error message; `None` if it is valid.
 pub(crate) fn check_label_value(value: &str) -> Option<&'static str> {
-    let is_valid = value.is_empty() || (is_mixed(value) && value.len() <= LABEL_LEN_MAX);
-    (!is_valid).then_some(LABEL_VALUE)
-}
-
-/// Returns `true` for an RFC 1123 subdomain.
-fn is_subdomain(name: &str) -> bool {
-    name.len() <= SUBDOMAIN_LEN_MAX && name.split('.').all(is_label)
-}
-
-/// Returns `true` for an RFC 1123 label.
-fn is_label(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.bytes().all(is_inner) && !name.starts_with('-') && !name.ends_with('-')
-}
-
-/// Letters and digits, with `-`, `_` and `.` between them.
-fn is_mixed(name: &str) -> bool {
-    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    is_end(name.bytes().next()) && is_end(name.bytes().last()) && name.bytes().all(is_inner)
+    (!is_label_value(value)).then_some(LABEL_VALUE)
 }
 
 /// Parses an address as Go's older parser does.

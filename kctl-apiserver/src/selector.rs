@@ -11,13 +11,11 @@
 
 mod field;
 
+use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Map, Value};
 
 use self::field::Term;
-use crate::{
-    names::{check_label_value, check_qualified_name},
-    status::StatusError,
-};
+use crate::status::StatusError;
 
 /// A parsed label selector and field selector.
 #[derive(Clone, Debug, Default)]
@@ -26,44 +24,6 @@ pub(crate) struct Selector {
     labels: Vec<Requirement>,
     /// All terms must hold.
     fields: Vec<Term>,
-}
-
-/// One requirement of a label selector.
-#[derive(Clone, Debug, PartialEq)]
-struct Requirement {
-    /// The label key.
-    key: String,
-    /// The condition that the label with this key has to meet.
-    test: Test,
-}
-
-/// The condition of a requirement.
-#[derive(Clone, Debug, PartialEq)]
-enum Test {
-    /// The label has one of these values.
-    ///
-    /// `a=b`, `a==b` and `a in (b, c)`.
-    In(Vec<String>),
-    /// The label is absent or has none of these values.
-    ///
-    /// `a!=b` and `a notin (b, c)`. Objects without the label are selected.
-    NotIn(Vec<String>),
-    /// The label is present.
-    ///
-    /// `a`.
-    Exists,
-    /// The label is absent.
-    ///
-    /// `!a`.
-    Missing,
-    /// The label is an integer above this one.
-    ///
-    /// `a>1`. A label without an integer does not match.
-    Greater(i64),
-    /// The label is an integer below this one.
-    ///
-    /// `a<1`, with the same rule.
-    Less(i64),
 }
 
 impl Selector {
@@ -75,7 +35,7 @@ impl Selector {
         let invalid =
             |of, text| StatusError::bad_request(format!("{of}: {text:?} is not a valid selector such as a=b,c!=d"));
         Ok(Self {
-            labels: LabelParser { rest: labels.trim() }.parse().ok_or_else(|| invalid("labelSelector", labels))?,
+            labels: labels::parse(labels).ok_or_else(|| invalid("labelSelector", labels))?,
             fields: field::terms(fields).ok_or_else(|| invalid("fieldSelector", fields))?,
         })
     }
@@ -150,7 +110,7 @@ const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_
 ///
 /// Access reviews use it for selectors, which RBAC does not evaluate.
 pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
-    if of_fields { field::terms(text).is_some() } else { LabelParser { rest: text.trim() }.parse().is_some() }
+    if of_fields { field::terms(text).is_some() } else { labels::parse(text).is_some() }
 }
 
 /// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
@@ -191,23 +151,6 @@ fn source_of_event(event: &Value) -> String {
     named.unwrap_or_default().to_owned()
 }
 
-impl Requirement {
-    /// Returns `true` if the value of a label meets the condition.
-    ///
-    /// `label` is `None` if the object does not have it.
-    fn matches(&self, label: Option<&str>) -> bool {
-        let number = || label.and_then(|label| label.parse::<i64>().ok());
-        match &self.test {
-            Test::In(values) => label.is_some_and(|label| values.iter().any(|value| value == label)),
-            Test::NotIn(values) => !label.is_some_and(|label| values.iter().any(|value| value == label)),
-            Test::Exists => label.is_some(),
-            Test::Missing => label.is_none(),
-            Test::Greater(than) => number().is_some_and(|number| number > *than),
-            Test::Less(than) => number().is_some_and(|number| number < *than),
-        }
-    }
-}
-
 /// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels.
 ///
 /// It is the form of `spec.selector` of Deployments and of affinity terms. Operators were validated
@@ -230,106 +173,6 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
                 _ => found.is_none(),
             }
         })
-}
-
-/// A recursive descent parser of label selectors (`k8s.io/apimachinery/pkg/labels/selector.go`).
-struct LabelParser<'a> {
-    /// The part that is not parsed yet.
-    rest: &'a str,
-}
-
-impl<'a> LabelParser<'a> {
-    /// Parses a label selector; returns `None` if it is not valid.
-    ///
-    /// A comma at the end is an error.
-    fn parse(mut self) -> Option<Vec<Requirement>> {
-        let mut requirements = Vec::new();
-        while !self.rest.is_empty() {
-            requirements.push(self.requirement()?);
-            self.rest = self.rest.trim_start();
-            match self.rest.strip_prefix(',') {
-                Some(rest) if !rest.trim().is_empty() => self.rest = rest.trim_start(),
-                None if self.rest.is_empty() => break,
-                _ => return None,
-            }
-        }
-        Some(requirements)
-    }
-
-    /// Takes the next word.
-    ///
-    /// A word ends at a space, an operator, a comma or a parenthesis, and may be empty.
-    fn word(&mut self) -> &'a str {
-        self.rest = self.rest.trim_start();
-        let end = self.rest.find(|c: char| c.is_whitespace() || "=!,()<>".contains(c)).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest.trim_start();
-        word
-    }
-
-    /// Takes a token, if it is next.
-    fn eat(&mut self, token: &str) -> bool {
-        let rest = self.rest.strip_prefix(token);
-        rest.map(|rest| self.rest = rest.trim_start()).is_some()
-    }
-
-    /// Parses one requirement.
-    ///
-    /// The words `in` and `notin` may also be keys: they are operators only after one.
-    fn requirement(&mut self) -> Option<Requirement> {
-        if self.eat("!") {
-            return Some(Requirement { key: self.key()?, test: Test::Missing });
-        }
-        let key = self.key()?;
-        let test = if self.rest.is_empty() || self.rest.starts_with(',') {
-            Test::Exists
-        } else if self.eat("==") || self.eat("=") {
-            Test::In(vec![self.value()?])
-        } else if self.eat("!=") {
-            Test::NotIn(vec![self.value()?])
-        } else if self.eat(">") {
-            Test::Greater(self.word().parse().ok()?)
-        } else if self.eat("<") {
-            Test::Less(self.word().parse().ok()?)
-        } else {
-            match self.word() {
-                "in" => Test::In(self.values()?),
-                "notin" => Test::NotIn(self.values()?),
-                _ => return None,
-            }
-        };
-        Some(Requirement { key, test })
-    }
-
-    /// Parses a label key.
-    fn key(&mut self) -> Option<String> {
-        Some(self.word()).filter(|key| check_qualified_name(key).is_none()).map(str::to_owned)
-    }
-
-    /// Parses a label value.
-    ///
-    /// An empty value is valid: `a=` selects objects whose label is empty.
-    fn value(&mut self) -> Option<String> {
-        let begins_with_operator = self.rest.starts_with(['=', '!', '(', '<', '>']);
-        Some(self.word()).filter(|value| !begins_with_operator && check_label_value(value).is_none()).map(str::to_owned)
-    }
-
-    /// Parses a list of values in parentheses.
-    ///
-    /// `()` is a list with one empty value.
-    fn values(&mut self) -> Option<Vec<String>> {
-        let mut values = Vec::new();
-        let mut is_open = self.eat("(");
-        while is_open {
-            let value = self.word();
-            values.push(Some(value).filter(|value| check_label_value(value).is_none())?.to_owned());
-            if self.eat(")") {
-                return Some(values);
-            }
-            is_open = self.eat(",");
-        }
-        None
-    }
 }
 
 /// Returns the name that a field selector requires, if it requires one.

@@ -4,13 +4,13 @@
 //! rules. Reachability of the host and validity of the CA bundle are not checked here: the first is
 //! known at the call, the second has rules by kind.
 
+use kctl_apimachinery::url::Url;
 use serde_json::Value;
 
 use crate::{
     field_error::FieldError,
     field_errors::{Errors, text},
     names::NameRule,
-    url::Url,
 };
 
 /// Validates the `clientConfig` of a webhook and returns the field errors.

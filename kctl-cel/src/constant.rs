@@ -2,7 +2,9 @@
 //!
 //! Upstream: `maybeOptimizeConstUnary` in `interpreter/decorators.go` of cel-go, and the types of `common/types`.
 
-use crate::{pattern, times};
+use kctl_apimachinery::{duration, time};
+
+use crate::pattern;
 
 /// Strings that `bool('…')` accepts (`strconv.ParseBool`).
 const BOOLS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
@@ -209,8 +211,8 @@ fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to a timestamp, from RFC 3339 or from seconds since 1970 within the years 1 to 9999.
 fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if times::timestamp(&text).is_none() => wrong("string", TIMESTAMP),
-        Constant::Int(seconds) if !times::SECONDS.contains(&seconds) => Err("timestamp overflow".into()),
+        Constant::Text(text) if time::parse(&text).is_none() => wrong("string", TIMESTAMP),
+        Constant::Int(seconds) if !time::SECONDS.contains(&seconds) => Err("timestamp overflow".into()),
         Constant::Text(_) | Constant::Int(_) | Constant::UnknownText | Constant::Other(TIMESTAMP) => {
             Ok(Some(Constant::Other(TIMESTAMP)))
         }
@@ -221,7 +223,7 @@ fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to a duration from Go's notation. An integer has no unit, so it fails.
 fn to_duration(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if times::duration(&text).is_none() => wrong("string", DURATION),
+        Constant::Text(text) if duration::parse(&text).is_none() => wrong("string", DURATION),
         Constant::Int(_) => wrong("int", DURATION),
         Constant::Text(_) | Constant::UnknownText | Constant::Other(DURATION) => Ok(Some(Constant::Other(DURATION))),
         _ => Ok(None),

@@ -10,7 +10,7 @@
 //! | cost | [`estimate`], with [`RULE_MAX`] and [`TOTAL_MAX`] | `cel-go/checker/cost.go` |
 //! | constants | [`instantiate`] | `cel-go/interpreter/planner.go` |
 //! | the tree for evaluation | [`read`](read()) | `cel-go/parser` |
-//! | patterns, times, numbers of Go | [`pattern`](pattern()), [`duration`], [`timestamp`], [`double`] | Go's standard library |
+//! | patterns and numbers of Go | [`pattern`](pattern()), [`double`] | Go's standard library |
 //!
 #![cfg_attr(feature = "check", doc = "```")]
 #![cfg_attr(not(feature = "check"), doc = "```ignore")]
@@ -64,8 +64,6 @@ mod read;
 #[cfg(feature = "check")]
 mod room;
 #[cfg(feature = "check")]
-mod times;
-#[cfg(feature = "check")]
 mod tree;
 #[cfg(feature = "check")]
 mod types;
@@ -85,6 +83,5 @@ pub use self::{
     program::instantiate,
     read::{read, read_within},
     room::with_room,
-    times::{duration, timestamp},
     types::Type,
 };

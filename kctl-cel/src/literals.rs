@@ -2,10 +2,12 @@
 //!
 //! Upstream: `cel-go/cel/validator.go`.
 
+use kctl_apimachinery::{duration, time};
+
 use crate::{
     Issue, Type, Why,
     check::Checker,
-    format_call, times,
+    format_call,
     tree::{Expr, Item, Node},
 };
 
@@ -74,10 +76,10 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
     let Some(last) = arguments.last() else { return };
     let is_right = match (name, &last.is) {
         ("matches", Expr::Text(pattern)) => crate::pattern(pattern).is_ok(),
-        ("timestamp", Expr::Text(text)) if !is_method => times::timestamp(text).is_some(),
-        ("duration", Expr::Text(text)) if !is_method => times::duration(text).is_some(),
+        ("timestamp", Expr::Text(text)) if !is_method => time::parse(text).is_some(),
+        ("duration", Expr::Text(text)) if !is_method => duration::parse(text).is_some(),
         ("duration", Expr::Int(_)) if !is_method => false,
-        ("timestamp", Expr::Int(seconds)) if !is_method => times::SECONDS.contains(seconds),
+        ("timestamp", Expr::Int(seconds)) if !is_method => time::SECONDS.contains(seconds),
         _ => true,
     };
     if !is_right {

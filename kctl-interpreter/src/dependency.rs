@@ -5,9 +5,10 @@
 //! `ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`, with their
 //! messages.
 
+use kctl_apimachinery::validation::{is_label_value, is_qualified_name};
 use serde_json::Value;
 
-use crate::{name, operation::DependentReference};
+use crate::operation::DependentReference;
 
 /// The error of an invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +80,7 @@ impl Selector<'_> {
     }
 
     fn label(&mut self, field: &str, key: &str, value: &Value) {
-        if !name::is_qualified(key) {
+        if !is_qualified_name(key) {
             let why = "a qualified name must consist of alphanumeric characters, '-', '_' or '.'";
             self.invalid(field, key, why);
         }
@@ -89,7 +90,7 @@ impl Selector<'_> {
     fn value(&mut self, field: &str, value: &Value) {
         let text = value.as_str().unwrap_or_default();
         let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'";
-        if !name::is_label_value(text) {
+        if !is_label_value(text) {
             self.invalid(field, text, why);
         }
     }
@@ -112,7 +113,7 @@ impl Selector<'_> {
         }
         let key = requirement["key"].as_str().unwrap_or_default();
         let why = "name part must be non-empty and consist of alphanumeric characters, '-', '_' or '.'";
-        if !name::is_qualified(key) {
+        if !is_qualified_name(key) {
             self.invalid(&format!("{field}.key"), key, why);
         }
         for (idx, value) in values.iter().enumerate() {

@@ -41,10 +41,8 @@ pub mod hook;
 pub mod kind;
 #[cfg(feature = "lua")]
 pub mod lua;
-mod name;
 pub mod native;
 pub mod operation;
-pub mod quantity;
 #[cfg(feature = "registry")]
 pub mod registry;
 #[cfg(feature = "thirdparty")]
@@ -52,3 +50,5 @@ pub mod thirdparty;
 mod typed;
 #[cfg(feature = "webhook")]
 pub mod webhook;
+
+pub use kctl_apimachinery::quantity;

@@ -14,8 +14,16 @@ use std::{
 use quote::ToTokens;
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
-const CRATES: [&str; 7] =
-    ["kctl", "kctl-apiserver", "kctl-cel", "kctl-interpreter", "kctl-macros", "kctl-runtime", "kctl-webhook"];
+const CRATES: [&str; 8] = [
+    "kctl",
+    "kctl-apimachinery",
+    "kctl-apiserver",
+    "kctl-cel",
+    "kctl-interpreter",
+    "kctl-macros",
+    "kctl-runtime",
+    "kctl-webhook",
+];
 
 type ModulePath = Vec<String>;
 

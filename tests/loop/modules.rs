@@ -5,8 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::sources;
 
-const CRATES: [&str; 7] =
-    ["kctl", "kctl-apiserver", "kctl-cel", "kctl-interpreter", "kctl-macros", "kctl-runtime", "kctl-webhook"];
+const CRATES: [&str; 8] = [
+    "kctl",
+    "kctl-apimachinery",
+    "kctl-apiserver",
+    "kctl-cel",
+    "kctl-interpreter",
+    "kctl-macros",
+    "kctl-runtime",
+    "kctl-webhook",
+];
 
 /// The files that import a module, by the importing and the imported module.
 type Imports = BTreeMap<(String, String), BTreeSet<String>>;

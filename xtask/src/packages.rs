@@ -9,8 +9,9 @@ use crate::{
 };
 
 /// The published crates, in the order of their dependencies.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "kctl-macros",
+    "kctl-apimachinery",
     "kctl-cel",
     "kctl-webhook",
     "kctl-interpreter",

@@ -110,14 +110,16 @@ pub(super) fn add(context: &mut Context<'static>) {
             let time = time.and_then(|seconds| timestamp((SignedDuration::from_secs(seconds), 0)));
             time.ok_or_else(|| ExecutionError::function_error("timestamp", "timestamp overflow"))
         }
-        Cel::String(text) => {
-            kctl_cel::timestamp(text).and_then(timestamp).map_or_else(|| invalid(text, "timestamp"), Ok)
-        }
+        Cel::String(text) => kctl_apimachinery::time::parse_with_offset(text)
+            .and_then(timestamp)
+            .map_or_else(|| invalid(text, "timestamp"), Ok),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("duration", |value: Cel| match &value {
         Cel::Duration(_) => Ok(value),
-        Cel::String(text) => kctl_cel::duration(text).and_then(duration).map_or_else(|| invalid(text, "duration"), Ok),
+        Cel::String(text) => {
+            kctl_apimachinery::duration::parse(text).and_then(duration).map_or_else(|| invalid(text, "duration"), Ok)
+        }
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("size", |This(value): This<Cel>| match &value {

@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use crate::go;
+use kctl_apimachinery::strconv;
 
 /// Returns the path as errors report it, such as `a.b[key]`; `None` if the schema has no such field.
 ///
@@ -85,7 +85,7 @@ fn unquoted(token: &str) -> Option<String> {
         }
         out.push(match letters.next()? {
             '\'' => '\'',
-            other => go::escaped(other)?,
+            other => strconv::unescaped(other)?,
         });
     }
     Some(out)

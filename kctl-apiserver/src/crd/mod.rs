@@ -31,6 +31,7 @@ mod definition_rules;
 mod embedded;
 mod estimate;
 mod field_path;
+pub(crate) mod formats;
 mod keywords;
 mod lists;
 mod number;

@@ -17,7 +17,6 @@ use serde_json::Value;
 use crate::{
     cel::{Cel, duration, timestamp, to_cel},
     evaluate::{Kinds, ListKind},
-    format,
 };
 
 /// The conversion of the values of a schema.
@@ -86,7 +85,9 @@ impl Typed {
             (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),
             (Self::Date, Value::String(text)) => time(&format!("{text}T00:00:00Z")),
             (Self::DateTime, Value::String(text)) => time(&text.to_ascii_uppercase()),
-            (Self::Duration, Value::String(text)) => format::duration(text).and_then(duration),
+            (Self::Duration, Value::String(text)) => {
+                kctl_apimachinery::formats::parse_duration(text).and_then(duration)
+            }
             (Self::Bytes, Value::String(text)) => STANDARD.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
             (Self::List(items, kind), Value::Array(all)) => {
                 let list = Arc::new(all.iter().map(|item| items.value(item, kinds)).collect());
@@ -142,5 +143,5 @@ fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
 ///
 /// Serves `date` and `date-time`, whose caller has completed the string.
 fn time(text: &str) -> Option<Cel> {
-    kctl_cel::timestamp(text).and_then(timestamp)
+    kctl_apimachinery::time::parse_with_offset(text).and_then(timestamp)
 }

@@ -9,11 +9,12 @@
 //! object everything is reported. The walk is run twice in that case, since most objects have no
 //! errors and need no comparison.
 
+use kctl_apimachinery::formats;
 use serde_json::Value;
 
 use super::{correlation::Past, lists, number};
 use crate::schema::Schema;
-use crate::{field_error::FieldError, format, pattern};
+use crate::{field_error::FieldError, pattern};
 
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
@@ -132,7 +133,10 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
         Value::String(text) => {
             outcome.errors.extend(string(schema, text, path));
             outcome.errors.extend(
-                types.format.filter(|format| !format::matches(format, text)).map(|format| mismatch(path, format, text)),
+                types
+                    .format
+                    .filter(|format| !formats::matches(format, text))
+                    .map(|format| mismatch(path, format, text)),
             );
         }
         Value::Number(_) => number::check(
@@ -183,7 +187,7 @@ impl<'a> Types<'a> {
             Some(&"integer") => ["int32", "int64"].contains(format),
             Some(&"number") => ["float", "double"].contains(format),
             // A schema below `anyOf`, `oneOf`, `allOf` or `not` has no type. Formats of numbers are unknown there.
-            Some(&"string") | None => format::is_known(format),
+            Some(&"string") | None => formats::is_known(format),
             Some(_) => false,
         };
         let format = schema.text("format").filter(is_checked);

@@ -7,10 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use kctl_apimachinery::strconv;
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, first_line, scalar::resolved};
-use crate::{go, limits::BODY_LEN_MAX};
+use crate::limits::BODY_LEN_MAX;
 
 /// The number of values that aliases may expand to in one document. A document with more is an attack.
 ///
@@ -322,7 +323,7 @@ impl Fields {
             }
             Value::String(text) => text.clone(),
             Value::Array(_) | Value::Object(_) => return Err(format!("yaml: {value} is not a key")),
-            Value::Number(number) if number.is_f64() => go::float(number.as_f64().unwrap_or_default()),
+            Value::Number(number) if number.is_f64() => strconv::format_float(number.as_f64().unwrap_or_default()),
             scalar => scalar.to_string(),
         };
         let is_new = self.known.insert((value.is_string(), key.clone()));

@@ -356,7 +356,7 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
 fn quality_of_whole(spec: &Value) -> &'static str {
     let counted = |side: Side| {
         let mut amounts = side.of(spec);
-        amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.thousandths() > 0);
+        amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.signum() > 0);
         amounts
     };
     let (requests, limits) = (counted(Side::Requests), counted(Side::Limits));
@@ -364,7 +364,7 @@ fn quality_of_whole(spec: &Value) -> &'static str {
         return "BestEffort";
     }
     let is_same = |name: &&str| match (requests.get(*name), limits.get(*name)) {
-        (Some(request), Some(limit)) => request.thousandths() == limit.thousandths(),
+        (Some(request), Some(limit)) => request == limit,
         _ => false,
     };
     if ["cpu", "memory"].iter().all(is_same) { "Guaranteed" } else { "Burstable" }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, OVERFLOW, Said};
-use crate::go;
+use kctl_apimachinery::strconv;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
 ///
@@ -57,7 +57,7 @@ fn to_uint(value: &Cel) -> Said {
         Cel::Int(number) => u64::try_from(*number).map_err(|_| OVERFLOW)?,
         Cel::Float(number) if (0.0..18_446_744_073_709_551_615.0).contains(number) => *number as u64,
         Cel::Float(_) => return Err(OVERFLOW.into()),
-        Cel::String(text) => go::parse_uint(text).ok_or_else(|| invalid(text, "uint"))?,
+        Cel::String(text) => strconv::parse_uint(text).ok_or_else(|| invalid(text, "uint"))?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }
@@ -87,7 +87,7 @@ fn to_string(value: &Cel) -> Option<Said> {
         Cel::Bool(value) => value.to_string(),
         Cel::Int(number) => number.to_string(),
         Cel::UInt(number) => number.to_string(),
-        Cel::Float(number) => go::float(*number),
+        Cel::Float(number) => strconv::format_float(*number),
         Cel::Bytes(bytes) => match String::from_utf8(bytes.to_vec()) {
             Ok(text) => text,
             Err(_) => return Some(Err("the bytes are not valid UTF-8".into())),

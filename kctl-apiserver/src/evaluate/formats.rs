@@ -6,14 +6,11 @@
 
 use std::sync::Arc;
 
+use kctl_apimachinery::{formats, url::Url};
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
 use super::{Said, Target, optional};
-use crate::{
-    format,
-    names::{NameRule, check_label_value, check_qualified_name},
-    url::Url,
-};
+use crate::names::{NameRule, check_label_value, check_qualified_name};
 
 /// A named format; holds its name.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,10 +78,10 @@ impl Format {
             "qualifiedName" => check_qualified_name(text),
             "labelValue" => check_label_value(text),
             "uri" => unless(Url::is_of_request(text), "must be a URL"),
-            "uuid" => unless(format::matches("uuid", text), "does not match the UUID format"),
-            "byte" => unless(format::matches("byte", text), "invalid base64"),
-            "date" => unless(format::matches("date", text), "invalid date"),
-            _ => unless(format::matches("datetime", text), "invalid datetime"),
+            "uuid" => unless(formats::matches("uuid", text), "does not match the UUID format"),
+            "byte" => unless(formats::matches("byte", text), "invalid base64"),
+            "date" => unless(formats::matches("date", text), "invalid date"),
+            _ => unless(formats::matches("datetime", text), "invalid datetime"),
         }
     }
 }

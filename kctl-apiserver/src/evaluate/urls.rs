@@ -4,15 +4,19 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use kctl_apimachinery::url::Url;
 use kube_cel::cel::{
     Value as Cel,
     objects::{Key, Map, Opaque},
 };
 
 use super::{Said, Target};
-use crate::url::Url;
 
-impl Opaque for Url {
+/// A URL as a value of an expression.
+#[derive(Debug, PartialEq, Eq)]
+struct UrlValue(Url);
+
+impl Opaque for UrlValue {
     fn runtime_type_name(&self) -> &'static str {
         "kubernetes.URL"
     }
@@ -25,10 +29,13 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     match (name, target, arguments) {
         ("url", Target::None, [Cel::String(text)]) => {
             let url = Url::parse(text).filter(|_| Url::is_of_request(text));
-            Some(url.map(|url| Cel::Opaque(Arc::new(url))).ok_or_else(|| format!("{text:?} is not a valid URL")))
+            Some(
+                url.map(|url| Cel::Opaque(Arc::new(UrlValue(url))))
+                    .ok_or_else(|| format!("{text:?} is not a valid URL")),
+            )
         }
         ("isURL", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Url::is_of_request(text)))),
-        (_, Target::Value(Cel::Opaque(value)), []) => part(value.downcast_ref::<Url>()?, name).map(Ok),
+        (_, Target::Value(Cel::Opaque(value)), []) => part(&value.downcast_ref::<UrlValue>()?.0, name).map(Ok),
         _ => None,
     }
 }

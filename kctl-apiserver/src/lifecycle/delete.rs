@@ -13,11 +13,12 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kctl_apimachinery::time;
 use serde_json::Value;
 
 use super::companion;
 use crate::{
-    clock, crd,
+    crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
     kinds::core::namespace,
     registry::Resource,
@@ -228,7 +229,7 @@ fn after(time: Timestamp, seconds: i64) -> Timestamp {
 ///
 /// The time has whole seconds, as all times of `metav1.Time` do.
 fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
-    object["metadata"]["deletionTimestamp"] = clock::seconds(due).into();
+    object["metadata"]["deletionTimestamp"] = time::seconds(due).into();
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
 }
 
@@ -269,7 +270,7 @@ fn mark(object: &mut Value, now: Timestamp) {
         count_generation(object);
     }
     if due.is_none_or(|due| due > now) {
-        object["metadata"]["deletionTimestamp"] = clock::seconds(now).into();
+        object["metadata"]["deletionTimestamp"] = time::seconds(now).into();
     }
     object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
 }
@@ -281,7 +282,7 @@ fn mark(object: &mut Value, now: Timestamp) {
 /// to those that the CRD has already, and never twice; the condition `Terminating` becomes true at
 /// the same time.
 fn mark_definition(definition: &mut Value, now: Timestamp) {
-    let now = clock::seconds(now);
+    let now = time::seconds(now);
     crd::begin_end(definition, &now);
     let meta = &mut definition["metadata"];
     meta["deletionTimestamp"] = now.into();
@@ -304,7 +305,7 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
         other => other.finalizer(),
     };
     set_finalizers(namespace, finalizer);
-    namespace["metadata"]["deletionTimestamp"] = clock::seconds(now).into();
+    namespace["metadata"]["deletionTimestamp"] = time::seconds(now).into();
     namespace["status"]["phase"] = "Terminating".into();
 }
 

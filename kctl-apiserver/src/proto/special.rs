@@ -13,8 +13,8 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
     match name.rsplit('.').next().unwrap_or(name) {
         "FieldsV1" | "RawExtension" | "JSON" => json(bytes),
         "Time" | "MicroTime" if bytes.is_empty() => Ok(Value::Null),
-        "Time" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%SZ"),
-        "MicroTime" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%S%.6fZ"),
+        "Time" => time(name, bytes, depth, kctl_apimachinery::time::seconds),
+        "MicroTime" => time(name, bytes, depth, kctl_apimachinery::time::micros),
         "Quantity" => Ok(fields(name, bytes, depth)?.remove("string").unwrap_or_else(|| "0".into())),
         "IntOrString" => fields(name, bytes, depth).map(int_or_string),
         "JSONSchemaPropsOrArray" => fields(name, bytes, depth).map(|map| either(map, "jSONSchemas", "schema")),
@@ -58,12 +58,12 @@ fn json(bytes: &[u8]) -> Result<Value, String> {
 /// Formats a time.
 ///
 /// Whole seconds, or microseconds for `MicroTime`, always in UTC.
-fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, String> {
+fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String) -> Result<Value, String> {
     let map = fields(name, bytes, depth)?;
     let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();
     let nanos = i32::try_from(part("nanos")).unwrap_or_default();
     let time = Timestamp::new(part("seconds"), nanos).map_err(|error| error.to_string())?;
-    Ok(time.strftime(format).to_string().into())
+    Ok(format(time).into())
 }
 
 /// Returns a message that stands for a list of strings.

@@ -68,13 +68,13 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
             *amount = before.get(name).map_or(*amount, |before| amount.minus(*before));
         }
     }
-    more.retain(|name, amount| amount.thousandths() > 0 && hard.contains_key(name));
+    more.retain(|name, amount| amount.signum() > 0 && hard.contains_key(name));
     if more.is_empty() {
         return Ok(None);
     }
     let mut after = used.clone();
     amounts::add(&mut after, &more);
-    let is_exceeded = |name: &&String| after[*name].thousandths() > hard[*name].thousandths();
+    let is_exceeded = |name: &&String| after[*name] > hard[*name];
     let exceeded: BTreeSet<&String> = more.keys().filter(is_exceeded).collect();
     if exceeded.is_empty() || *is_status {
         return Ok(Some(after));
@@ -111,7 +111,7 @@ pub(crate) fn recounted<'a>(
         if names().next().is_none() {
             continue;
         }
-        let mut sum: Amounts = names().map(|name| (name.clone(), amounts::Quantity::ZERO)).collect();
+        let mut sum: Amounts = names().map(|name| (name.clone(), amounts::Quantity::default())).collect();
         for object in objects.iter().filter(|object| scopes::fit(quota, counter, object)) {
             let mut usage = counter.usage(object, now);
             usage.retain(|name, _| sum.contains_key(name));

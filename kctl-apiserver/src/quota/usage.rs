@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    amounts::{Amounts, Quantity},
+    amounts::Amounts,
+    quantity,
     registry::{Resource, kind::Quota},
     request::Operation,
     status::GroupResource,
@@ -62,7 +63,7 @@ impl Counter {
     ///
     /// The count is 1 for each object, whatever else the kind counts.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
-        let mut usage = Amounts::from([(self.by_count.clone(), Quantity::count(1))]);
+        let mut usage = Amounts::from([(self.by_count.clone(), quantity::count(1))]);
         usage.extend((self.kind.usage)(object, now));
         usage
     }

@@ -9,6 +9,7 @@ use std::{io::Write, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -148,8 +149,8 @@ fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code
         "userAgent": asked.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
         "responseStatus": { "code": code.as_u16() },
         "annotations": { LATENCY: duration(received.since.elapsed()) },
-        "requestReceivedTimestamp": micros(received.at),
-        "stageTimestamp": micros(clock.now()),
+        "requestReceivedTimestamp": time::micros(received.at),
+        "stageTimestamp": time::micros(clock.now()),
     })
 }
 
@@ -158,11 +159,6 @@ fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code
 /// Three decimals of a millisecond: `12.034ms`.
 fn duration(time: Duration) -> String {
     format!("{}.{:03}ms", time.as_millis(), time.as_micros() % 1000)
-}
-
-/// Formats a time as `metav1.MicroTime` does.
-fn micros(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
 /// Appends an event to the file. The log ends at the first failed write, with an error in the server's own log.

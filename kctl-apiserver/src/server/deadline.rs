@@ -38,7 +38,7 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     if asked.is_empty() || is_long(parts.uri.path(), &params) {
         return Ok(None);
     }
-    let Some(duration) = kctl_cel::duration(asked) else {
+    let Some(duration) = kctl_apimachinery::duration::parse(asked) else {
         return Err(StatusError::bad_request(format!("timeout: must be a duration such as 30s, found {asked:?}")));
     };
     Ok(Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()))

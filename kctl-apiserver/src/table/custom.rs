@@ -13,9 +13,10 @@
 //! A value of another type, and no value at all, are a null cell.
 
 use jiff::Timestamp;
+use kctl_apimachinery::{strconv, time};
 use serde_json::{Number, Value, json};
 
-use super::age::{INVALID, is_rfc3339, since_text};
+use super::age::{INVALID, since_text};
 use super::fields::{int, text};
 use super::jsonpath::{Found, Path};
 use crate::go;
@@ -107,7 +108,7 @@ impl Kind {
             (Self::Number, Value::Number(_)) | (Self::Boolean, Value::Bool(_)) => value.clone(),
             (Self::Text, _) => json!(printed(value)),
             (Self::Date, Value::String(time)) if time.is_empty() || time == "null" => json!(since_text("", now)),
-            (Self::Date, Value::String(time)) if is_rfc3339(time) => json!(since_text(time, now)),
+            (Self::Date, Value::String(time)) if time::parse(time).is_some() => json!(since_text(time, now)),
             (Self::Date, Value::String(_)) => json!(INVALID),
             _ => Value::Null,
         }
@@ -129,7 +130,7 @@ fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) if number.is_f64() => short_float(number.as_f64().unwrap_or_default()),
+        Value::Number(number) if number.is_f64() => strconv::format_float(number.as_f64().unwrap_or_default()),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => {
@@ -138,30 +139,6 @@ fn printed(value: &Value) -> String {
             out
         }
     }
-}
-
-/// Formats a float as Go's `%v`: with an exponent from 1e6 on, which has a sign and at least two digits.
-fn short_float(float: f64) -> String {
-    let text = format!("{float:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
-    match exponent.parse::<i32>() {
-        Ok(-4..=5) | Err(_) => float.to_string(),
-        Ok(exponent) => format!("{digits}e{}{:02}", sign(exponent), exponent.abs()),
-    }
-}
-
-/// Formats a float as Go's JSON encoder: with an exponent below 1e-6 and from 1e21 on.
-fn json_float(float: f64) -> String {
-    if float == 0.0 || (1e-6..1e21).contains(&float.abs()) {
-        return float.to_string();
-    }
-    let text = format!("{float:e}");
-    if text.contains("e-") { text } else { text.replace('e', "e+") }
-}
-
-/// Returns the sign of an exponent, which Go always writes.
-fn sign(exponent: i32) -> char {
-    if exponent < 0 { '-' } else { '+' }
 }
 
 /// Writes JSON as Go does: keys in order, and characters that are special in HTML escaped.
@@ -191,7 +168,9 @@ fn write_json(value: &Value, out: &mut String) {
             out.push('}');
         }
         Value::String(text) => write_text(text, out),
-        Value::Number(number) if number.is_f64() => out.push_str(&json_float(number.as_f64().unwrap_or_default())),
+        Value::Number(number) if number.is_f64() => {
+            out.push_str(&strconv::format_json_float(number.as_f64().unwrap_or_default()))
+        }
         _ => out.push_str(&value.to_string()),
     }
 }

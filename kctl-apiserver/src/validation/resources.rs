@@ -311,7 +311,7 @@ pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Error
     let together = |side: Side, name: &str, is_told: fn(&str) -> bool, errors: &mut Errors| {
         for (resource, sum) in amounts::of_pod(spec, side).iter().filter(|(resource, _)| is_told(resource)) {
             let whole = &asked[name][resource];
-            if size(whole).is_some_and(|whole| sum.thousandths() > whole) {
+            if size(whole).is_some_and(|whole| sum.in_steps(3) > whole) {
                 let detail = format!("must be greater than or equal to aggregate container {name} of {sum}");
                 errors.invalid(&format!("{at}.{name}[{resource}]"), whole, &detail);
             }

@@ -1,9 +1,10 @@
 //! `GET` of one object.
 
+use kctl_apimachinery::strconv;
 use serde_json::Value;
 
 use super::Answer;
-use crate::{conversion, go, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
+use crate::{conversion, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
 /// as stored, without being parsed.
@@ -21,7 +22,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
         return Err(StatusError::bad_request(why));
     }
     let version = info.params.text("resourceVersion");
-    if !version.is_empty() && go::parse_uint(version).is_none() {
+    if !version.is_empty() && strconv::parse_uint(version).is_none() {
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;

@@ -95,7 +95,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let token =
         token.map_err(|why| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
-    request["status"] = json!({ "token": token, "expirationTimestamp": crate::clock::seconds(expires) });
+    request["status"] = json!({ "token": token, "expirationTimestamp": kctl_apimachinery::time::seconds(expires) });
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 

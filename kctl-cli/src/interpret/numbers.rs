@@ -2,6 +2,7 @@
 
 use std::io;
 
+use kctl_apimachinery::strconv::format_json_float;
 use serde::Serialize;
 use serde_json::{Serializer, Value, ser::Formatter};
 
@@ -18,14 +19,7 @@ struct Go;
 
 impl Formatter for Go {
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        // `floatEncoder` in `encoding/json/encode.go`.
-        let is_plain = value == 0.0 || (1e-6..1e21).contains(&value.abs());
-        if is_plain {
-            return write!(writer, "{value}");
-        }
-        let text = format!("{value:e}");
-        let signed = if value.abs() < 1.0 { text } else { text.replace('e', "e+") };
-        writer.write_all(signed.as_bytes())
+        writer.write_all(format_json_float(value).as_bytes())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Numbers as text and back, as gopher-lua does it: integers without a point, other numbers as Go prints them.
 
+use kctl_apimachinery::strconv;
+
 /// The bounds of Go's `int64` as doubles; the upper one itself does not fit.
 const INT64_MIN: f64 = -9_223_372_036_854_775_808.0;
 const INT64_END: f64 = 9_223_372_036_854_775_808.0;
@@ -22,29 +24,7 @@ pub(super) fn truncate_32(number: f64) -> i32 {
 
 /// Formats a number as `tostring` does.
 pub(super) fn text(number: f64) -> String {
-    as_int(number).map_or_else(|| shortest(number), |int| int.to_string())
-}
-
-/// Returns the shortest text that reads back as the same number, as Go's `%v`: with an exponent of at least
-/// two digits below 1e-4 and from 1e6.
-pub(super) fn shortest(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let scientific = format!("{number:e}");
-    let Some((_, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) { number.to_string() } else { go_exponent(&scientific) }
-}
-
-/// Turns Rust's `1.5e-7` into Go's `1.5e-07`.
-pub(super) fn go_exponent(scientific: &str) -> String {
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
-    format!("{digits}e{sign}{exponent:0>2}")
+    as_int(number).map_or_else(|| strconv::format_float(number), |int| int.to_string())
 }
 
 /// Reads a number as the arithmetic of Lua does: decimal or hexadecimal, spaces around it.

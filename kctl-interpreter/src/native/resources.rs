@@ -5,12 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use kctl_apimachinery::validation::is_qualified_name;
 use serde_json::{Map, Value};
 
-use crate::{
-    name,
-    quantity::{Format, Quantity},
-};
+use crate::quantity::{Format, Quantity};
 
 /// The prefix of a request in a `ResourceQuota`. An extended resource must still be a qualified
 /// name with it.
@@ -89,5 +87,5 @@ fn is_extended(name: &str) -> bool {
     if !name.contains('/') || name.starts_with(QUOTA_PREFIX) {
         return false;
     }
-    name::is_qualified(&format!("{QUOTA_PREFIX}{name}"))
+    is_qualified_name(&format!("{QUOTA_PREFIX}{name}"))
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use kctl_apimachinery::validation::{is_dns1035_label, is_dns1123_subdomain};
 use serde_json::{Value, json};
 
 use super::wire::API_VERSION;
@@ -176,7 +177,7 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
         let mut fields = Fields { path: format!("webhooks[{idx}]"), problems: &mut problems };
         let name = webhook["name"].as_str().unwrap_or_default();
         let labels = name.strip_suffix('.').unwrap_or(name);
-        if !labels.contains('.') || !is_subdomain(labels) {
+        if !labels.contains('.') || !is_dns1123_subdomain(labels) {
             fields.wrong("name", name, "should be a domain with at least two segments separated by dots");
         }
         if !names.insert(name) {
@@ -255,7 +256,7 @@ impl Fields<'_> {
         let path = service["path"].as_str().unwrap_or("/");
         let segments = path.strip_prefix('/').map(|path| path.strip_suffix('/').unwrap_or(path));
         let is_right =
-            matches!(path, "" | "/") || segments.is_some_and(|segments| segments.split('/').all(is_subdomain));
+            matches!(path, "" | "/") || segments.is_some_and(|segments| segments.split('/').all(is_dns1123_subdomain));
         if !is_right {
             self.wrong("clientConfig.service.path", path, "must start with a '/' and have DNS-1123 segments");
         }
@@ -307,22 +308,11 @@ impl Fields<'_> {
             if versions[..idx].contains(version) {
                 self.wrong(field, version, "duplicate version");
             }
-            if !is_label(version) || version.starts_with(|c: char| c.is_ascii_digit()) {
+            if !is_dns1035_label(version) {
                 self.wrong(field, version, "must be a DNS-1035 label");
             }
         }
     }
-}
-
-/// Returns `true` for a DNS-1123 label.
-fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
-}
-
-/// Returns `true` for DNS-1123 labels with dots between them, at most 253 characters.
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use kctl_apimachinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 /// Resources that `kubectl set resources` knows without a plugin, and that a controller can use.
@@ -89,7 +90,7 @@ pub struct Quantities(BTreeMap<String, String>);
 impl Quantities {
     fn change(&mut self, changes: &Self) {
         for (name, quantity) in &changes.0 {
-            if amount(quantity) == Some(0.0) {
+            if amount(quantity).is_some_and(Quantity::is_zero) {
                 self.0.remove(name);
             } else {
                 self.0.insert(name.clone(), quantity.clone());
@@ -136,39 +137,12 @@ impl FromStr for Quantities {
     }
 }
 
-/// Returns the number that a quantity stands for; `None` if an API server would reject it.
+/// Parses a quantity; `None` if an API server would reject it, because resources can't be negative.
 ///
-/// Signs are left out, because API servers reject negative resources. The result is compared and never printed, so
-/// the rounding of large numbers does not matter.
-fn amount(quantity: &str) -> Option<f64> {
-    const SUFFIXES: [(&str, f64); 14] = [
-        ("Ki", 1024.0),
-        ("Mi", 1_048_576.0),
-        ("Gi", 1_073_741_824.0),
-        ("Ti", 1_099_511_627_776.0),
-        ("Pi", 1_125_899_906_842_624.0),
-        ("Ei", 1_152_921_504_606_846_976.0),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-        ("E", 1e18),
-        ("", 1.0),
-    ];
-    let (number, factor) =
-        SUFFIXES.iter().find_map(|(suffix, factor)| Some((quantity.strip_suffix(suffix)?, factor)))?;
-    // `1e3` is a quantity; `1e3Ki`, `inf` and `NaN`, which Rust would parse, are not.
-    let is_number = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-    };
-    let has_exponent = number.split_once(['e', 'E']).is_some_and(|(mantissa, exponent)| {
-        is_number(mantissa) && !exponent.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    let has_suffix = number.len() < quantity.len();
-    let is_quantity = is_number(number) || !has_suffix && has_exponent;
-    is_quantity.then(|| number.parse::<f64>().ok().map(|number| number * factor)).flatten()
+/// A suffix without digits is 0 in Kubernetes. Here it is rejected, because `memory=Gi` does not mean "no limit".
+fn amount(quantity: &str) -> Option<Quantity> {
+    let has_digits = quantity.contains(|c: char| c.is_ascii_digit());
+    quantity.parse().ok().filter(|amount: &Quantity| has_digits && !amount.is_negative())
 }
 
 #[cfg(test)]
@@ -185,9 +159,19 @@ mod tests {
         {
             assert!(text.parse::<Quantities>().is_ok(), "{text}");
         }
-        for text in
-            ["", "cpu", "cpu=", "cpu=1,", "gpu=1", "memory=1GB", "memory=-1", "memory=1e3Ki", "cpu=inf", "cpu=1 m"]
-        {
+        for text in [
+            "",
+            "cpu",
+            "cpu=",
+            "cpu=1,",
+            "gpu=1",
+            "memory=1GB",
+            "memory=-1",
+            "memory=1e3Ki",
+            "memory=Gi",
+            "cpu=inf",
+            "cpu=1 m",
+        ] {
             assert!(text.parse::<Quantities>().is_err(), "{text}");
         }
         let twice = "cpu=1,cpu=2".parse::<Quantities>().unwrap_err().to_string();

@@ -24,6 +24,7 @@ use futures::{
     stream::FuturesUnordered,
 };
 use http_body_util::{BodyDataStream, BodyExt};
+use kctl_apimachinery::url;
 use kube::{Client, client::Body};
 use parking_lot::RwLock;
 use tokio::{
@@ -515,7 +516,7 @@ impl Source {
             }
             Request::Stream | Request::Watch { .. } => (&None, &None),
         };
-        query.extend(token.as_ref().map(|token| format!("continue={}", transport::escape(token))));
+        query.extend(token.as_ref().map(|token| format!("continue={}", url::escape(token))));
         if let Some(version) = version {
             query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
@@ -886,7 +887,7 @@ impl Source {
         let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));
         for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {
             if !selector.is_empty() {
-                path += &format!("&{name}={}", transport::escape(selector));
+                path += &format!("&{name}={}", url::escape(selector));
             }
         }
         path

@@ -9,6 +9,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kctl_apimachinery::url;
+
 use super::{METADATA_LIST, Source, reflector::Input};
 use crate::{
     key::ObjectKey,
@@ -61,7 +63,7 @@ impl Source {
             return self.refresh(&scope).await;
         }
         let operation = format!("list {}", self.identity().kind.plural);
-        let selector = transport::escape(&format!("metadata.name={name}"));
+        let selector = url::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
         let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
             Err(error) if self.lacks_optional(&error) => return Ok(()),

@@ -43,18 +43,6 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Percent-encodes a string for a path segment or a query value.
-pub(crate) fn escape(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(byte.into()),
-            _ => escaped += &format!("%{byte:02X}"),
-        }
-    }
-    escaped
-}
-
 /// Sends a GET and returns the body.
 pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<String, ApiError> {
     send(client, operation, Method::GET, path, None).await

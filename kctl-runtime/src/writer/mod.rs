@@ -63,6 +63,7 @@ mod uncertain;
 use std::{sync::Arc, time::Duration};
 
 use http::Method;
+use kctl_apimachinery::url;
 use kube::Client;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -270,8 +271,7 @@ impl Writer {
         let operation = target.operation("create");
         let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
         let body = encode(&operation, &whole)?;
-        let path =
-            format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
+        let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
         let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
         written(target, &operation, answer).await
     }
@@ -439,7 +439,7 @@ impl Writer {
         policy: Option<Propagation>,
     ) -> Result<(), ApiError> {
         let operation = target.operation("deletecollection");
-        let labels = transport::escape(labels);
+        let labels = url::escape(labels);
         let policy = policy.map_or(String::new(), |policy| format!("&propagationPolicy={}", policy.name()));
         let path = format!("{}?labelSelector={labels}{policy}", target.kind().path(target.namespace));
         let done = self.send(target, &operation, Method::DELETE, &path, None).await?;
@@ -469,7 +469,7 @@ impl Writer {
             Some(namespace) => format!("get {kind} {namespace}/{name}"),
             None => format!("get {kind} {name}"),
         };
-        let path = format!("{}/{}", kind.path(namespace), transport::escape(name));
+        let path = format!("{}/{}", kind.path(namespace), url::escape(name));
         let answer = transport::get(client, &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
@@ -487,7 +487,7 @@ impl Writer {
             items: Vec<Value>,
         }
         let operation = target.operation("list");
-        let selector = transport::escape(&format!("metadata.name={}", target.name));
+        let selector = url::escape(&format!("metadata.name={}", target.name));
         let path = format!("{}?fieldSelector={selector}", target.kind().path(target.namespace));
         let answer = transport::get(target.source.client(), &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
@@ -551,8 +551,8 @@ impl Writer {
         format!(
             "{}/{}{subresource}?fieldManager={}{options}",
             target.kind().path(target.namespace),
-            transport::escape(target.name),
-            transport::escape(&self.manager)
+            url::escape(target.name),
+            url::escape(&self.manager)
         )
     }
 }

@@ -1,6 +1,7 @@
 //! The options of an admission function, with the defaults of the API: what stands in the
 //! parentheses of `#[admission(…)]`.
 
+use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Value, json};
 
 /// The type of an admission function: validating or mutating.
@@ -160,54 +161,22 @@ impl Options {
 /// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h` into a `LabelSelector`.
 ///
 /// # Errors
-/// A part is not a requirement; the message names it.
+/// The string is not a label selector, or compares numbers, which a `LabelSelector` can't.
 pub(super) fn selector(text: &str) -> Result<Value, String> {
-    let mut expressions = Vec::new();
-    for part in parts(text) {
-        let unreadable = || {
-            format!("`{part}` is no requirement of a label selector: write `a=b`, `a!=b`, `a in (b,c)`, `a` or `!a`")
-        };
-        let (key, operator, values) = if let Some((key, value)) = part.split_once("!=") {
-            (key, "NotIn", vec![value.trim()])
-        } else if let Some((key, value)) = part.split_once('=') {
-            (key, "In", vec![value.trim_start_matches('=').trim()])
-        } else if let Some((head, set)) = part.split_once('(') {
-            let values = set.strip_suffix(')').ok_or_else(unreadable)?.split(',').map(str::trim).collect();
-            match head.trim().rsplit_once(' ') {
-                Some((key, "in")) => (key, "In", values),
-                Some((key, "notin")) => (key, "NotIn", values),
-                _ => return Err(unreadable()),
-            }
-        } else if let Some(key) = part.strip_prefix('!') {
-            (key, "DoesNotExist", Vec::new())
-        } else {
-            (part, "Exists", Vec::new())
-        };
-        let key = key.trim();
-        if key.is_empty() || key.contains([' ', ')', '!']) {
-            return Err(unreadable());
-        }
-        let mut expression = json!({ "key": key, "operator": operator });
-        if !values.is_empty() {
-            expression["values"] = json!(values);
-        }
-        expressions.push(expression);
-    }
-    Ok(if expressions.is_empty() { json!({}) } else { json!({ "matchExpressions": expressions }) })
-}
-
-/// Splits at commas outside of parentheses.
-fn parts(text: &str) -> Vec<&str> {
-    let mut depth = 0_usize;
-    let is_comma = |c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
+    let unreadable = || {
+        format!("`{text}` is not a label selector: write `a=b`, `a!=b`, `a in (b,c)`, `a` or `!a`, separated by commas")
     };
-    text.split(is_comma).map(str::trim).filter(|part| !part.is_empty()).collect()
+    let expression = |wanted: &Requirement| {
+        let mut expression = json!({ "key": wanted.key, "operator": wanted.operator.name()? });
+        if !wanted.values.is_empty() {
+            expression["values"] = json!(wanted.values);
+        }
+        Some(expression)
+    };
+    let requirements = labels::parse(text).ok_or_else(unreadable)?;
+    let expressions: Option<Vec<Value>> = requirements.iter().map(expression).collect();
+    let expressions = expressions.ok_or_else(unreadable)?;
+    Ok(if expressions.is_empty() { json!({}) } else { json!({ "matchExpressions": expressions }) })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, Uri, header},
 };
 use http_body_util::BodyExt;
+use kctl_apimachinery::duration;
 
 use super::uid::UidScanner;
 use crate::slots::{Slot, Slots};
@@ -185,23 +186,7 @@ pub fn time_of(uri: &Uri) -> Duration {
 
 fn parsed(uri: &Uri) -> Option<Duration> {
     let text = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..digits].parse().ok()?;
-        let end = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |end| digits + end);
-        let unit = match &rest[digits..end] {
-            "ms" => Duration::from_millis(1),
-            "s" => Duration::from_secs(1),
-            "m" => Duration::from_secs(60),
-            "h" => Duration::from_secs(3600),
-            _ => return None,
-        };
-        total = total.checked_add(unit.checked_mul(u32::try_from(number).ok()?)?)?;
-        rest = &rest[end..];
-    }
-    (!total.is_zero()).then_some(total)
+    Duration::try_from(duration::parse(text)?).ok().filter(|time| !time.is_zero())
 }
 
 #[cfg(test)]

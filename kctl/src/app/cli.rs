@@ -7,6 +7,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use k8s_openapi::jiff::SignedDuration;
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
 use kctl_runtime::{
     manifest::{self, Descriptions, GraphFormat, Quantities, RbacOptions, Resources},
     reconcile::Result,
@@ -28,9 +29,6 @@ use super::{
 
 /// Grace of a failed run before the process exits by force.
 const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
-
-/// Maximum length of a DNS label, and so of a namespace.
-const NAMESPACE_LEN_MAX: usize = 63;
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -286,14 +284,11 @@ impl RunOptions {
 
 /// Parses the name of a namespace: a DNS label.
 fn namespace(text: &str) -> Result<String, String> {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let ends = [text.bytes().next(), text.bytes().last()];
-    let is_name = ends.iter().all(|end| end.is_some_and(|byte| byte != b'-')) && text.bytes().all(is_inner);
-    if is_name && text.len() <= NAMESPACE_LEN_MAX {
+    if is_dns1123_label(text) {
         return Ok(text.into());
     }
     Err(format!(
-        "`{text}` is not a valid namespace name: lower case letters, digits and dashes, {NAMESPACE_LEN_MAX} at most; leave the option out \
+        "`{text}` is not a valid namespace name: lower case letters, digits and dashes, {LABEL_LEN_MAX} at most; leave the option out \
          for those that the controllers declare"
     ))
 }
@@ -661,13 +656,13 @@ mod tests {
 
     #[test]
     fn a_namespace_is_a_label() {
-        let longest = "a".repeat(NAMESPACE_LEN_MAX);
+        let longest = "a".repeat(LABEL_LEN_MAX);
         for (text, good) in
             [("a", true), ("a-1", true), (&longest, true), ("", false), ("a_b", false), ("-a", false), ("a-", false)]
         {
             assert_eq!(namespace(text).is_ok(), good, "{text}");
         }
-        assert!(namespace(&"a".repeat(NAMESPACE_LEN_MAX + 1)).is_err());
+        assert!(namespace(&"a".repeat(LABEL_LEN_MAX + 1)).is_err());
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Value parsers for names in manifests: names that an API server would reject are usage errors.
 
-/// Maximum length of a DNS label and of a label's value.
-const LABEL_LEN_MAX: usize = 63;
-/// Maximum length of the prefix of a label's key.
-const PREFIX_LEN_MAX: usize = 253;
+use kctl_apimachinery::validation::{
+    LABEL_LEN_MAX, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+};
 
 /// Parses the name of a namespace: a DNS label.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
-    if is_dns(text) && !text.contains('.') {
+    if is_dns1123_label(text) {
         return Ok(text.into());
     }
     Err(format!(
@@ -17,7 +16,7 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 
 /// Parses the name of the service account and the roles.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    if is_dns(text) {
+    if text.len() <= LABEL_LEN_MAX && is_dns1123_subdomain(text) {
         return Ok(text.into());
     }
     Err(format!(
@@ -35,38 +34,13 @@ pub(super) fn image(text: &str) -> Result<String, String> {
 
 /// Parses a label, `key=value`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(key, value)| is_key(key) && (value.is_empty() || is_part(value)));
+    let parts = text.split_once('=').filter(|(key, value)| is_qualified_name(key) && is_label_value(value));
     let (key, value) = parts.ok_or_else(|| {
         format!(
             "`{text}` is not a label: write `key=value`, each at most {LABEL_LEN_MAX} of letters, digits, `-`, `_` and `.`"
         )
     })?;
     Ok((key.into(), value.into()))
-}
-
-fn is_key(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => prefix.len() <= PREFIX_LEN_MAX && prefix.split('.').all(is_dns_label) && is_part(name),
-        None => is_part(key),
-    }
-}
-
-/// Returns `true` for a qualified name of a label: letters and digits at its ends.
-fn is_part(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.len() <= LABEL_LEN_MAX
-        && text.chars().all(is_inner)
-        && is_end(text.chars().next())
-        && is_end(text.chars().next_back())
-}
-
-fn is_dns(text: &str) -> bool {
-    text.len() <= LABEL_LEN_MAX && text.split('.').all(is_dns_label)
-}
-
-fn is_dns_label(text: &str) -> bool {
-    is_part(text) && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 #[cfg(test)]

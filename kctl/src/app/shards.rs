@@ -56,7 +56,7 @@ fn table(app: &str, leases: &[Lease]) -> String {
         let owner = spec.holder_identity.unwrap_or_default();
         let of_owner = |(_, seat): &&(u32, LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
         let seat = seats.iter().filter(|_| !owner.is_empty()).find(of_owner).map(|(seat, _)| seat.to_string());
-        let renewed = spec.renew_time.map(|time| time.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0));
         let moves = spec.lease_transitions.unwrap_or_default().to_string();
         let owner = if owner.is_empty() { "-".to_owned() } else { owner };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::jiff::Timestamp;
+use kctl_apimachinery::duration;
 use serde_json::Value;
 
 /// Placeholder for a missing value.
@@ -161,19 +162,7 @@ fn shortened(text: &str) -> String {
 /// Returns the age of an object in the format of kubectl (`HumanDuration` of apimachinery).
 fn age(object: &Value, now: Timestamp) -> Option<String> {
     let created: Timestamp = text(object, "/metadata/creationTimestamp")?.parse().ok()?;
-    let seconds = now.duration_since(created).as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
-    let with = |large: i64, unit: &str, rest: i64, small: &str| {
-        if rest == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{rest}{small}") }
-    };
-    Some(match seconds {
-        ..120 => format!("{seconds}s"),
-        120..600 => with(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => with(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        _ => with(days, "d", if days < 8 { hours % 24 } else { 0 }, "h"),
-    })
+    duration::human(now.duration_since(created).as_secs().max(0))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::check;
-use crate::format;
+use kctl_apimachinery::formats;
 
 #[test]
 fn values_of_another_type_are_named_by_their_type() {
@@ -207,10 +207,10 @@ fn texts_have_the_formats_that_the_server_finds() {
         ("k8s-long-name", &["a.b"] as &[&str], &["A"] as &[&str]),
     ] {
         for text in has {
-            assert!(format::matches(format, text), "{format} {text:?}");
+            assert!(formats::matches(format, text), "{format} {text:?}");
         }
         for text in has_not {
-            assert!(!format::matches(format, text), "{format} {text:?}");
+            assert!(!formats::matches(format, text), "{format} {text:?}");
         }
     }
 }

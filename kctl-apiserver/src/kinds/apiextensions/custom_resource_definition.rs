@@ -13,7 +13,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    crd, format,
+    crd,
     registry::kind::{Generation, Kind},
 };
 
@@ -71,7 +71,7 @@ fn keep_stored_version(definition: &mut Value) {
 /// An unknown format is valid and has no effect. Known ones from earlier writes are not repeated
 /// with each update.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
-    let before = old.map(format::unrecognized).unwrap_or_default();
-    let new = format::unrecognized(object).into_iter().filter(|format| !before.contains(format));
+    let before = old.map(crd::formats::unrecognized).unwrap_or_default();
+    let new = crd::formats::unrecognized(object).into_iter().filter(|format| !before.contains(format));
     warnings.extend(new.map(|format| format!("unrecognized format {format:?}")));
 }

@@ -33,7 +33,7 @@ macro_rules! counted_by_name {
     ($name:literal) => {
         $crate::registry::kind::Quota {
             counts: |name| name == $name,
-            usage: |_, _| $crate::amounts::Amounts::from([($name.to_owned(), $crate::amounts::Quantity::count(1))]),
+            usage: |_, _| $crate::amounts::Amounts::from([($name.to_owned(), $crate::quantity::count(1))]),
             ..$crate::registry::kind::Quota::DEFAULT
         }
     };

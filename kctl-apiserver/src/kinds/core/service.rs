@@ -17,9 +17,10 @@ mod warnings;
 use serde_json::{Value, json};
 
 use crate::{
-    amounts::{Amounts, Quantity},
+    amounts::Amounts,
     json_path::set,
     names::NameRule,
+    quantity,
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded},
 };
 
@@ -219,7 +220,7 @@ fn usage(spec: &Value) -> Amounts {
         Some("LoadBalancer") => (ports.len(), 1),
         _ => (0, 0),
     };
-    let count = |amount: usize| Quantity::count(i64::try_from(amount).unwrap_or(i64::MAX));
+    let count = |amount: usize| quantity::count(i64::try_from(amount).unwrap_or(i64::MAX));
     Amounts::from([
         ("services".into(), count(1)),
         ("services.nodeports".into(), count(n_ports)),

@@ -5,7 +5,7 @@
 //! returns what it has not consumed. `None` is a syntax error.
 
 use super::{End, Node, Slice, Test};
-use crate::go;
+use kctl_apimachinery::strconv;
 
 /// Digits of numbers.
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
@@ -242,7 +242,7 @@ fn unquoted(text: &str, mark: char) -> Option<String> {
         plain.push(match char {
             '\\' => match chars.next()? {
                 other if other == mark => mark,
-                other => go::escaped(other)?,
+                other => strconv::unescaped(other)?,
             },
             other => other,
         });

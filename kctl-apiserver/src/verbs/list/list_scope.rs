@@ -17,11 +17,12 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, general_purpose::NO_PAD},
 };
 use http::StatusCode;
+use kctl_apimachinery::strconv;
 use serde_json::json;
 
 use super::list_options::{ListOptions, MATCH};
 use crate::{
-    decode, go,
+    decode,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
@@ -85,7 +86,7 @@ impl ListScope {
         if version.is_empty() {
             return Ok(Self { at: None, after: None, limit, compacted });
         }
-        let revision = go::parse_uint(version).ok_or_else(|| StatusError::bad_request(not_a_version(version)))?;
+        let revision = strconv::parse_uint(version).ok_or_else(|| StatusError::bad_request(not_a_version(version)))?;
         not_from_the_future(state, version)?;
         // With a limit, a list reads exactly its `resourceVersion` unless `resourceVersionMatch` says otherwise. A
         // delete of a collection always lists in pages (`DeleteCollection` of

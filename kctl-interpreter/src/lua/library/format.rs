@@ -1,6 +1,7 @@
 //! `string.format`: in gopher-lua it is Go's `fmt.Sprintf`, so a wrong verb shows in the result and
 //! raises no error.
 
+use kctl_apimachinery::strconv;
 use mlua::{MultiValue, Value};
 
 use super::args::{Args, display};
@@ -143,7 +144,7 @@ impl Spec {
             'v' if number::as_int(number).is_some() => self.int('d', int),
             'v' => self.float('g', number),
             _ if number::as_int(number).is_some() => format!("%!{verb}(int64={int})").into_bytes(),
-            _ => format!("%!{verb}(float64={})", number::shortest(number)).into_bytes(),
+            _ => format!("%!{verb}(float64={})", strconv::format_float(number)).into_bytes(),
         }
     }
 
@@ -215,10 +216,10 @@ impl Spec {
     fn float(&self, verb: char, number: f64) -> Vec<u8> {
         let magnitude = number.abs();
         let digits = match (verb.to_ascii_lowercase(), self.precision) {
-            _ if !number.is_finite() => number::shortest(magnitude).trim_start_matches('+').to_owned(),
+            _ if !number.is_finite() => strconv::format_float(magnitude).trim_start_matches('+').to_owned(),
             ('f', precision) => format!("{magnitude:.*}", precision.unwrap_or(6)),
-            ('e', precision) => number::go_exponent(&format!("{magnitude:.*e}", precision.unwrap_or(6))),
-            (_, None) => number::shortest(magnitude),
+            ('e', precision) => strconv::go_exponent(&format!("{magnitude:.*e}", precision.unwrap_or(6))),
+            (_, None) => strconv::format_float(magnitude),
             (_, Some(precision)) => significant(magnitude, precision.max(1)),
         };
         let digits = if verb.is_ascii_uppercase() && number.is_finite() { digits.to_ascii_uppercase() } else { digits };
@@ -280,7 +281,7 @@ fn significant(magnitude: f64, precision: usize) -> String {
     let n_before = usize::try_from(exponent + 1).unwrap_or(0);
     let threshold = if precision > n_digits && n_digits >= n_before { n_digits } else { precision };
     if exponent < -4 || exponent >= i32::try_from(threshold).unwrap_or(i32::MAX) {
-        return number::go_exponent(&format!("{magnitude:.*e}", n_digits - 1));
+        return strconv::go_exponent(&format!("{magnitude:.*e}", n_digits - 1));
     }
     let n_decimals = i32::try_from(n_digits).unwrap_or(i32::MAX) - (exponent + 1);
     format!("{magnitude:.*}", usize::try_from(n_decimals).unwrap_or(0))

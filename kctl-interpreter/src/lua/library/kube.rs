@@ -17,7 +17,7 @@ use super::args::{Args, one};
 use crate::lua::convert;
 use crate::lua::repair::{Root, repair};
 use crate::native::{pod_dependencies, pod_requirements};
-use crate::quantity::{self, Quantity, QuantityError};
+use crate::quantity::Quantity;
 
 /// The maximum number of characters that an error shows of an invalid quantity.
 const QUANTITY_SHOWN_MAX: usize = 64;
@@ -30,17 +30,17 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.getResourceQuantity", get_resource_quantity)
 }
 
-/// Reads an argument with one of the parsers of [`crate::quantity`]; nil is the default.
-fn quantity<T: Default>(args: &Args<'_>, n: usize, read: fn(&str) -> Result<T, QuantityError>) -> mlua::Result<T> {
+/// Reads an argument as a quantity; nil is 0.
+fn quantity(args: &Args<'_>, n: usize) -> mlua::Result<Quantity> {
     match args.value(n) {
-        Value::Nil => Ok(T::default()),
+        Value::Nil => Ok(Quantity::default()),
         Value::String(_) => {
             let text = args.bounded_string(n)?.to_string_lossy();
             let wrong = |error| {
                 let shown: String = text.chars().take(QUANTITY_SHOWN_MAX).collect();
                 args.raise(format_args!("cannot parse '{shown}' as a quantity: {error}"))
             };
-            read(&text).map_err(wrong)
+            text.parse().map_err(wrong)
         }
         _ => Err(args.type_error(n, "string")),
     }
@@ -50,7 +50,7 @@ fn quantity<T: Default>(args: &Args<'_>, n: usize, read: fn(&str) -> Result<T, Q
 fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let mut sum = Quantity::default();
     for n in 1..=args.values.len() {
-        sum = sum.plus(quantity(args, n, str::parse)?);
+        sum = sum.plus(quantity(args, n)?);
     }
     args.text(sum.to_string())
 }
@@ -61,7 +61,7 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
         return Err(args.raise("getResourceQuantity only accepts one argument"));
     }
-    let number = quantity(args, 1, quantity::approximate)?;
+    let number = quantity(args, 1)?.approximate_float64();
     if number < 0.0 {
         return Err(args.raise(format_args!("getResourceQuantity: {number} is negative")));
     }

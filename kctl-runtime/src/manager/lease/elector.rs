@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use http::Method;
+use kctl_apimachinery::url;
 use kube::Client;
 use serde_json::Value;
 use tokio::{
@@ -212,8 +213,8 @@ impl Elector {
     /// 404 of a read is a separate input; 404 of a write means that the namespace is missing, which is a failure.
     async fn send(&self, request: LeaseRequest) -> Input {
         let ElectionConfig { namespace, name, .. } = &*self.config;
-        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", transport::escape(namespace));
-        let one = format!("{all}/{}", transport::escape(name));
+        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", url::escape(namespace));
+        let one = format!("{all}/{}", url::escape(name));
         let (verb, method, path, body, written) = match request {
             LeaseRequest::Get => ("get", Method::GET, one, None, false),
             LeaseRequest::Create(lease) => ("create", Method::POST, all, Some(lease), true),

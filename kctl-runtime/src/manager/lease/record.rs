@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -63,7 +64,7 @@ impl Record {
     ///
     /// A renewal keeps `acquireTime` and `leaseTransitions`. A new holder counts one transition more.
     pub(super) fn held(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
-        let now = micro(now);
+        let now = time::micros(now);
         let renewed = before.holder() == config.identity;
         let acquire_time = before.acquire_time.clone().filter(|_| renewed).unwrap_or_else(|| now.clone());
         let transitions = before.lease_transitions.unwrap_or_default();
@@ -82,7 +83,7 @@ impl Record {
 
     /// Returns the record of a released Lease: without a holder, and valid for a second (client-go, `release`).
     pub(super) fn released(before: &Self, now: Timestamp) -> Self {
-        let now = micro(now);
+        let now = time::micros(now);
         Self {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),
@@ -138,11 +139,6 @@ fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json:
     // The line above made it an object.
     let Value::Object(fields) = value else { unreachable!("it is an object") };
     fields
-}
-
-/// Returns a `MicroTime` with six digits, as the API server accepts it.
-fn micro(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
 #[cfg(test)]

@@ -12,14 +12,11 @@
 //! The rules are those of apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
 //! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain};
 use serde_json::Value;
 
 use super::Problem;
 
-/// Longest DNS label (RFC 1123).
-const LABEL_MAX: usize = 63;
-/// Longest DNS domain.
-const DOMAIN_MAX: usize = 253;
 /// Annotation that API groups of Kubernetes itself need.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
@@ -233,13 +230,10 @@ fn client(config: &Value, problems: &mut Vec<Problem>) {
 
 /// Returns why a string is not a DNS label that starts with a letter (RFC 1035).
 pub(super) fn label(text: &str) -> Option<String> {
-    if text.len() > LABEL_MAX {
-        return Some(format!("`{text}` is longer than {LABEL_MAX} characters"));
+    if text.len() > LABEL_LEN_MAX {
+        return Some(format!("`{text}` is longer than {LABEL_LEN_MAX} characters"));
     }
-    let is_fine = text.starts_with(|char: char| char.is_ascii_lowercase())
-        && !text.ends_with('-')
-        && text.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-');
-    (!is_fine).then(|| {
+    (!is_dns1035_label(text)).then(|| {
         format!(
             "`{text}` has characters other than lower-case letters, digits and `-`, or does not start with a letter"
         )
@@ -248,12 +242,8 @@ pub(super) fn label(text: &str) -> Option<String> {
 
 /// Returns why a string is not a DNS domain (RFC 1123).
 fn domain(text: &str) -> Option<String> {
-    if text.len() > DOMAIN_MAX {
-        return Some(format!("`{text}` is longer than {DOMAIN_MAX} characters"));
+    if text.len() > SUBDOMAIN_LEN_MAX {
+        return Some(format!("`{text}` is longer than {SUBDOMAIN_LEN_MAX} characters"));
     }
-    let is_part = |part: &str| {
-        let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
-        part.starts_with(fits) && part.ends_with(fits) && part.chars().all(|char| fits(char) || char == '-')
-    };
-    (!text.split('.').all(is_part)).then(|| format!("`{text}` is not a lower-case domain name"))
+    (!is_dns1123_subdomain(text)).then(|| format!("`{text}` is not a lower-case domain name"))
 }

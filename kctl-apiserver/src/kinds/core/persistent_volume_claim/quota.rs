@@ -11,8 +11,9 @@
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, Quantity, Side},
+    amounts::{self, Amounts, Side},
     kinds::core::{is_selected, persistent_volume_claim::class_of_claim},
+    quantity,
 };
 
 /// Separates the name of a storage class from the counted name, as in
@@ -32,12 +33,12 @@ pub(super) fn counts(name: &str) -> bool {
 /// Returns one claim and its requested storage, or the allocated storage if that is more. Both also count for the
 /// storage class of the claim.
 pub(super) fn usage(claim: &Value) -> Amounts {
-    let asked = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded());
+    let asked = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
     let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();
-    let size = asked.map(|asked| given.filter(|given| given.thousandths() > asked.thousandths()).unwrap_or(asked));
+    let size = asked.map(|asked| given.filter(|given| *given > asked).unwrap_or(asked));
     let class = class_of_claim(claim);
     let mut usage = Amounts::new();
-    for (name, amount) in [("persistentvolumeclaims", Some(Quantity::count(1))), ("requests.storage", size)] {
+    for (name, amount) in [("persistentvolumeclaims", Some(quantity::count(1))), ("requests.storage", size)] {
         let Some(amount) = amount else { continue };
         usage.insert(name.into(), amount);
         if !class.is_empty() {

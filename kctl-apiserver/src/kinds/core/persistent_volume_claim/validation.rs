@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, pairs, text},
-    quantity::Quantity,
+    quantity,
     validation::{declared, resources, volume_claim::claim_spec},
 };
 
@@ -99,7 +99,7 @@ fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
 /// The error shows the amount in whole units, rounded as Go does. A string that is not a quantity
 /// counts as 0 here.
 pub(crate) fn validate_amount(amount: &Value, at: &str, errors: &mut Errors) {
-    let units = Quantity::parse(text(amount)).map_or(0, Quantity::units);
+    let units = quantity::parse(text(amount)).map_or(0, |amount| amount.in_steps(0));
     if units < 0 {
         errors.shown(at, &units.to_string(), "must be a valid resource quantity");
     }

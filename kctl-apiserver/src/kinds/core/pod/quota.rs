@@ -18,9 +18,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, Quantity, Side},
+    amounts::{self, Amounts, Side},
     defaulting::quality_of_service,
     kinds::core::{is_selected, resource_quota::validation::OF_PODS},
+    quantity,
 };
 
 /// Amounts that each container has to state if a quota counts them.
@@ -53,7 +54,7 @@ pub(super) fn has_deadline(pod: &Value) -> bool {
 ///
 /// `cpu` and `requests.cpu` are two names of one amount; a quota may have either.
 fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
-    let mut named = Amounts::from([("pods".to_owned(), Quantity::count(1))]);
+    let mut named = Amounts::from([("pods".to_owned(), quantity::count(1))]);
     for (name, amount) in requests {
         let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with(PAGES);
         if is_plain {

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    quantity::Quantity,
+    quantity::{self, Quantity},
     validation::entries,
 };
 
@@ -27,12 +27,12 @@ const OPTIONS_MAX: usize = 10;
 
 /// Returns the quantity, or zero if it is absent or invalid.
 fn amount(value: &Value) -> Quantity {
-    Quantity::parse(text(value)).unwrap_or(Quantity::ZERO)
+    quantity::parse(text(value)).unwrap_or_default()
 }
 
 /// Returns `true` if the first quantity is greater than the second.
 fn is_more(one: &Value, other: &Value) -> bool {
-    amount(one).thousandths() > amount(other).thousandths()
+    amount(one) > amount(other)
 }
 
 /// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed.
@@ -78,20 +78,20 @@ fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut E
         errors.invalid(at, usual, wrong_default);
         return errors.too_many(at, all.len(), OPTIONS_MAX);
     }
-    let mut known: Vec<i128> = Vec::new();
+    let mut known: Vec<Quantity> = Vec::new();
     for (index, value) in all.iter().enumerate() {
         let at = format!("{at}[{index}]");
         if is_more(value, most) {
             let why = format!("option is larger than capacity value: {}", text(most));
             errors.invalid(&at, value, &why);
         }
-        let thousandths = amount(value).thousandths();
-        if known.contains(&thousandths) {
+        let size = amount(value);
+        if known.contains(&size) {
             errors.duplicate(&at, &value.to_string());
         }
-        known.push(thousandths);
+        known.push(size);
     }
-    if !known.contains(&amount(usual).thousandths()) {
+    if !known.contains(&amount(usual)) {
         errors.invalid(at, usual, wrong_default);
     }
 }
@@ -129,11 +129,11 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
         return;
     }
     let added = amount(min).plus(amount(step));
-    if added.thousandths() > amount(most).thousandths() {
+    if added > amount(most) {
         wrong("step", step, format!("one step {added} is larger than capacity value: {}", text(most)));
     }
     for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
-        let (from, size) = (amount(value).units() - amount(min).units(), amount(step).units());
+        let (from, size) = (amount(value).minus(amount(min)).in_steps(0), amount(step).in_steps(0));
         if size != 0 && from % size != 0 {
             let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
             wrong("step", value, why);

@@ -1,24 +1,43 @@
 //! URLs as `net/url` of Go reads them: which strings are valid, and their parts.
+//!
+//! Go accepts other URLs than the URL Standard of browsers, and leaves most parts as they are written.
+//!
+//! ```
+//! use kctl_apimachinery::url::{Url, escape};
+//!
+//! let url = Url::parse("https://hooks.example.com:8443/mutate?timeout=5s").unwrap();
+//! assert_eq!(url.host_and_port(), ("hooks.example.com", "8443"));
+//! assert_eq!(escape("a/b"), "a%2Fb");
+//! ```
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
 /// A parsed URL. Parts are as they are written unless noted.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Url {
+///
+/// ```
+/// use kctl_apimachinery::url::Url;
+///
+/// let url = Url::parse("HTTPS://u:p@example.com/a%20b?q=1#top").unwrap();
+/// assert_eq!((url.scheme.as_str(), url.user.as_deref(), url.host.as_str()), ("https", Some("u:p"), "example.com"));
+/// assert_eq!((url.path.as_str(), url.query.as_str(), url.fragment.as_str()), ("/a%20b", "q=1", "top"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Url {
     /// In lower case; empty for a relative URL.
-    pub(crate) scheme: String,
+    pub scheme: String,
     /// The user information before the `@`, such as `name:password`.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// With the port.
-    pub(crate) host: String,
+    pub host: String,
     /// The part after the scheme, if it does not start with a slash (`mailto:x`); `path` and `host` are empty then.
     opaque: String,
     /// Escaped.
-    pub(crate) path: String,
+    pub path: String,
     /// The part after the `?`, without percent-decoding; see [`Url::query_values`].
-    pub(crate) query: String,
+    pub query: String,
     /// The part after the `#`, decoded.
-    pub(crate) fragment: String,
+    pub fragment: String,
 }
 
 /// The context of a URL, which decides whether it may be relative.
@@ -31,16 +50,31 @@ enum Form {
 }
 
 impl Url {
-    /// Parses a URL, which may be relative and have a fragment (`url.Parse`).
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Parses a URL, which may be relative and have a fragment (`url.Parse`); `None` if it is invalid.
+    ///
+    /// ```
+    /// use kctl_apimachinery::url::Url;
+    ///
+    /// assert!(Url::parse("/apis").is_some());
+    /// assert!(Url::parse("https://example.com:port").is_none());
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let url = Self::without_fragment(before, Form::Reference)?;
         let fragment = String::from_utf8_lossy(&unescaped(fragment, Within::Path)?).into_owned();
         Some(Self { fragment, ..url })
     }
 
-    /// Returns `true` for the URL of a request (`url.ParseRequestURI`).
-    pub(crate) fn is_of_request(text: &str) -> bool {
+    /// Returns `true` for the URL of a request (`url.ParseRequestURI`): absolute, or with a path that begins with a slash.
+    ///
+    /// ```
+    /// use kctl_apimachinery::url::Url;
+    ///
+    /// assert!(Url::is_of_request("/apis") && !Url::is_of_request("apis"));
+    /// ```
+    #[must_use]
+    pub fn is_of_request(text: &str) -> bool {
         Self::without_fragment(text, Form::Request).is_some()
     }
 
@@ -87,8 +121,15 @@ impl Url {
         user.is_none_or(is_valid).then_some(())
     }
 
-    /// Returns the host without brackets, and the port (`splitHostPort`).
-    pub(crate) fn host_and_port(&self) -> (&str, &str) {
+    /// Returns the host without brackets, and the port (`splitHostPort`), which is empty if there is none.
+    ///
+    /// ```
+    /// use kctl_apimachinery::url::Url;
+    ///
+    /// assert_eq!(Url::parse("http://[::1]:80/").unwrap().host_and_port(), ("::1", "80"));
+    /// ```
+    #[must_use]
+    pub fn host_and_port(&self) -> (&str, &str) {
         let colon = self.host.rfind(':').filter(|colon| is_port(&self.host[*colon..]));
         let (host, port) = colon.map_or((self.host.as_str(), ""), |at| (&self.host[..at], &self.host[at + 1..]));
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -96,7 +137,14 @@ impl Url {
     }
 
     /// Returns the values of the query by their names. Invalid pairs are left out (`url.ParseQuery`).
-    pub(crate) fn query_values(&self) -> BTreeMap<String, Vec<String>> {
+    ///
+    /// ```
+    /// use kctl_apimachinery::url::Url;
+    ///
+    /// assert_eq!(Url::parse("/?q=a+b&q=%31").unwrap().query_values()["q"], ["a b", "1"]);
+    /// ```
+    #[must_use]
+    pub fn query_values(&self) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -107,6 +155,23 @@ impl Url {
         }
         all
     }
+}
+
+/// Percent-encodes a string for a path segment or a query value: all bytes but letters, digits, `-`, `.`, `_` and `~`.
+///
+/// ```
+/// assert_eq!(kctl_apimachinery::url::escape("system:node/a b"), "system%3Anode%2Fa%20b");
+/// ```
+#[must_use]
+pub fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(byte.into()),
+            _ => escaped += &format!("%{byte:02X}"),
+        }
+    }
+    escaped
 }
 
 /// Returns the scheme and what follows its colon (`getScheme`).

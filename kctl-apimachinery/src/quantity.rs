@@ -1,0 +1,792 @@
+//! Quantities of resources, as Kubernetes parses, adds, rounds and prints them.
+//!
+//! Upstream: `k8s.io/apimachinery/pkg/api/resource` (`quantity.go`, `amount.go`, `suffix.go`). Amounts below a nano unit are rounded up
+//! to one, and a quantity with a binary suffix is at most 2^63-1 units.
+//!
+//! ```
+//! use kctl_apimachinery::quantity::Quantity;
+//!
+//! let (memory, more): (Quantity, Quantity) = ("512Mi".parse()?, "1Gi".parse()?);
+//! assert_eq!(memory.plus(more).to_string(), "1536Mi");
+//! assert!(memory < more);
+//! # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+//! ```
+
+use std::{cmp::Ordering, fmt, str::FromStr};
+
+/// Exponent of the smallest amount, a nano unit. Smaller amounts are rounded up to it.
+const SCALE_MIN: i64 = -9;
+/// Digits that are kept of a large number. Upstream keeps all of them.
+const DIGITS_MAX: usize = 36;
+/// Decimal digits that always fit into an `int64` (`maxInt64Factors`).
+const INT64_DIGITS: usize = 18;
+/// Exponent of the largest decimal suffix, `E`.
+const SUFFIX_EXPONENT_MAX: i64 = 18;
+/// Decimal suffixes with their powers of ten.
+const DECIMAL: [(&str, i64); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+/// Binary suffixes: powers of 1024.
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// The family of suffixes in which a quantity is printed. Parsing keeps the one that the string has.
+///
+/// ```
+/// use kctl_apimachinery::quantity::{Format, Quantity};
+///
+/// let one_thousand_and_24 = |format| Quantity::units(1024, format).to_string();
+/// assert_eq!(one_thousand_and_24(Format::BinarySi), "1Ki");
+/// assert_eq!(one_thousand_and_24(Format::DecimalSi), "1024");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Powers of ten, such as `12e6`.
+    DecimalExponent,
+    /// Binary suffixes, such as `12Mi` for 12 × 2^20.
+    BinarySi,
+    /// Decimal suffixes, such as `12M` and `500m`.
+    #[default]
+    DecimalSi,
+}
+
+/// Upstream's type of an amount. [`Quantity::as_int64`] and [`Quantity::approximate_float64`] differ between the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Amount {
+    /// `int64Amount`: few digits.
+    #[default]
+    Int64,
+    /// `infDecAmount`: any number of digits.
+    Decimal,
+}
+
+/// An amount of a resource, such as `500m` of CPU or `1Gi` of memory, with the format in which it was written.
+///
+/// Two quantities are equal, and are ordered, by their amounts: `1k` equals `1000`. The default is 0 in
+/// [`Format::DecimalSi`]. Up to 36 digits are exact.
+///
+/// ```
+/// use kctl_apimachinery::quantity::Quantity;
+///
+/// let quantity = |text: &str| text.parse::<Quantity>().unwrap();
+/// assert_eq!(quantity("1k"), quantity("1000"));
+/// assert!(quantity("1Ki") > quantity("1k"));
+/// assert_eq!(quantity("0.5").to_string(), "500m");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quantity {
+    /// The amount is `mantissa * 10^scale`.
+    mantissa: i128,
+    scale: i64,
+    format: Format,
+    amount: Amount,
+}
+
+/// The error of a string that is not a quantity.
+///
+/// ```
+/// use kctl_apimachinery::quantity::{Quantity, QuantityError};
+///
+/// assert_eq!("1K".parse::<Quantity>(), Err(QuantityError::SuffixUnknown));
+/// assert_eq!("one".parse::<Quantity>(), Err(QuantityError::FormatWrong));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuantityError {
+    /// The string is empty, or has a character that no quantity has.
+    FormatWrong,
+    /// The string has no digits, and its suffix is too large or too small for that to pass as 0.
+    NumberMissing,
+    /// The characters after the number are not a suffix.
+    SuffixUnknown,
+}
+
+impl fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FormatWrong => {
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            }
+            Self::NumberMissing => "unable to parse numeric part of quantity",
+            Self::SuffixUnknown => "unable to parse quantity's suffix",
+        })
+    }
+}
+
+impl std::error::Error for QuantityError {}
+
+impl Quantity {
+    /// Creates a quantity of whole units.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::{Format, Quantity};
+    ///
+    /// assert_eq!(Quantity::units(2048, Format::BinarySi).to_string(), "2Ki");
+    /// ```
+    #[must_use]
+    pub fn units(units: i64, format: Format) -> Self {
+        Self { mantissa: units.into(), scale: 0, format, amount: Amount::Int64 }
+    }
+
+    /// Creates a quantity of thousandths of a unit, such as millicores of CPU.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::{Format, Quantity};
+    ///
+    /// assert_eq!(Quantity::millis(1500, Format::DecimalSi), "1.5".parse()?);
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn millis(millis: i64, format: Format) -> Self {
+        Self { scale: -3, ..Self::units(millis, format) }
+    }
+
+    /// Returns the number of whole units, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// let cpu: Quantity = "1500m".parse()?;
+    /// assert_eq!((cpu.value(), cpu.milli_value()), (2, 1500));
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn value(self) -> i64 {
+        i64::try_from(self.in_steps(0)).unwrap_or_default()
+    }
+
+    /// Returns the number of thousandths, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("1.5m".parse::<Quantity>()?.milli_value(), 2);
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn milli_value(self) -> i64 {
+        i64::try_from(self.in_steps(3)).unwrap_or_default()
+    }
+
+    /// Returns the amount as a multiple of 10^-`places`, rounded up. An amount beyond an `i128` is its largest or smallest number.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// let size: Quantity = "1.5Ki".parse()?;
+    /// assert_eq!((size.in_steps(0), size.in_steps(3)), (1536, 1_536_000));
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn in_steps(self, places: u8) -> i128 {
+        let power = self.scale + i64::from(places);
+        if power < 0 {
+            let step = power_of_ten(-power);
+            return self.mantissa.div_euclid(step) + i128::from(self.mantissa.rem_euclid(step) != 0);
+        }
+        let bound = if self.mantissa < 0 { i128::MIN } else { i128::MAX };
+        self.at(-i64::from(places)).unwrap_or(bound)
+    }
+
+    /// Returns the amount as an integer (`AsInt64`): `None` if it has a fraction, does not fit, or is written with so many digits
+    /// that Kubernetes does not keep it as an integer.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("2k".parse::<Quantity>()?.as_int64(), Some(2000));
+    /// assert_eq!("1.5".parse::<Quantity>()?.as_int64(), None);
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn as_int64(self) -> Option<i64> {
+        let is_integer = self.amount == Amount::Int64 && self.scale >= 0;
+        i64::try_from(self.at(0).filter(|_| is_integer)?).ok()
+    }
+
+    /// Returns the amount as a float, with the rounding errors of `AsApproximateFloat64`.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("1.5Ki".parse::<Quantity>()?.approximate_float64(), 1536.0);
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_float64(self) -> f64 {
+        // Parsing gives the double that is closest to a literal; `powi` is not exact for negative powers.
+        let float = |text: String| text.parse::<f64>().unwrap_or(f64::NAN);
+        let scale = if self.amount == Amount::Int64 { self.scale } else { SCALE_MIN };
+        let mantissa = float(format!("{}e{}", self.mantissa, self.scale - scale));
+        if scale == 0 { mantissa } else { mantissa * float(format!("1e{scale}")) }
+    }
+
+    /// Returns -1, 0 or 1 for a negative quantity, zero and a positive one.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("-1m".parse::<Quantity>()?.signum(), -1);
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn signum(self) -> i8 {
+        match self.mantissa.cmp(&0) {
+            Ordering::Less => -1,
+            Ordering::Equal => 0,
+            Ordering::Greater => 1,
+        }
+    }
+
+    /// Returns `true` if the quantity is 0.
+    ///
+    /// ```
+    /// assert!(kctl_apimachinery::quantity::Quantity::default().is_zero());
+    /// ```
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.mantissa == 0
+    }
+
+    /// Returns `true` if the quantity is below 0.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert!("-1Ki".parse::<Quantity>()?.is_negative());
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.mantissa < 0
+    }
+
+    /// Rounds to at most this many decimal places, away from zero (`RoundUp`).
+    ///
+    /// API servers round amounts of resources to thousandths.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("1.2345".parse::<Quantity>()?.rounded_up(3).to_string(), "1235m");
+    /// assert_eq!("1u".parse::<Quantity>()?.rounded_up(3).to_string(), "1m");
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn rounded_up(self, places: u8) -> Self {
+        let scale = -i64::from(places);
+        if self.scale >= scale {
+            return self;
+        }
+        let mantissa = divided_up(self.mantissa, power_of_ten(scale - self.scale));
+        Self { mantissa, scale, ..self }
+    }
+
+    /// Returns the sum. It has the format of `self`; if `self` is 0, that of `other`.
+    ///
+    /// If the amounts have so different sizes that the exact sum has more than 38 digits, the larger one is returned.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// let (size, more): (Quantity, Quantity) = ("1Ki".parse()?, "1k".parse()?);
+    /// assert_eq!(size.plus(more).to_string(), "2024");
+    /// assert_eq!(Quantity::default().plus(size).to_string(), "1Ki");
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        if self.is_zero() {
+            return other;
+        }
+        if other.is_zero() {
+            return self;
+        }
+        let scale = self.scale.min(other.scale);
+        let sum = self.at(scale).zip(other.at(scale)).and_then(|(one, other)| one.checked_add(other));
+        let Some(mantissa) = sum else {
+            let larger = if self.magnitude() < other.magnitude() { other } else { self };
+            return Self { format: self.format, amount: Amount::Decimal, ..larger };
+        };
+        let fits = i64::try_from(mantissa).is_ok() && [self.amount, other.amount] == [Amount::Int64; 2];
+        Self { mantissa, scale, format: self.format, amount: if fits { Amount::Int64 } else { Amount::Decimal } }
+    }
+
+    /// Returns the difference, in the format that [`plus`](Self::plus) chooses.
+    ///
+    /// ```
+    /// use kctl_apimachinery::quantity::Quantity;
+    ///
+    /// assert_eq!("1Gi".parse::<Quantity>()?.minus("2Gi".parse()?).to_string(), "-1Gi");
+    /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+    /// ```
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self { mantissa: other.mantissa.saturating_neg(), ..other })
+    }
+
+    /// Returns the mantissa for another scale, which is not above that of the quantity; `None` on overflow.
+    fn at(self, scale: i64) -> Option<i128> {
+        if self.mantissa == 0 {
+            return Some(0);
+        }
+        let n_zeros = u32::try_from(self.scale.checked_sub(scale)?).ok()?;
+        self.mantissa.checked_mul(10_i128.checked_pow(n_zeros)?)
+    }
+
+    /// Returns the exponent of the first digit, to compare quantities whose scales are far apart.
+    fn magnitude(self) -> i64 {
+        i64::from(self.mantissa.unsigned_abs().checked_ilog10().unwrap_or_default()) + self.scale
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let signs = self.mantissa.signum().cmp(&other.mantissa.signum());
+        if signs.is_ne() || self.mantissa == 0 {
+            return signs;
+        }
+        let scale = self.scale.min(other.scale);
+        match (self.at(scale), other.at(scale)) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ if self.mantissa < 0 => other.magnitude().cmp(&self.magnitude()),
+            _ => self.magnitude().cmp(&other.magnitude()),
+        }
+    }
+}
+
+/// Returns a power of ten, the largest one that fits for a larger exponent.
+fn power_of_ten(exponent: i64) -> i128 {
+    10_i128.pow(u32::try_from(exponent.clamp(0, 38)).unwrap_or_default())
+}
+
+/// Divides and rounds away from zero.
+fn divided_up(number: i128, by: i128) -> i128 {
+    number / by + if number % by == 0 { 0 } else { number.signum() }
+}
+
+impl FromStr for Quantity {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let parts = Parts::of(text)?;
+        let Parts { is_negative, whole, fraction, suffix } = &parts;
+        let mut quantity = Self { format: suffix.format, amount: parts.amount(), ..magnitude(whole, fraction, suffix) };
+        let max = Self::units(i64::MAX, suffix.format);
+        if suffix.format == Format::BinarySi && quantity > max {
+            quantity = Self { amount: Amount::Decimal, ..max };
+        }
+        Ok(if *is_negative { Self { mantissa: -quantity.mantissa, ..quantity } } else { quantity })
+    }
+}
+
+/// Returns `whole.fraction` in the unit of a suffix, rounded up to a nano unit.
+fn magnitude(whole: &str, fraction: &str, suffix: &Suffix) -> Quantity {
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    // The cut digits are below all digits that are kept; they only decide whether the result is rounded up.
+    let (kept, cut) = digits.split_at(digits.len().min(DIGITS_MAX));
+    let len = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let mut mantissa = kept.bytes().fold(0_i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
+    mantissa += i128::from(cut.bytes().any(|digit| digit != b'0'));
+    let mut scale = len(cut).saturating_sub(len(fraction)).saturating_add(suffix.power_of_ten);
+    let times = 1_i128 << suffix.power_of_two;
+    while mantissa.checked_mul(times).is_none() {
+        (mantissa, scale) = (divided_up(mantissa, 10), scale + 1);
+    }
+    mantissa *= times;
+    if scale < SCALE_MIN {
+        (mantissa, scale) = (divided_up(mantissa, power_of_ten(SCALE_MIN - scale)), SCALE_MIN);
+    }
+    Quantity { mantissa, scale, ..Quantity::default() }
+}
+
+/// A quantity as it is written: `whole.fraction` and a suffix.
+struct Parts<'a> {
+    is_negative: bool,
+    /// Without leading zeros.
+    whole: &'a str,
+    fraction: &'a str,
+    suffix: Suffix,
+}
+
+/// The meaning of a suffix: `10^power_of_ten * 2^power_of_two`.
+struct Suffix {
+    power_of_ten: i64,
+    power_of_two: u8,
+    format: Format,
+}
+
+impl<'a> Parts<'a> {
+    /// Splits a quantity (`parseQuantityString`).
+    fn of(text: &'a str) -> Result<Self, QuantityError> {
+        if text.is_empty() {
+            return Err(QuantityError::FormatWrong);
+        }
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let split = |text: &'a str| text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let (written, rest) = split(unsigned);
+        let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split);
+        let suffix = Suffix::of(suffix)?;
+        // Upstream parses a number without digits as 0 if it is an `int64Amount`, and else rejects it.
+        let is_int64 =
+            if suffix.format == Format::BinarySi { suffix.power_of_two < 50 } else { suffix.power_of_ten >= -9 };
+        if written.is_empty() && fraction.is_empty() && !is_int64 {
+            return Err(QuantityError::NumberMissing);
+        }
+        let whole = written.trim_start_matches('0');
+        Ok(Self { is_negative: text.starts_with('-'), whole, fraction, suffix })
+    }
+
+    /// Returns the type in which upstream keeps the amount.
+    fn amount(&self) -> Amount {
+        let n_whole = self.whole.len().max(1);
+        let is_int64 = if self.suffix.format == Format::BinarySi {
+            // Upstream estimates the digits of the product.
+            self.fraction.is_empty() && n_whole + usize::from(self.suffix.power_of_two) * 3 / 10 + 1 <= 15
+        } else {
+            n_whole + self.fraction.len() <= INT64_DIGITS && self.scale() >= SCALE_MIN
+        };
+        if is_int64 { Amount::Int64 } else { Amount::Decimal }
+    }
+
+    /// Returns the power of ten of the last digit.
+    fn scale(&self) -> i64 {
+        self.suffix.power_of_ten.saturating_sub(i64::try_from(self.fraction.len()).unwrap_or(i64::MAX))
+    }
+
+    /// Returns `true` if upstream considers the string canonical, and keeps it.
+    fn is_kept(&self) -> bool {
+        if self.amount() != Amount::Int64 {
+            return false;
+        }
+        if self.suffix.format == Format::BinarySi {
+            return self.whole.parse::<i64>().is_ok_and(|number| number % 8 != 0);
+        }
+        let digits = format!("{}{}", self.whole, self.fraction);
+        !self.whole.is_empty() && self.scale() % 3 == 0 && !digits.ends_with("000")
+    }
+}
+
+impl Suffix {
+    fn of(suffix: &str) -> Result<Self, QuantityError> {
+        let shape = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let digits = shape.strip_prefix(['+', '-']).unwrap_or(shape);
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(QuantityError::FormatWrong);
+        }
+        if let Some((_, power_of_ten)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
+            return Ok(Self { power_of_ten: *power_of_ten, power_of_two: 0, format: Format::DecimalSi });
+        }
+        if let Some((_, power)) = BINARY.iter().zip(0_u8..).find(|(name, _)| **name == suffix) {
+            return Ok(Self { power_of_ten: 0, power_of_two: power * 10, format: Format::BinarySi });
+        }
+        let exponent = suffix.strip_prefix(['e', 'E']).ok_or(QuantityError::SuffixUnknown)?;
+        let exponent: i32 = exponent.parse().map_err(|_| QuantityError::SuffixUnknown)?;
+        Ok(Self { power_of_ten: exponent.into(), power_of_two: 0, format: Format::DecimalExponent })
+    }
+}
+
+/// Returns a quantity as Kubernetes serializes it after parsing: in canonical form, or unchanged.
+///
+/// `ParseQuantity` keeps the string of numbers with few digits and a plain suffix. That preserves signs and leading zeros,
+/// which the canonical form of [`Quantity`] does not have.
+///
+/// # Errors
+/// The string is not a quantity.
+///
+/// ```
+/// use kctl_apimachinery::quantity::reserialized;
+///
+/// assert_eq!(reserialized("1000")?, "1k");
+/// assert_eq!(reserialized("+3Gi")?, "+3Gi");
+/// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
+/// ```
+pub fn reserialized(text: &str) -> Result<String, QuantityError> {
+    Ok(if Parts::of(text)?.is_kept() { text.to_owned() } else { text.parse::<Quantity>()?.to_string() })
+}
+
+/// Prints the canonical form: without a fraction, and with the largest suffix that fits (`CanonicalizeBytes`).
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("0");
+        }
+        // A binary suffix is for integers of at least 1024: anything else would lose digits or confuse.
+        if self.format == Format::BinarySi
+            && let Some(units) = self.integer().filter(|units| units.unsigned_abs() >= 1024)
+        {
+            let (mut units, mut power) = (units, 0);
+            while units % 1024 == 0 && power < BINARY.len() - 1 {
+                (units, power) = (units / 1024, power + 1);
+            }
+            return write!(f, "{units}{}", BINARY[power]);
+        }
+        let (mut mantissa, mut exponent) = (self.mantissa, self.scale);
+        while exponent % 3 != 0 {
+            (mantissa, exponent) = (mantissa.saturating_mul(10), exponent - 1);
+        }
+        if self.format == Format::DecimalExponent {
+            while mantissa % 1000 == 0 {
+                (mantissa, exponent) = (mantissa / 1000, exponent + 3);
+            }
+            return if exponent == 0 { write!(f, "{mantissa}") } else { write!(f, "{mantissa}e{exponent}") };
+        }
+        while mantissa % 1000 == 0 && exponent < SUFFIX_EXPONENT_MAX {
+            (mantissa, exponent) = (mantissa / 1000, exponent + 3);
+        }
+        while exponent > SUFFIX_EXPONENT_MAX && mantissa.checked_mul(1000).is_some() {
+            (mantissa, exponent) = (mantissa * 1000, exponent - 3);
+        }
+        let suffix = DECIMAL.iter().find(|(_, power)| *power == exponent.min(SUFFIX_EXPONENT_MAX));
+        write!(f, "{mantissa}{}", suffix.map_or("", |(name, _)| name))
+    }
+}
+
+impl Quantity {
+    /// Returns the amount if it is an integer that fits.
+    fn integer(self) -> Option<i128> {
+        if self.scale >= 0 {
+            return self.at(0);
+        }
+        let step = power_of_ten(-self.scale);
+        (self.mantissa % step == 0).then_some(self.mantissa / step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_is_printed_in_its_canonical_form() {
+        // Left: as written; right: what `resource.Quantity` of Kubernetes 1.36 prints.
+        let cases = [
+            ("0", "0"),
+            ("0.000", "0"),
+            ("1.5", "1500m"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Ki", "512"),
+            ("1000Ki", "1000Ki"),
+            ("1000", "1k"),
+            ("1e3", "1e3"),
+            ("1E", "1E"),
+            ("1E3", "1e3"),
+            ("12e-1", "1200e-3"),
+            ("100m", "100m"),
+            ("1500u", "1500u"),
+            ("1n", "1n"),
+            ("0.1n", "1n"),
+            ("-0.1n", "-1n"),
+            ("+5", "5"),
+            ("5.", "5"),
+            (".5", "500m"),
+            ("-1.5Gi", "-1536Mi"),
+            ("128974848", "128974848"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("9223372036854775808", "9223372036854775808"),
+            ("8Ei", "9223372036854775807"),
+            ("1e24", "1e24"),
+            ("-", "0"),
+            ("0.3Ki", "307200m"),
+        ];
+        for (written, printed) in cases {
+            assert_eq!(
+                written.parse::<Quantity>().map(|quantity| quantity.to_string()).as_deref(),
+                Ok(printed),
+                "{written}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quantity_is_written_back_as_it_was_where_kubernetes_does() {
+        let cases = [
+            ("+0055e3", "+0055e3"),
+            ("0077", "0077"),
+            ("566.", "566."),
+            ("1203.123456789e3", "1203.123456789e3"),
+            ("30.1234567891e10", "30.1234567891e10"),
+            ("1.5", "1500m"),
+            ("1000", "1k"),
+            ("1e2", "100"),
+            ("0.125", "125m"),
+            ("+3Gi", "+3Gi"),
+            ("+8Gi", "8Gi"),
+            ("3.Gi", "3.Gi"),
+            ("1234567890123456789", "1234567890123456789"),
+            ("+1234567890123456789", "1234567890123456789"),
+            ("0", "0"),
+            ("00", "0"),
+        ];
+        for (written, back) in cases {
+            assert_eq!(reserialized(written).as_deref(), Ok(back), "{written}");
+        }
+    }
+
+    #[test]
+    fn resources_keep_thousandths() {
+        for (written, printed) in [
+            ("1.50", "1500m"),
+            (".5", "500m"),
+            ("1.0", "1"),
+            ("100000m", "100"),
+            ("0.0001", "1m"),
+            ("1u", "1m"),
+            ("1n", "1m"),
+            ("12345678901234567890", "12345678901234567890"),
+            ("0.1Gi", "107374182400m"),
+            ("1e4", "10e3"),
+            ("1e-3", "1e-3"),
+            ("-0.0001", "-1m"),
+        ] {
+            let rounded = written.parse::<Quantity>().unwrap().rounded_up(3);
+            assert_eq!(rounded.to_string(), printed, "{written}");
+            assert_eq!(printed.parse::<Quantity>().unwrap().to_string(), printed, "a canonical form is its own");
+        }
+    }
+
+    #[test]
+    fn billionths_are_the_finest_step() {
+        for (written, printed) in [
+            ("0.0001", "100u"),
+            ("1e-6", "1e-6"),
+            ("0.5n", "1n"),
+            ("1.0000000001", "1000000001n"),
+            ("-0.0001", "-100u"),
+            ("1e-2000000000", "1e-9"),
+            ("0.00000000001Ki", "11n"),
+        ] {
+            assert_eq!(written.parse::<Quantity>().unwrap().to_string(), printed, "{written}");
+        }
+    }
+
+    #[test]
+    fn amounts_beyond_all_bounds_are_compared_and_added() {
+        let read = |text: &str| text.parse::<Quantity>().unwrap();
+        let ascending = [
+            "-1e2000000000",
+            "-1e100",
+            "-1",
+            "-",
+            "1e-2000000000",
+            "1m",
+            "1",
+            "1Ei",
+            "9Ei",
+            "1e36",
+            "1e100",
+            "1e101",
+            "2e2147483647",
+        ];
+        for pair in ascending.windows(2) {
+            assert!(read(pair[0]) < read(pair[1]), "{pair:?}");
+        }
+        assert_eq!(read("1e-2000000000"), read("1n"));
+        assert_eq!(read("0.00000000001"), read("1n"));
+        assert_eq!(read("9Ei"), read("9223372036854775807"));
+        assert_eq!(read("1e100").minus(read("1")), read("1e100"));
+        assert!(read(&"9".repeat(60)) > read("1e59"));
+        assert_eq!(read("1e100").to_string(), "10e99");
+        assert_eq!(read("1e2147483647").in_steps(3), i128::MAX);
+    }
+
+    #[test]
+    fn binary_fractions_with_many_digits_round_up() {
+        for (written, units) in
+            [("1.000000000000000000000000000000000001Ki", 1025), ("0.9999999999999999999999999999Ei", 1 << 60)]
+        {
+            assert_eq!(written.parse::<Quantity>().unwrap().in_steps(0), units, "{written}");
+        }
+    }
+
+    #[test]
+    fn integers_are_those_of_upstream() {
+        for (written, integer) in [
+            ("2k", Some(2000)),
+            ("1Ki", Some(1024)),
+            ("1.5", None),
+            ("1.0", None),
+            ("1Ei", None),
+            ("9223372036854775807", None),
+            ("1e18", Some(1_000_000_000_000_000_000)),
+            ("1e19", None),
+        ] {
+            assert_eq!(written.parse::<Quantity>().unwrap().as_int64(), integer, "{written}");
+        }
+    }
+
+    #[test]
+    fn rounding_is_up() {
+        for (written, units, millis) in [
+            ("1m", 1, 1),
+            ("1001m", 2, 1001),
+            ("1500u", 1, 2),
+            ("-1500m", -1, -1500),
+            ("2", 2, 2000),
+            ("8Ei", i64::MAX, 0),
+            ("10E", 0, 0),
+        ] {
+            let quantity: Quantity = written.parse().unwrap();
+            assert_eq!((quantity.value(), quantity.milli_value()), (units, millis), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_quantity_is_refused_as_kubernetes_does() {
+        let cases = [
+            ("", QuantityError::FormatWrong),
+            ("x", QuantityError::FormatWrong),
+            ("1x", QuantityError::FormatWrong),
+            ("1 ", QuantityError::FormatWrong),
+            ("1.2.3", QuantityError::FormatWrong),
+            ("1K", QuantityError::SuffixUnknown),
+            ("1mi", QuantityError::SuffixUnknown),
+            ("1e", QuantityError::SuffixUnknown),
+            ("Pi", QuantityError::NumberMissing),
+            ("e-12", QuantityError::NumberMissing),
+        ];
+        for (written, error) in cases {
+            assert_eq!(written.parse::<Quantity>(), Err(error), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_sum_keeps_the_format_of_its_first_part_that_is_not_zero() {
+        for (left, right, sum) in
+            [("1Gi", "1000M", "2073741824"), ("0", "1Gi", "1Gi"), ("1", "1Gi", "1073741825"), ("1k", "1Ki", "2024")]
+        {
+            let parts: Vec<Quantity> = [left, right].iter().map(|part| part.parse().unwrap()).collect();
+            assert_eq!(parts[0].plus(parts[1]).to_string(), sum, "{left} + {right}");
+        }
+    }
+
+    #[test]
+    fn approximations_are_those_of_upstream() {
+        let cases = [
+            ("100m", 0.1),
+            ("1Gi", 1_073_741_824.0),
+            ("1.5G", 1_500_000_000.0),
+            ("-2", -2.0),
+            ("250n", 2.500_000_000_000_000_4e-7),
+        ];
+        for (written, expected) in cases {
+            #[expect(clippy::float_cmp, reason = "the doubles are the same to the bit")]
+            let is_same = written.parse::<Quantity>().unwrap().approximate_float64() == expected;
+            assert!(is_same, "{written}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Numbers and escapes as Go reads and prints them.
+//!
+//! Upstream: `strconv` (`FormatFloat`, `ParseUint`), the verb `%v` of `fmt`, `floatEncoder` of `encoding/json`.
+//!
+//! ```
+//! use kctl_apimachinery::strconv;
+//!
+//! assert_eq!(strconv::format_float(1e6), "1e+06");
+//! assert_eq!(strconv::format_json_float(1e6), "1000000");
+//! ```
+
+/// Prints a float as the verb `%v` does: the shortest digits, with an exponent of at least two digits below 1e-4 and from 1e6.
+///
+/// ```
+/// use kctl_apimachinery::strconv::format_float;
+///
+/// assert_eq!((format_float(999_999.0).as_str(), format_float(1e-5).as_str()), ("999999", "1e-05"));
+/// assert_eq!(format_float(f64::INFINITY), "+Inf");
+/// ```
+#[must_use]
+pub fn format_float(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".into();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.into();
+    }
+    if number == 0.0 || (1e-4..1e6).contains(&number.abs()) {
+        return number.to_string();
+    }
+    go_exponent(&format!("{number:e}"))
+}
+
+/// Turns an exponent of Rust into one of Go, with a sign and at least two digits: `1.5e-7` into `1.5e-07`.
+///
+/// ```
+/// assert_eq!(kctl_apimachinery::strconv::go_exponent("1.5e7"), "1.5e+07");
+/// ```
+#[must_use]
+pub fn go_exponent(scientific: &str) -> String {
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+    format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// Prints a float as `json.Marshal` does: the shortest digits, with an exponent below 1e-6 and from 1e21.
+///
+/// JSON has neither infinity nor NaN; for them the result is not JSON.
+///
+/// ```
+/// use kctl_apimachinery::strconv::format_json_float;
+///
+/// assert_eq!((format_json_float(2.0).as_str(), format_json_float(1e21).as_str(), format_json_float(1e-7).as_str()), ("2", "1e+21", "1e-7"));
+/// ```
+#[must_use]
+pub fn format_json_float(number: f64) -> String {
+    if number == 0.0 || (1e-6..1e21).contains(&number.abs()) {
+        return number.to_string();
+    }
+    let text = format!("{number:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
+}
+
+/// Parses an unsigned integer, which has no sign (`strconv.ParseUint`).
+///
+/// ```
+/// use kctl_apimachinery::strconv::parse_uint;
+///
+/// assert_eq!((parse_uint("07"), parse_uint("+7"), parse_uint("-7")), (Some(7), None, None));
+/// ```
+#[must_use]
+pub fn parse_uint(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
+
+/// Returns the character of a one-letter escape in a string literal of Go or CEL, such as `\n`; `None` for other letters.
+///
+/// ```
+/// use kctl_apimachinery::strconv::unescaped;
+///
+/// assert_eq!((unescaped('n'), unescaped('\\'), unescaped('x')), (Some('\n'), Some('\\'), None));
+/// ```
+#[must_use]
+pub fn unescaped(letter: char) -> Option<char> {
+    Some(match letter {
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        '\\' => '\\',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_have_an_exponent_only_at_the_ends() {
+        for (number, text) in [
+            (0.5, "0.5"),
+            (1.0, "1"),
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (-1e6, "-1e+06"),
+            (999_999.0, "999999"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (1e100, "1e+100"),
+            (1_234_567.5, "1.2345675e+06"),
+            (f64::NEG_INFINITY, "-Inf"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(format_float(number), text);
+        }
+    }
+
+    #[test]
+    fn json_floats_have_an_exponent_only_at_the_ends() {
+        for (number, text) in [
+            (2.0, "2"),
+            (-0.0, "-0"),
+            (1.5, "1.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-1.5e300, "-1.5e+300"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+        ] {
+            assert_eq!(format_json_float(number), text);
+        }
+    }
+}
