@@ -196,10 +196,14 @@ impl Informers {
         self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
-    /// Returns the open informers and their numbers of users.
+    /// Returns the open informers and their numbers of users. Of several with one identity, that of controllers comes first
+    /// and a separate one last.
     pub(crate) fn open(&self) -> Vec<(Arc<Source>, usize)> {
         let table = self.table.lock();
-        table.informers.values().map(|informer| (informer.source.clone(), informer.n_users)).collect()
+        let mut all: Vec<_> = table.informers.iter().collect();
+        let rank = |id: &InformerId| (id.separate, !id.changeable);
+        all.sort_by(|(a, _), (b, _)| a.identity.cmp(&b.identity).then_with(|| rank(a).cmp(&rank(b))));
+        all.into_iter().map(|(_, informer)| (informer.source.clone(), informer.n_users)).collect()
     }
 
     /// Adds the mailbox of a watch to those that [`most_waiting`](Self::most_waiting) looks at, and forgets dropped ones.

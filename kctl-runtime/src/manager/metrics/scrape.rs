@@ -245,15 +245,14 @@ impl Scrape {
     /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
     fn labelled(&self) -> Vec<(Labels, Arc<Source>, usize)> {
         let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
-        // In reverse, because caches of controllers sort last and get the plain labels.
-        for (source, n_users) in self.0.informers().open().into_iter().rev() {
+        // Caches of controllers come first, and get the plain labels.
+        for (source, n_users) in self.0.informers().open() {
             let mut labels = kind(&source);
             if caches.iter().any(|(known, ..)| *known == labels) {
                 labels[0].1 += ";watched";
             }
             caches.push((labels, source, n_users));
         }
-        caches.reverse();
         caches
     }
 
@@ -299,7 +298,15 @@ impl Scrape {
         family(encoder, ("kctl_slots", "Number of slots of the program"), [(vec![], shards.config().slots().count())])?;
         family(encoder, ("kctl_slots_owned", "Number of slots that this replica owns"), [(vec![], n_owned)])?;
         let help = "Number of times that this replica became the owner of a slot";
-        counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])
+        counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])?;
+        // The readiness check has the same condition: replicas with other settings hold the common Lease.
+        let is_refused = self.0.leadership().is_some_and(|leadership| {
+            let holder = leadership.holder();
+            !leadership.is_leading() && !holder.is_empty() && holder != leadership.config().identity
+        });
+        let help =
+            "1 while this replica does not work because others run with another --shards or with leader election";
+        family(encoder, ("kctl_slots_refused", help), [(vec![], u32::from(is_refused))])
     }
 
     /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
