@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_is_written_back_as_it_was_where_kubernetes_does() {
+    fn quantity_round_trips_where_it_does_in_kubernetes() {
         let cases = [
             ("+0055e3", "+0055e3"),
             ("0077", "0077"),
@@ -746,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_quantity_is_refused_as_kubernetes_does() {
+    fn text_without_a_quantity_is_refused_as_in_kubernetes() {
         let cases = [
             ("", QuantityError::FormatWrong),
             ("x", QuantityError::FormatWrong),
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_keeps_the_format_of_its_first_part_that_is_not_zero() {
+    fn sum_keeps_the_format_of_its_first_nonzero_part() {
         for (left, right, sum) in
             [("1Gi", "1000M", "2073741824"), ("0", "1Gi", "1Gi"), ("1", "1Gi", "1073741825"), ("1k", "1Ki", "2024")]
         {

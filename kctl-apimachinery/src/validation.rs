@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_at_most_63_characters_and_a_prefix_253() {
+    fn name_has_63_characters_at_most_and_prefix_253() {
         let (name, prefix) = ("n".repeat(LABEL_LEN_MAX), "p".repeat(SUBDOMAIN_LEN_MAX));
         let cases = [
             ("a", true),

@@ -4,7 +4,7 @@
 //! start.
 //!
 //! The same set is the list of hosts that `authenticate.rs` lets through, so a client that verifies
-//! the certificate is let through too, unless it relies on a wildcard.
+//! the certificate is let through too.
 
 use std::{
     collections::BTreeSet,
@@ -49,13 +49,15 @@ impl CertificateNames {
 
     /// Returns `true` if a client may reach the server by this host. IPv6 addresses come without brackets.
     ///
-    /// A wildcard of `--tls-san` has no effect here, although the certificate is valid for its
-    /// hosts.
+    /// A wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` has `api.example.com`, and
+    /// neither `example.com` nor `a.b.example.com`.
     pub(super) fn has(&self, host: &str) -> bool {
-        match host.parse::<IpAddr>() {
-            Ok(address) => self.addresses.contains(&address),
-            Err(_) => self.dns.contains(&host.to_ascii_lowercase()),
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return self.addresses.contains(&address);
         }
+        let host = host.to_ascii_lowercase();
+        let wildcard = host.split_once('.').map(|(_label, domain)| format!("*.{domain}"));
+        self.dns.contains(&host) || wildcard.is_some_and(|wildcard| self.dns.contains(&wildcard))
     }
 }
 
@@ -149,6 +151,10 @@ mod tests {
             assert!(names.has(host), "{host}");
         }
         assert!(!names.has("evil.example.com"));
+        let names = CertificateNames::of(Ipv4Addr::LOCALHOST.into(), &["*.Example.com".to_owned()]);
+        for (host, is_named) in [("api.example.COM", true), ("example.com", false), ("a.b.example.com", false)] {
+            assert_eq!(names.has(host), is_named, "{host}");
+        }
         let names = CertificateNames::of(Ipv4Addr::LOCALHOST.into(), &[]);
         assert_eq!((names.dns.len(), names.addresses.len()), (1, 1));
         assert!(names.has("localhost") && !names.has("192.0.2.7"));
