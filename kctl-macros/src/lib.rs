@@ -62,7 +62,8 @@
 //!
 //! # Where to add what
 //!
-//! * An option of an attribute: to its list of names and its `match` in *check*, to the model, and to *emit*.
+//! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`), to the model, to *emit* (for
+//!   `#[controller]` in `controller/emit/calls.rs`), and to the specification of `kctl-runtime` that it sets.
 //! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.
 //! * A mark of `#[kctl(…)]`: to `resource::marks::FORMS`, and to the transform in `kctl-runtime`.
 

@@ -129,7 +129,8 @@ pub struct ControllerSpec {
     /// First and longest wait after a failure. Default 5 ms and 1000 s, client-go's values; it doubles
     /// with each failure.
     pub backoff: (Duration, Duration),
-    /// Consecutive failures after which a key is dropped and reported. `None`, the default, retries forever.
+    /// Maximum number of retries after a first failure; then the key is dropped and reported. `None`, the default, retries
+    /// forever.
     pub retries: Option<u32>,
     /// Namespaces to which caches and permissions are limited. Empty, the default, is all.
     pub namespaces: Vec<String>,

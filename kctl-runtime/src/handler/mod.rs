@@ -41,7 +41,8 @@ use crate::{
 /// controller-runtime (`pkg/handler/eventhandler.go`, `LowPriority`).
 pub const PRIORITY_INITIAL: i32 = -100;
 
-/// The tag of keys that are queued because their object was in the initial list.
+/// The tag of keys that are queued because their object was in the initial list, or because this replica gained their
+/// slot. Tags are bits: 0, 1 and 5 are in `queue/state.rs`, 2 to 4 here, and the relations have those from 6.
 pub const TAG_INITIAL: u32 = 1 << 2;
 /// The tag of keys that a resync queued.
 pub const TAG_RESYNC: u32 = 1 << 3;

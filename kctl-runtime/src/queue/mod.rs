@@ -299,7 +299,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.add_for(key, priority, Cause::Changed, tags);
     }
 
-    /// Adds a key for an event that probably brings nothing new, such as the controller's own status write.
+    /// Adds a key for an event that does not end a backoff: a change of a status or of an owned object, or a resync.
     ///
     /// It works like [`add_tagged`](Self::add_tagged), but does not shorten the backoff of a failed key. Otherwise a
     /// controller that writes and then fails would run in a hot loop on its own events. The key is not lost: the next

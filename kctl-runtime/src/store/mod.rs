@@ -39,10 +39,10 @@ mod cache;
 mod durations;
 mod inbox;
 #[cfg(test)]
-mod schedules;
+mod schedule_tests;
 mod share;
 #[cfg(test)]
-mod subscribers;
+mod subscriber_tests;
 mod tombstones;
 mod view;
 mod writer;

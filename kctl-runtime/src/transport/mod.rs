@@ -2,7 +2,7 @@
 
 mod error;
 
-use std::{io, time::Duration};
+use std::{future::poll_fn, io, pin::pin, task::Poll, time::Duration};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -82,7 +82,20 @@ pub(crate) async fn send_within(
     let until = Instant::now() + within;
     let ask = Ask { method, path, body, accept: JSON, is_long: false };
     let answer = async { read(operation, accepted(client, operation, &ask, until).await?).await };
-    tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, within)))
+    in_time(within, answer).await.unwrap_or_else(|| Err(late(operation, within)))
+}
+
+/// Returns the result of a future; `None` if it took longer.
+///
+/// Unlike [`tokio::time::timeout`], it never polls the future when the time is over. A process that was frozen continues
+/// with both: whatever the request waited for (a `Retry-After`, a connection) is over as well as its time, and a write
+/// that is sent then could arrive after one of the next leader.
+pub(crate) async fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let until = Instant::now() + within;
+    let mut future = pin!(future);
+    let unless_late =
+        poll_fn(|cx| if Instant::now() >= until { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
+    tokio::time::timeout_at(until, unless_late).await.unwrap_or_default()
 }
 
 /// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the response's status has been checked.
@@ -241,5 +254,17 @@ mod tests {
             assert_eq!(asked.load(Ordering::Relaxed), requests, "{case}");
             assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frozen_process_repeats_no_request_after_its_time() {
+        let (client, asked) = busy(429, 2, 1);
+        let sent = send_within(&client, "write it", Method::PUT, "/", None, Duration::from_secs(10));
+        let mut sent = pin!(sent);
+        assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
+        tokio::time::advance(Duration::from_secs(15)).await;
+        let Poll::Ready(Err(error)) = futures::poll!(&mut sent) else { panic!("it is late") };
+        assert!(matches!(error, ApiError::Unanswered { .. }), "{error}");
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 }

@@ -149,7 +149,7 @@ impl<C: Reconcile> Pool<C> {
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
         if matches!(decision, Decision::Drop | Decision::Outdated { .. }) {
-            // Otherwise the watch events of these writes would end the backoff, or queue the key that was given up.
+            // Otherwise the watch events of these writes would end the wait after the conflict, or queue the key that was given up.
             self.queue.ignore_versions(&key, written);
         }
         match &decision {

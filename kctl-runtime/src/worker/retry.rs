@@ -1,4 +1,5 @@
-//! The decision when a key is reconciled again: one pure function, and the only place that decides it.
+//! The decision whether and why a key is reconciled again: one pure function, and the only place that decides it. The
+//! length of a backoff comes from `queue/state.rs` (`QueueState::fail`), and `handler/weight.rs` says which events end one.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use kube::{Client, client::Body};
 use tower::{BoxError, service_fn};
 
 use super::WritePermit;
-use crate::transport::late;
+use crate::transport;
 
 /// Returns a client whose writes acquire the permit first and get its timeout. Reads pass unchanged.
 ///
@@ -29,13 +29,13 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
             let operation = format!("{} {}", request.method(), request.uri().path());
             let guard = permit.acquire(&operation).await?;
             let within = guard.timeout();
-            match tokio::time::timeout(within, client.send(request)).await {
-                Ok(answer) => {
+            match transport::in_time(within, client.send(request)).await {
+                Some(answer) => {
                     let answer = answer.map_err(BoxError::from)?;
                     guard.answered();
                     Ok(answer)
                 }
-                Err(_elapsed) => Err(BoxError::from(late(&operation, within))),
+                None => Err(BoxError::from(transport::late(&operation, within))),
             }
         }
     });

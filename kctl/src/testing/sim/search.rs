@@ -54,7 +54,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Prepares a search. `replay` is the test's name, for the command that repeats a failure.
+    /// Prepares a search. `replay` is the command that repeats a failure, with `{seed}` for the run.
     pub(super) fn new(scenario: &'a Scenario, servers: &'a Servers, replay: &'a str, twice: usize) -> Self {
         Self {
             scenario,
