@@ -220,7 +220,9 @@ fn bound(binding: &Value, user: &User) -> Option<String> {
             "User" => (name == user.name).then(|| format!("User {name:?}")),
             "Group" => user.groups.iter().any(|group| group == name).then(|| format!("Group {name:?}")),
             "ServiceAccount" => {
-                let namespace = subject["namespace"].as_str().unwrap_or_default();
+                // A RoleBinding need not repeat its namespace: `appliesToUser` in pkg/registry/rbac/validation/rule.go.
+                let named = subject["namespace"].as_str().filter(|named| !named.is_empty());
+                let namespace = named.or(binding["metadata"]["namespace"].as_str()).unwrap_or_default();
                 let is_it = user.name == format!("system:serviceaccount:{namespace}:{name}");
                 is_it.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
             }
@@ -247,6 +249,20 @@ mod tests {
     fn put(store: &mut Store, resource: &str, mut object: Value) {
         object["metadata"] = json!({ "name": "x", "namespace": "a" });
         store.put(&GroupResource::new(RBAC, resource), ("a".into(), "x".into()), object);
+    }
+
+    #[test]
+    fn account_without_namespace_is_in_that_of_the_binding() {
+        let binding =
+            |namespace: Value, subject: Value| json!({ "metadata": { "namespace": namespace }, "subjects": [subject] });
+        let user = |name: &str| User { name: name.to_owned(), groups: Vec::new() };
+        let (builder, unnamed) =
+            (user("system:serviceaccount:a:builder"), json!({ "kind": "ServiceAccount", "name": "builder" }));
+        assert!(bound(&binding("a".into(), unnamed.clone()), &builder).is_some());
+        assert!(bound(&binding("b".into(), unnamed.clone()), &builder).is_none());
+        assert!(bound(&binding(Value::Null, unnamed), &builder).is_none());
+        let named = json!({ "kind": "ServiceAccount", "name": "builder", "namespace": "a" });
+        assert!(bound(&binding("b".into(), named), &builder).is_some());
     }
 
     fn pat(n: usize) -> User {
