@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use futures::StreamExt;
 use kctl::{
     apiserver::{ApiServer, User},
     k8s::api::{
         coordination::v1::Lease,
+        core::v1::Namespace,
         rbac::v1::{Role, RoleBinding},
     },
     kube::{
@@ -15,6 +17,7 @@ use kctl::{
     manager::{Manager, ManagerError, View},
     manifest::{ManagerOptions, RbacOptions, manager_rbac},
     prelude::*,
+    watches::Identity,
 };
 use kctl_runtime::{
     manager::{
@@ -411,6 +414,66 @@ async fn slot_with_a_deleted_lease_keeps_one_owner() {
     world.check_nothing_ran_twice();
 }
 
+/// The owner does not reach its Leases, so it does not create them again, and works until its write permit ends.
+#[tokio::test(start_paused = true)]
+async fn replica_that_never_saw_a_deleted_lease_waits_for_its_duration() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    seconds(10).await;
+    a.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    for slot in 0..N_SLOTS {
+        world.contest.leases().delete(&format!("podset-slot-{slot}"), &DeleteParams::default()).await.unwrap();
+    }
+    let b = world.start("b").await;
+    for state in 1..=14 {
+        world.change(state).await;
+        seconds(1).await;
+        assert_eq!(b.n_owned(), 0, "{state} s after the deletion");
+    }
+    let owners: BTreeSet<_> = b.view.shards().unwrap().slots().into_iter().map(|slot| slot.owner).collect();
+    assert_eq!(owners, ["(unknown: the Lease is missing)".to_owned()].into());
+    seconds(2).await;
+    assert_eq!(b.n_owned(), 8);
+    let took = world.reaches(14).await;
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_creates_a_deleted_lease_again_before_another_replica_starts_with_it() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    seconds(10).await;
+    for slot in 0..N_SLOTS {
+        world.contest.leases().delete(&format!("podset-slot-{slot}"), &DeleteParams::default()).await.unwrap();
+    }
+    let b = world.start("b").await;
+    world.change(1).await;
+    seconds(4).await;
+    assert_eq!(
+        (a.n_owned(), b.n_owned()),
+        (4, 4),
+        "a Lease that is missing is created, also by an owner that hands it over"
+    );
+    world.reaches(1).await;
+    world.check_nothing_ran_twice();
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_of_a_new_number_are_taken_with_the_lease_of_the_settings() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
+    let a = world.start_by("a", four).await;
+    seconds(10).await;
+    a.stop().await.unwrap();
+    let b = world.start("b").await;
+    seconds(14).await;
+    assert_eq!(b.n_owned(), 0, "the settings of 4 slots are held for 15 s");
+    seconds(6).await;
+    assert_eq!(b.n_owned(), 8, "no Lease of the slots 4 to 7 was there, and nothing waits for them");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replica_with_another_number_of_slots_is_refused() {
     let world = World::new(Duration::from_millis(20)).await;
@@ -423,6 +486,7 @@ async fn replica_with_another_number_of_slots_is_refused() {
     let text =
         "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
     assert_eq!(b.ready().unwrap_err(), text);
+    assert_eq!((a.metric("kctl_slots_refused"), b.metric("kctl_slots_refused")), (0, 1));
     a.stop().await.unwrap();
     seconds(20).await;
     assert_eq!((b.n_owned(), b.ready().is_ok()), (4, true));
@@ -551,6 +615,155 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
     seconds(1).await;
     assert!(![&a, &b].iter().any(|replica| replica.cached("secrets").contains("extra")));
+}
+
+/// Creates a `Secret`, with this `ConfigMap` as its controller if there is one.
+async fn create_secret(world: &World, name: &str, owner: Option<&str>) {
+    let mut metadata = json!({ "name": name });
+    if let Some(owner) = owner {
+        let uid = world.configs().get(owner).await.unwrap().metadata.uid;
+        metadata["ownerReferences"] =
+            json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "controller": true }]);
+    }
+    let secret = kctl::from_json(json!({ "metadata": metadata })).unwrap();
+    Api::<Secret>::default_namespaced(world.contest.client.clone())
+        .create(&PostParams::default(), &secret)
+        .await
+        .unwrap();
+}
+
+async fn create_config(world: &World, name: &str) {
+    let config = json!({ "metadata": { "name": name }, "data": { "state": "0" } });
+    world.configs().create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphan_is_adopted_by_the_replica_of_its_new_owner() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    for number in 0..8 {
+        create_secret(&world, &format!("orphan-{number}"), None).await;
+    }
+    seconds(1).await;
+    let orphans = |replica: &Replica| {
+        let secrets = replica.cached("secrets").into_iter().filter(|name| name.starts_with("orphan-"));
+        secrets.collect::<BTreeSet<_>>()
+    };
+    assert!(orphans(&a).is_empty() && orphans(&b).is_empty(), "an orphan belongs to no slot");
+    for number in 0..8 {
+        create_config(&world, &format!("orphan-{number}")).await;
+    }
+    seconds(1).await;
+    let (of_a, of_b) = (orphans(&a), orphans(&b));
+    assert!(!of_a.is_empty() && !of_b.is_empty() && of_a.is_disjoint(&of_b), "{of_a:?} and {of_b:?}");
+    assert_eq!(of_a.len() + of_b.len(), 8);
+    for replica in [&a, &b] {
+        assert!(orphans(replica).is_subset(&replica.cached("configmaps")));
+    }
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_of_another_replicas_primary_is_not_adopted() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(3).await;
+    let owner = a.cached("configmaps").pop_first().unwrap();
+    let names: Vec<_> = (0..8).map(|number| format!("taken-{number}")).collect();
+    for name in &names {
+        create_secret(&world, name, Some(&owner)).await;
+        create_config(&world, name).await;
+    }
+    seconds(1).await;
+    let of_b: Vec<_> = names.iter().filter(|name| b.cached("configmaps").contains(*name)).collect();
+    assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
+    // The replica that caches the child knows its controller. For the other one the API server does.
+    let expected =
+        |by| if by == "a" { "is not controlled by ConfigMap" } else { "only one owner may be the controller" };
+    let failed: Vec<_> = world.seen.lock().failed.clone();
+    assert_eq!(failed.iter().map(|(by, _)| *by).collect::<BTreeSet<_>>(), ["a", "b"].into());
+    assert!(failed.iter().all(|(by, error)| error.contains(expected(*by))), "{:?}", failed.first());
+    assert!(names.iter().all(|name| a.cached("secrets").contains(name) && !b.cached("secrets").contains(name)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_keep_a_share_apart_from_a_whole_cache_of_its_kind() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let mut watches = None;
+    let a = world.start_by("a", |manager, client| {
+        watches = Some(manager.watches());
+        manager.shard(client, shards("a", N_SLOTS)).unwrap()
+    });
+    let a = a.await;
+    let b = world.start("b").await;
+    seconds(5).await;
+    let mut all = watches.unwrap().watch::<Secret>(Identity::of::<Secret>()).await.unwrap();
+    let _first = all.next().await;
+    seconds(1).await;
+    let text = a.metrics.text(Format::Prometheus);
+    for (name, n) in [("", a.cached("secrets").len()), (";watched", N_KEYS)] {
+        let sample =
+            format!("kctl_cache_objects{{name=\"{name}\",group=\"\",version=\"v1\",resource=\"secrets\"}} {n}\n");
+        assert!(text.contains(&sample), "no {sample} in {text}");
+    }
+    assert!(b.n_owned() > 0);
+}
+
+/// Keeps a `Secret` in each `Namespace` of a shop.
+#[controller(owns = Secret(apply), name = "spaces")]
+async fn spaces(space: Arc<Namespace>, cx: Context<spaces>) -> Result<Action> {
+    if space.name_any().starts_with("shop-") {
+        cx.owned::<Secret>()
+            .apply(json!({ "metadata": { "name": "of-space", "namespace": space.name_any() } }))
+            .await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[controller(name = "settings")]
+async fn settings(_config: Arc<ConfigMap>, _cx: Context<settings>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_and_its_objects_belong_to_one_replica() {
+    let contest = Contest::new();
+    let client = contest.client.clone();
+    let names: Vec<_> = (0..8).map(|number| format!("shop-{number}")).collect();
+    let by = Arc::<Mutex<BTreeMap<String, &'static str>>>::default();
+    let mut views = Vec::new();
+    for replica in ["a", "b"] {
+        let app = App::new("podset").controller::<spaces>().controller::<settings>();
+        let slots = ShardConfig::new(config(replica), N_SLOTS, ShardBy::Namespace).unwrap();
+        let manager = app.manager(client.clone()).await.unwrap().shard(client.clone(), slots).unwrap();
+        let noted = by.clone();
+        let manager = manager.on_end(Arc::new(move |report| {
+            noted.lock().insert(format!("{} {}", report.controller, report.key), replica);
+        }));
+        views.push(manager.view());
+        tokio::spawn(manager.run(std::future::pending()));
+    }
+    seconds(5).await;
+    for name in &names {
+        let space = kctl::from_json(json!({ "metadata": { "name": name } })).unwrap();
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &space).await.unwrap();
+        let config = kctl::from_json(json!({ "metadata": { "name": "settings" } })).unwrap();
+        Api::<ConfigMap>::namespaced(client.clone(), name).create(&PostParams::default(), &config).await.unwrap();
+    }
+    seconds(2).await;
+    let by = by.lock().clone();
+    let owners: Vec<_> = names.iter().map(|name| by[&format!("spaces {name}")]).collect();
+    assert_eq!(owners.iter().collect::<BTreeSet<_>>().len(), 2, "{owners:?}");
+    for (name, owner) in names.iter().zip(&owners) {
+        assert_eq!(by[&format!("settings {name}/settings")], *owner, "{name}");
+        for (replica, view) in ["a", "b"].into_iter().zip(&views) {
+            let source = view.sources().iter().find(|source| source.identity().kind.plural == "secrets").unwrap();
+            let all = source.store().all();
+            let is_cached = all.iter().any(|secret| secret.key().namespace.as_deref() == Some(name));
+            assert_eq!(is_cached, replica == *owner, "the Secret in {name} is where its owner, the Namespace, is");
+        }
+    }
 }
 
 /// Reads objects that belong to other primaries.

@@ -152,6 +152,8 @@ pub struct Election {
     seen: Option<(Record, Instant)>,
     /// `true` if the Lease did not exist at the last read.
     gone: bool,
+    /// `true` if no process had renewed the Lease when this one last read it as a candidate.
+    is_new: bool,
     /// `None` for a candidate.
     leading: Option<Term>,
     /// Deadline of the release, while the Lease is being released.
@@ -211,6 +213,7 @@ impl Election {
             lease: None,
             seen: None,
             gone: false,
+            is_new: false,
             leading: None,
             releasing: None,
             failure: None,
@@ -236,6 +239,19 @@ impl Election {
         self
     }
 
+    /// Makes it start with the knowledge that the Lease is missing, so that the record counts from its own time rather than from
+    /// the first read.
+    pub(super) fn missing(mut self) -> Self {
+        self.gone = true;
+        self
+    }
+
+    /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet: it has acquired the Lease, or
+    /// others who hold it together have done so since their last retry period.
+    pub(super) fn is_of_new_lease(&self) -> bool {
+        self.is_new
+    }
+
     /// Returns the next request or wait.
     pub fn step(&self) -> &Step {
         &self.step
@@ -258,7 +274,12 @@ impl Election {
             Input::Stop { release } => self.stop(release, now, &mut effects),
             Input::Woke => self.attempt(now, wall, &mut effects),
             Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
-            Input::Absent if self.releasing.is_some() => self.end(End::Stopped, &mut effects),
+            Input::Absent if self.releasing.is_some() => {
+                // Deleted by hand while it was held. A process that starts later could not know that it is free.
+                let transitions = Record { lease_transitions: Some(0), ..Record::default() };
+                let released = Record::released(&transitions, wall);
+                self.send(LeaseRequest::Create(released.create(&self.config)), now);
+            }
             Input::Absent if self.is_held(now) => {
                 // Deleted while another process leads, which will create it again. The time of its last renewal is unknown,
                 // so the lease duration counts from now.
@@ -271,6 +292,7 @@ impl Election {
             }
             Input::Absent => {
                 self.has_read();
+                self.is_new |= self.leading.is_none();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
                 self.send(LeaseRequest::Create(first.create(&self.config)), now);
@@ -313,6 +335,9 @@ impl Election {
         let is_renewed = self.seen.as_ref().is_some_and(|(known, _)| *known != record);
         self.observe(record.clone(), now, effects);
         let mine = record.holder() == self.config.identity;
+        if self.leading.is_none() {
+            self.is_new = !mine || record.acquire_time == record.renew_time;
+        }
         let before = std::mem::replace(&mut self.shown, self.sent);
         if self.releasing.is_some() {
             if !mine {
@@ -339,8 +364,12 @@ impl Election {
         if self.leading.is_some() && self.holders == Holders::One {
             effects.push(Effect::SlowPath);
         }
-        let next = Record::held(&self.config, &record, wall).update(&self.config, lease);
-        self.send(LeaseRequest::Update(next), now);
+        let mut next = Record::held(&self.config, &record, wall);
+        if self.holders == Holders::Together && self.leading.is_none() && self.is_new {
+            // One that joins is no renewal: for the next one that joins the Lease is as new.
+            next.acquire_time.clone_from(&next.renew_time);
+        }
+        self.send(LeaseRequest::Update(next.update(&self.config, lease)), now);
     }
 
     /// Handles a successful write: this process leads, from the moment before the request was sent.

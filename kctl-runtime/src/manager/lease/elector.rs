@@ -6,7 +6,10 @@
 //! A late response is not used: the deadline of a request ends before the Lease does, and the election continues as if
 //! the request had failed.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use http::Method;
 use kctl_apimachinery::url;
@@ -49,6 +52,8 @@ pub struct Elector {
     failure: watch::Sender<Option<String>>,
     /// Number of renewals that had to read first.
     slow_renewals: watch::Sender<u64>,
+    /// Set when this process begins to lead, if nothing had renewed the Lease before.
+    of_new_lease: Arc<AtomicBool>,
     /// Set if another part of the process watches the Lease.
     watched: Option<Watched>,
     /// Set if other processes hold the Lease under the same identity.
@@ -62,9 +67,14 @@ struct Together;
 pub(in crate::manager) struct Watched {
     /// The last record that was seen, and when it changed.
     pub(in crate::manager) seen: Option<(Record, Instant)>,
+    /// Set if the Lease was missing at that time.
+    pub(in crate::manager) missing: Option<Missing>,
     /// Notified when the Lease is free or has expired, so that a candidate tries at once.
     pub(in crate::manager) free: Arc<Notify>,
 }
+
+/// Marks a Lease that was missing when its record was noted.
+pub(in crate::manager) struct Missing;
 
 impl Elector {
     /// Creates an elector that does nothing before [`run`](Self::run). `clock` sets the times in the Lease.
@@ -85,6 +95,7 @@ impl Elector {
             holder: watch::Sender::default(),
             failure: watch::Sender::default(),
             slow_renewals: watch::Sender::default(),
+            of_new_lease: Arc::default(),
             watched: None,
             together: None,
         })
@@ -131,6 +142,7 @@ impl Elector {
             holder: self.holder.subscribe(),
             failure: self.failure.subscribe(),
             slow_renewals: self.slow_renewals.subscribe(),
+            of_new_lease: self.of_new_lease.clone(),
             config: self.config.clone(),
         }
     }
@@ -150,8 +162,11 @@ impl Elector {
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();
-        if let Some((record, at)) = watched.and_then(|watched| watched.seen) {
+        if let Some(Watched { seen: Some((record, at)), missing, .. }) = watched {
             election = election.seen(record, at);
+            if missing.is_some() {
+                election = election.missing();
+            }
         }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
@@ -176,6 +191,9 @@ impl Elector {
                 changed
             });
             for effect in effects {
+                if matches!(effect, Effect::Leading(_)) && *self.standing.borrow() == Standing::Standby {
+                    self.of_new_lease.store(election.is_of_new_lease(), Ordering::Relaxed);
+                }
                 if let Some(end) = self.publish(effect) {
                     return end;
                 }

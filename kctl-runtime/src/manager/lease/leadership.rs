@@ -2,7 +2,13 @@
 //!
 //! Readers never send requests. The state is as new as the elector's last step, a few seconds at most.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{sync::watch, time::Instant};
 
@@ -34,6 +40,7 @@ pub struct Leadership {
     pub(super) holder: watch::Receiver<String>,
     pub(super) failure: watch::Receiver<Option<String>>,
     pub(super) slow_renewals: watch::Receiver<u64>,
+    pub(super) of_new_lease: Arc<AtomicBool>,
     pub(super) config: std::sync::Arc<ElectionConfig>,
 }
 
@@ -75,6 +82,13 @@ impl Leadership {
     /// labels.
     pub fn slow_renewals(&self) -> u64 {
         *self.slow_renewals.borrow()
+    }
+
+    /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet.
+    ///
+    /// Of a Lease that several processes hold together it means that none of them has held it for longer than a retry period.
+    pub(in crate::manager) fn is_of_new_lease(&self) -> bool {
+        self.of_new_lease.load(Ordering::Relaxed)
     }
 
     /// Returns the configuration of the election.

@@ -44,7 +44,7 @@ mod record;
 pub use config::{ElectionConfig, ElectionError, identity};
 pub use election::{Effect, Election, End, Input, Step};
 pub use elector::Elector;
-pub(super) use elector::Watched;
+pub(super) use elector::{Missing, Watched};
 pub use leadership::{Leadership, Standing};
 pub use record::Record;
 

@@ -16,7 +16,7 @@ use crate::{
     manager::{
         Clock,
         handlers::queue_slots,
-        lease::{ElectionConfig, Elector, Leadership, Record, Watched},
+        lease::{ElectionConfig, Elector, Leadership, Missing, Record, Watched},
     },
     object::Kind,
     queue::WorkQueue,
@@ -116,10 +116,16 @@ impl Coordinator {
             let mut stop = stop;
             let begins = async {
                 let full = futures::future::join_all(envs.iter().map(|env| env.complete()));
-                let _late = timeout(CACHES_FIRST_FOR, full).await;
                 // Before the first list every Lease would look free.
-                store.wait_until_synced().await;
+                let listed = async {
+                    store.wait_until_synced().await;
+                    Instant::now()
+                };
+                let (_late, listed_at) = tokio::join!(timeout(CACHES_FIRST_FOR, full), listed);
                 let led = leadership.led().await;
+                if !leadership.is_of_new_lease() {
+                    self.suspect_missing(listed_at);
+                }
                 // Controllers wait for the same, and are woken in a random order. A simulated run has to repeat itself.
                 sleep(AFTER_CONTROLLERS).await;
                 led
@@ -152,6 +158,18 @@ impl Coordinator {
             }
             changed.notify_one();
         })
+    }
+
+    /// Notes the slots whose Lease was missing at the first list, because their owners may still be at work.
+    ///
+    /// A Lease that is deleted by hand is created again by its owner, or free once it would have expired. A replica that saw
+    /// it counts from the deletion. One that never saw it would take the slot at once. Only under a new Lease of the settings
+    /// there can be no earlier owner.
+    fn suspect_missing(&self, listed_at: Instant) {
+        let mut shared = self.shared.lock();
+        for slot in self.config.slots().all() {
+            shared.sightings.suspect(&slot_name(self.config.name(), slot), self.config.lease_duration(), listed_at);
+        }
     }
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
@@ -240,12 +258,15 @@ impl Coordinator {
 
     /// Returns a candidate for a Lease that this coordinator watches.
     fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
-        let seen = self.shared.lock().sightings.last(&config.name).cloned();
+        let (seen, missing) = {
+            let sightings = &self.shared.lock().sightings;
+            (sightings.last(&config.name).cloned(), sightings.is_suspect(&config.name).then_some(Missing))
+        };
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
         self.shared.lock().elections.insert(name, elector.leadership());
-        Some(elector.watched(Watched { seen, free: free.clone() }))
+        Some(elector.watched(Watched { seen, missing, free: free.clone() }))
     }
 
     /// Holds a seat until `left` is `true`, then releases it. A seat that is lost is replaced.

@@ -3,7 +3,7 @@
 //! Clocks of two machines differ, so the times in a Lease are never compared with the local clock. A record counts as
 //! valid for its duration from the moment at which this replica saw it change (client-go, `isLeaseValid`).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
@@ -11,6 +11,9 @@ use crate::manager::lease::Record;
 
 /// A record, and the local time at which it was first seen.
 pub(super) type Sighting = (Record, Instant);
+
+/// Holder of a Lease that was missing when this replica started.
+const UNKNOWN: &str = "(unknown: the Lease is missing)";
 
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
@@ -31,6 +34,20 @@ impl Sightings {
         if let Some((_, at)) = self.0.get_mut(name) {
             *at = now;
         }
+    }
+
+    /// Notes that a Lease is missing which may have had a holder. It counts as held from `at` for the longest duration of any
+    /// Lease, at least `duration`. One that was seen is left as it is.
+    pub(super) fn suspect(&mut self, name: &str, duration: Duration, at: Instant) {
+        let longest = self.0.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
+        let (holder, seconds) = (Some(UNKNOWN.into()), Some(longest.as_secs()));
+        let record = Record { holder_identity: holder, lease_duration_seconds: seconds, ..Record::default() };
+        self.0.entry(name.into()).or_insert((record, at));
+    }
+
+    /// Returns `true` for a Lease that has never been seen, but [suspected](Self::suspect).
+    pub(super) fn is_suspect(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|(record, _)| record.holder() == UNKNOWN)
     }
 
     /// Returns the last record of a Lease with the time of its change.
@@ -57,8 +74,6 @@ fn expiry((record, at): &Sighting) -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn held(by: &str, renewed: &str) -> Record {
@@ -94,5 +109,20 @@ mod tests {
         seen.miss("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));
         assert_eq!(seen.holder("unknown", start), None);
+    }
+
+    #[test]
+    fn missing_lease_counts_as_held_for_the_longest_duration() {
+        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        seen.see("other", Record { lease_duration_seconds: Some(30), ..held("a", "1") }, start);
+        for name in ["other", "missing"] {
+            seen.suspect(name, Duration::from_secs(15), start);
+        }
+        assert_eq!((seen.holder("other", at(29)), seen.is_suspect("other")), (Some("a"), false));
+        assert!(seen.is_suspect("missing") && seen.holder("missing", at(29)).is_some());
+        assert_eq!(seen.holder("missing", at(30)), None);
+        seen.see("missing", held("b", "1"), at(40));
+        assert_eq!((seen.holder("missing", at(41)), seen.is_suspect("missing")), (Some("b"), false));
     }
 }
