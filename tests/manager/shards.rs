@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use futures::StreamExt;
 use kctl::{
     apiserver::{ApiServer, User},
     k8s::api::{

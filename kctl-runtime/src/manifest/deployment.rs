@@ -39,7 +39,7 @@ pub fn deployment(
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
-    let (replicas, strategy) = if manager.leader_elect || manager.shards.is_some() {
+    let (replicas, strategy) = if manager.leader_elect || manager.slots().is_some() {
         // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to `Recreate`;
         // one that the API server has set stays, and is then rejected.
         let rolling_update = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
@@ -77,8 +77,11 @@ fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: 
         // The generated role names this Lease.
         args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
     }
-    if let Some(n) = manager.shards {
-        args.extend([format!("--shards={n}"), format!("--leader-election-id={name}")]);
+    match manager.shards {
+        // The program would share its keys by itself.
+        Some(0) => args.push("--shards=0".into()),
+        Some(n) => args.extend([format!("--shards={n}"), format!("--leader-election-id={name}")]),
+        None => {}
     }
     let mut ports = vec![json!({ "name": "probes", "containerPort": PROBES_PORT, "protocol": "TCP" })];
     if manager.metrics {

@@ -16,7 +16,16 @@ pub struct ManagerOptions {
     /// `true` for `/metrics` over TLS with authorization. Needs a role for `TokenReview` and `SubjectAccessReview`.
     pub metrics: bool,
     /// The number of slots of several replicas that share the keys. Needs a role for the Leases of slots and seats.
+    ///
+    /// `Some(0)` is one replica of a program that shares its keys unless `--shards=0` turns it off.
     pub shards: Option<u32>,
+}
+
+impl ManagerOptions {
+    /// Returns the number of slots, `None` without shards.
+    pub(in crate::manifest) fn slots(self) -> Option<u32> {
+        self.shards.filter(|n| *n > 0)
+    }
 }
 
 fn set(texts: &[&str]) -> BTreeSet<String> {
@@ -101,7 +110,7 @@ pub fn manager_rbac(
         manifests.push(role("Role", &name, options, place, &election(&options.name))?);
         manifests.push(binding("Role", &name, options, place)?);
     }
-    if let Some(n) = manager.shards {
+    if let Some(n) = manager.slots() {
         let (name, place) = (format!("{}-shards", options.name), Some(&options.namespace));
         manifests.push(role("Role", &name, options, place, &sharding(&options.name, n))?);
         manifests.push(binding("Role", &name, options, place)?);

@@ -162,7 +162,7 @@ struct DeployOptions {
     /// Several replicas with leader election, by a Lease with the name of the roles
     #[arg(long)]
     leader_elect: bool,
-    /// Several replicas that share the keys by this number of slots
+    /// Several replicas that share the keys by this number of slots. 0 turns it off [default: as the program sets, or 0]
     #[arg(long, value_name = "N", value_parser = super::options::n_slots(), conflicts_with = "leader_elect")]
     shards: Option<u32>,
     /// Serve `/metrics` over TLS, to clients that RBAC allows it
@@ -170,9 +170,15 @@ struct DeployOptions {
     metrics: bool,
 }
 
-impl From<DeployOptions> for manifest::ManagerOptions {
-    fn from(options: DeployOptions) -> Self {
-        Self { leader_elect: options.leader_elect, metrics: options.metrics, shards: options.shards }
+impl DeployOptions {
+    /// Returns the options of the manager. Without `--shards` the number that the program sets by [`App::sharded`] counts,
+    /// as it does for `run`.
+    ///
+    /// `Some(0)` turns that number off, which the manifests have to say too.
+    fn manager(self, app: &App) -> manifest::ManagerOptions {
+        let of_app = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
+        let shards = self.shards.or(of_app).filter(|slots| *slots > 0 || of_app.is_some());
+        manifest::ManagerOptions { leader_elect: self.leader_elect, metrics: self.metrics, shards }
     }
 }
 
@@ -502,18 +508,19 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     let ManifestOptions { image, names, mut deploy, resources, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
     deploy.metrics |= monitoring;
+    let manager = deploy.manager(app);
     let specs = app.specs();
     let names = names.of(app);
     let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
     let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
     all.extend(manifest::rbac(&specs, &names)?);
-    all.extend(manifest::manager_rbac(&names, deploy.into())?);
-    all.push(manifest::deployment(&names, deploy.into(), &resources.resources()?, &image)?);
+    all.extend(manifest::manager_rbac(&names, manager)?);
+    all.push(manifest::deployment(&names, manager, &resources.resources()?, &image)?);
     if deploy.metrics {
         all.push(manifest::metrics_service(&names)?);
     }
     if monitoring {
-        all.extend(manifest::monitoring(&names, deploy.into())?);
+        all.extend(manifest::monitoring(&names, manager)?);
     }
     #[cfg(feature = "webhook")]
     {
@@ -543,7 +550,7 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
         helm::ChartOptions {
             name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
             image: options.image.clone(),
-            manager: deploy.into(),
+            manager: deploy.manager(app),
             resources: options.resources.resources()?,
             monitoring,
             cert_manager,
@@ -577,7 +584,7 @@ async fn generate_rbac(
     let mut manifests = manifest::rbac(&specs, &options)?;
     let mut grants = manifest::grants(&specs, &options.cluster);
     if options.cluster.is_empty() {
-        manifests.extend(manifest::manager_rbac(&options, deploy.into())?);
+        manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app))?);
         #[cfg(feature = "webhook")]
         if app.makes_certificate() && !roles.with.contains(&With::CertManager) {
             let own = app.own_certificate(&options)?;

@@ -114,7 +114,7 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
         add(&format!("templates/webhook/{file}"), template(when).of(std::slice::from_ref(webhook))?);
     }
     add("templates/NOTES.txt", notes(&options.name));
-    let items = items(app, &options, &parts);
+    let items = items(&options, &parts);
     let Parts { definitions, .. } = parts;
     Ok(Chart { files, items, name: options.name, version: app.version.clone(), definitions })
 }
@@ -178,14 +178,15 @@ fn add_roles<'a>(
 
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
-/// Alerts of leader election are within a condition in the same `PrometheusRule`: they apply only with a Lease. They are found by generating the rule with and without leader election.
+/// Alerts of leader election and of shards are within conditions in the same `PrometheusRule`. They are found by generating the
+/// rule with and without them. The dashboard has the panels of both.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
-    let of = |leader_elect| {
-        let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards: None };
+    let of = |leader_elect, shards| {
+        let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards };
         manifest::monitoring(names, manager)
     };
-    let (without, with) = (of(false)?, of(true)?);
-    for (index, manifest) in with.into_iter().enumerate() {
+    let (without, elected, sharded) = (of(false, None)?, of(true, None)?, of(false, Some(1))?);
+    for (index, manifest) in of(true, Some(1))?.into_iter().enumerate() {
         let (file, value) = match manifest.object["kind"].as_str() {
             Some("ServiceMonitor") => ("servicemonitor", "serviceMonitor"),
             Some("PrometheusRule") => ("prometheusrule", "prometheusRule"),
@@ -198,12 +199,19 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
         let template = Template { chart, when: &when, more_labels: Some(&labels) };
         let text = match file {
             "prometheusrule" => {
-                let (without, all) = (template::yaml(&without[index])?, template::yaml(&manifest)?);
-                // The alerts of leader election come last, so those of every program are the beginning.
-                let more = all.strip_prefix(&without).unwrap_or_default();
-                debug_assert!(!more.is_empty(), "the rules of leader election come last");
-                let elects = "{{- if include \"KCTL-CHART.elects\" . }}\n";
-                template.file(&format!("{}{elects}{}{{{{- end }}}}\n", template.lines(&without), template.lines(more)))
+                let always = template::yaml(&without[index])?;
+                let mut lines = template.lines(&always);
+                for (when, all) in [
+                    ("include \"KCTL-CHART.elects\" .", &elected[index]),
+                    ("gt (int .Values.shards) 0", &sharded[index]),
+                ] {
+                    let all = template::yaml(all)?;
+                    // These alerts come last, so those of every program are the beginning.
+                    let more = all.strip_prefix(&always).unwrap_or_default();
+                    debug_assert!(!more.is_empty(), "alerts of {when} come last");
+                    lines += &format!("{{{{- if {when} }}}}\n{}{{{{- end }}}}\n", template.lines(more));
+                }
+                template.file(&lines)
             }
             "dashboard" => template.of(&[with_uid(manifest)?])?,
             _ => template.of(&[manifest])?,

@@ -55,7 +55,7 @@ pub(super) struct ManagerOptions {
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
     /// All replicas work: they share the keys by this number of slots, 1 to 256. 0 turns it off [default: as the program sets, or 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(SLOTS_MAX)), help_heading = "Leader election")]
+    #[arg(long, value_name = "N", value_parser = n_slots(), help_heading = "Leader election")]
     shards: Option<u32>,
     /// The number of slots that the program sets.
     #[arg(skip)]
@@ -267,9 +267,9 @@ impl ManagerOptions {
     }
 }
 
-/// Parses the number of slots of a program that is sharded.
+/// Parses the number of slots, 0 for none.
 pub(super) fn n_slots() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX))
+    clap::value_parser!(u32).range(0..=i64::from(SLOTS_MAX))
 }
 
 /// Parses `15s`, `1m30s`, `500ms`; a bare number means seconds.

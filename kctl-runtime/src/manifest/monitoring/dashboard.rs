@@ -110,11 +110,29 @@ const OF_AN_ELECTION: &[Panel] = &[Panel {
     lines: &[("max by (pod) (leader_election_master_status{$})", "{{pod}}")],
 }];
 
+/// Panels of programs whose replicas share the keys by slots.
+const OF_SHARDS: &[Panel] = &[
+    Panel {
+        title: "Slots",
+        unit: "none",
+        lines: &[
+            ("max by (pod) (kctl_slots_owned{$})", "{{pod}}"),
+            ("max(kctl_slots{$}) - sum(kctl_slots_owned{$})", "without an owner"),
+        ],
+    },
+    Panel {
+        title: "Slots gained per minute",
+        unit: "none",
+        lines: &[("sum by (pod) (rate(kctl_slots_gained_total{$}[5m])) * 60", "{{pod}}")],
+    },
+];
+
 /// Returns the dashboard as JSON. Its uid is derived from the name, so that an update replaces it.
 pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerOptions) -> Value {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
+    let shards = if manager.slots().is_some() { OF_SHARDS } else { &[] };
     let panels: Vec<Value> =
-        ALWAYS.iter().chain(election).enumerate().map(|(index, of)| panel(index, of, selector)).collect();
+        ALWAYS.iter().chain(election).chain(shards).enumerate().map(|(index, of)| panel(index, of, selector)).collect();
     json!({
         "title": options.name,
         // Derived from the name, so that Grafana replaces the dashboard of an older version.

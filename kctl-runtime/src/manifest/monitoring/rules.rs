@@ -135,9 +135,49 @@ const OF_AN_ELECTION: &[Rule] = &[
     },
 ];
 
+/// Alerts of programs whose replicas share the keys by slots.
+const OF_SHARDS: &[Rule] = &[
+    Rule {
+        alert: "ControllerSlotsWithoutOwner",
+        when: "max(kctl_slots{$}) - sum(kctl_slots_owned{$}) > 0",
+        lasts: "2m",
+        severity: "critical",
+        summary: "{{ $value }} slots have no owner",
+        description: "Objects of these slots are not reconciled. `shards` of the program names them, and /readyz?verbose of each \
+                      replica has the reason, usually a missing permission for a Lease.",
+    },
+    Rule {
+        alert: "ControllerSlotsWithTwoOwners",
+        when: "sum(kctl_slots_owned{$}) - max(kctl_slots{$}) > 0",
+        lasts: "2m",
+        severity: "critical",
+        summary: "{{ $value }} slots have two replicas that consider themselves the owner",
+        description: "Writes stop before a Lease expires, so this does no harm yet. See whether a clock or a process is paused.",
+    },
+    Rule {
+        alert: "ControllerSlotsMove",
+        when: "sum(rate(kctl_slots_gained_total{$}[10m])) * 60 > max(kctl_slots{$})",
+        lasts: "15m",
+        severity: "warning",
+        summary: "{{ $value | humanize }} slots a minute change their owner",
+        description: "Replicas come and go, or cannot renew their Leases: look for restarts, for throttled CPU, and for requests \
+                      about Leases that fail. Each move costs a list of every kind.",
+    },
+    Rule {
+        alert: "ControllerSettingsRefused",
+        when: "max by (pod) (kctl_slots_refused{$}) > 0",
+        lasts: "5m",
+        severity: "critical",
+        summary: "{{ $labels.pod }} has other settings than the replicas that work",
+        description: "Use the same --shards in all replicas. To change the number, stop all of them first: /readyz?verbose names \
+                      both settings.",
+    },
+];
+
 /// Returns the rules of the `PrometheusRule`, with the labels of the program filled in.
 pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
+    let shards = if manager.slots().is_some() { OF_SHARDS } else { &[] };
     let rule = |rule: &Rule| {
         json!({
             "alert": rule.alert,
@@ -147,5 +187,5 @@ pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
             "annotations": { "summary": rule.summary, "description": rule.description },
         })
     };
-    ALWAYS.iter().chain(election).map(rule).collect()
+    ALWAYS.iter().chain(election).chain(shards).map(rule).collect()
 }

@@ -4,15 +4,15 @@ use kctl_runtime::shard::SLOTS_MAX;
 use serde_json::json;
 
 use super::{
-    App, ChartOptions, Parts,
+    ChartOptions, Parts,
     values::{Item, Switch, list, map, section, string, switch, value},
 };
 
 /// Returns the values of the chart with their defaults.
 ///
 /// Values for webhooks and CRDs are left out if the app has none of these, so that every value has an effect.
-pub(super) fn items(app: &App, options: &ChartOptions, parts: &Parts) -> Vec<Item> {
-    let slots = slots(app, options);
+pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
+    let slots = options.manager.shards.unwrap_or(0);
     let elects = options.manager.leader_elect && slots == 0;
     let replicas = if elects || slots > 0 { 2 } else { 1 };
     let mut items = vec![
@@ -47,14 +47,6 @@ pub(super) fn items(app: &App, options: &ChartOptions, parts: &Parts) -> Vec<Ite
     items.extend(pods(parts));
     items.extend(objects(parts, options));
     items
-}
-
-/// Returns the number of slots: that of the options, or the one that the program sets.
-///
-/// `--leader-elect` wins over the number that the program sets, because the two exclude each other.
-fn slots(app: &App, options: &ChartOptions) -> u32 {
-    let own = app.shards.map(|(slots, _)| slots).filter(|_| !options.manager.leader_elect);
-    options.manager.shards.or(own).unwrap_or(0)
 }
 
 /// Returns the section for the image. Without `--image`, the repository is the name of the chart.
