@@ -39,6 +39,12 @@ pub mod manager {
         #[doc(inline)]
         pub use kctl_runtime::manager::lease::{ElectionConfig, ElectionError};
     }
+
+    /// Shards of a controller ring: see [`App::manager_in_ring`](crate::App::manager_in_ring).
+    pub mod ring {
+        #[doc(inline)]
+        pub use kctl_runtime::manager::ring::{RingConfig, RingError};
+    }
 }
 
 /// Watches of kinds that are named at run time: see [`Env::watches`](crate::app::Env::watches).

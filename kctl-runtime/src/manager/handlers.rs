@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use crate::{
     handler::{self, SpawnedHandler},
     key::ObjectKey,
-    queue::WorkQueue,
+    own_writes,
+    queue::{Cause, WorkQueue},
     reconcile::Env,
     source::{Presence, Source},
     spec::{RelationSpec, Role},
@@ -56,6 +57,7 @@ impl Handlers {
             };
             (source.clone(), by)
         });
+        let all = all.chain(wakes_for_hand_over(env, queue));
         let optional = env.sources.iter().enumerate().filter(|(_, (of, _))| of.presence == Presence::Optional);
         let optional = optional.map(|(index, (_, source))| (source.clone(), handler::relation_tag(index + 1)));
         Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
@@ -101,6 +103,21 @@ impl Handlers {
             spawned.delivered().await;
         }
     }
+}
+
+/// Returns a handler that queues a primary when the sharder asks for it back, in a shard of a controller ring.
+///
+/// It is apart from the handler of the declaration, whose `when` may drop that change.
+fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {
+    let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
+    let handler: Handler = Arc::new(move |change, _initial| {
+        if ring.labels().begins_drain(change) {
+            // A key in its backoff is handed over at once.
+            let (key, version) = (change.latest().key().clone(), own_writes::version_number(change));
+            queue.add_from_event(key, 0, Cause::Changed, handler::relation_tag(0), version);
+        }
+    });
+    Some((env.primary.clone(), By::Writer(handler)))
 }
 
 /// Queues every object with the priority of the initial list, behind real changes.

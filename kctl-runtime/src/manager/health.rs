@@ -36,6 +36,7 @@ use super::{
     View,
     lease::{Leadership, Standing},
     metrics::Metrics,
+    ring::RingView,
     shards::ShardView,
 };
 use crate::{key::ObjectKey, queue::WorkQueue, source::Source};
@@ -108,7 +109,11 @@ impl Health {
                 checks.push(Check { name: "shards".into(), result: sharding(leadership, shards) });
             }
             (Some(leadership), None) => {
-                checks.push(Check { name: "leader-election".into(), result: election(leadership) });
+                let check = match self.view.controller_ring() {
+                    Some(ring) => Check { name: "controller-ring".into(), result: in_ring(leadership, ring) },
+                    None => Check { name: "leader-election".into(), result: election(leadership) },
+                };
+                checks.push(check);
             }
             _ => {}
         }
@@ -294,6 +299,24 @@ fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, Strin
         Standing::Standby => {
             Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))
         }
+        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
+    }
+}
+
+/// Checks that this shard holds its Lease. Until then the sharder assigns it no objects.
+fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
+    if let Some(failure) = leadership.failure() {
+        return Err(failure);
+    }
+    let (shard, ring) = (ring.config().shard(), ring.config().ring());
+    match leadership.standing() {
+        Standing::Leading(_) => Ok(format!("shard {shard} of the ring {ring}")),
+        Standing::Standby if leadership.holder().is_empty() => Ok(format!("shard {shard} acquires its Lease")),
+        Standing::Standby if leadership.holder() == shard => Err(format!(
+            "another process holds the Lease of shard {shard}: it ends within the Lease duration if that process is gone; \
+             otherwise give each process its own --leader-election-identity"
+        )),
+        Standing::Standby => Ok(format!("shard {shard} waits for its Lease, which {} holds", leadership.holder())),
         Standing::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }

@@ -68,6 +68,7 @@ mod idle;
 pub mod lease;
 mod lifecycle;
 pub mod metrics;
+pub mod ring;
 pub mod serve;
 mod settable;
 pub mod shards;
@@ -97,6 +98,7 @@ use self::{
     handlers::Handlers,
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
+    ring::RingView,
     settable::Settable,
     shards::{Coordinator, Planted, ShardConfig, ShardView},
     unused::Declared,
@@ -158,6 +160,8 @@ pub struct Manager {
     elector: Option<Elector>,
     /// Set in a sharded program.
     coordinator: Option<Coordinator>,
+    /// Set in a shard of a controller ring.
+    ring: Option<RingView>,
     /// Kinds of which each replica of a sharded program caches all objects.
     whole: Vec<Kind>,
     graceful_timeout: Option<Duration>,
@@ -256,6 +260,7 @@ pub struct View {
     spawned_handlers: Vec<Arc<SpawnedHandler>>,
     leadership: Option<Leadership>,
     shards: Option<ShardView>,
+    ring: Option<RingView>,
     /// The gates of all controllers, which are open for the slots that they work on.
     gates: Vec<Gate>,
     declared: Vec<Declared>,
@@ -280,6 +285,7 @@ impl Manager {
             permit: WritePermit::always(),
             elector: None,
             coordinator: None,
+            ring: None,
             whole: Vec::new(),
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             tell_failure: Arc::new(TELL_FAILURE.into()),
@@ -615,6 +621,9 @@ impl Manager {
         if let Some(coordinator) = &self.coordinator {
             env.gate.bind(coordinator.tenures());
         }
+        if let Some(ring) = &self.ring {
+            ring.bind(&env);
+        }
         let gate = env.gate.clone();
         queue.filter(move |key| gate.admits(key));
         let pool = Arc::new(Pool {
@@ -639,6 +648,11 @@ impl Manager {
         })
     }
 
+    /// Returns the client of the default cluster.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns the client of a cluster; the default one has an empty name.
     fn client_of(&self, cluster: &str) -> &Client {
         self.clusters.get(cluster).unwrap_or(&self.client)
@@ -653,7 +667,7 @@ impl Manager {
             cluster: relation.cluster.clone(),
             kind: relation.kind.clone(),
             namespaces,
-            labels: relation.labels.clone(),
+            labels: self.labels_of(spec, relation),
             fields: relation.fields.clone(),
             presence: relation.presence,
         };
@@ -667,6 +681,7 @@ impl Manager {
         // Relations with different field masks share one watch, whose cache keeps the fields of both.
         source.widen_field_mask(&relation.field_mask);
         source.add_check(relation.check);
+        self.limit_to_shard(spec, relation, source);
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
         }
@@ -772,6 +787,7 @@ impl Manager {
             spawned_handlers: self.controllers.iter().flat_map(|c| c.handlers.spawned_handlers().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
             shards: self.coordinator.as_ref().map(Coordinator::view),
+            ring: self.ring.clone(),
             gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
             declared: self.controllers.iter().map(|c| declared(&c.env)).collect(),
         }

@@ -1,6 +1,7 @@
 //! Reports objects that cannot be decoded, with a `Warning` event on each.
 //!
-//! Primaries among them that are being deleted are queued, because the controller's finalizer holds them.
+//! Primaries among them that are being deleted are queued, because the controller's finalizer holds them. So are those
+//! that another shard of a controller ring should get.
 //!
 //! `kubectl describe` then shows the owner of the object why the controller ignores it. Each controller that reads the
 //! kind reports for itself, since each reads it as its own type, which the object may not fit.
@@ -57,7 +58,8 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
                 continue;
             }
             record_event(env, source, &one);
-            if is_primary && meta.deletion_timestamp().is_some() {
+            let is_drained = || env.gate.ring().is_some_and(|ring| ring.labels().is_drained(&one.stored));
+            if is_primary && (meta.deletion_timestamp().is_some() || is_drained()) {
                 queue.add(meta.key.clone());
             }
         }

@@ -41,6 +41,7 @@ mod manager;
 mod monitoring;
 mod rbac;
 mod resources;
+mod ring;
 mod webhook;
 
 use serde_json::Value;
@@ -62,6 +63,7 @@ pub use rbac::{
     rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
 };
 pub use resources::{Quantities, QuantityError, Resources};
+pub use ring::{controller_ring, deployment_in_ring, ring_grants, ring_rbac};
 pub use webhook::{webhook_grants, webhook_rbac};
 
 /// A manifest and the file that it belongs into.

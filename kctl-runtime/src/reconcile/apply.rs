@@ -53,6 +53,7 @@ impl Desired {
         let given = given_references(&object, &text)?;
         let references = with_controller(given, &format!("apply {text}"), &text, env, primary, kind)?;
         object["metadata"]["ownerReferences"] = json!(references);
+        env.strip_ring_labels(&mut object);
         Ok(Self::new(kind, key, object))
     }
 
@@ -119,6 +120,8 @@ pub(super) async fn apply_other<K: Object>(
     source: &Arc<Source>,
     object: Value,
 ) -> Result<Arc<K>, ApiError> {
+    let mut object = object;
+    env.strip_ring_labels(&mut object);
     let desired = Desired::other::<K>(&source.identity().kind, object)?;
     let apply = Apply { env, primary, source };
     // A cache with a field mask has no whole `K` to return, so the object is applied.

@@ -111,6 +111,13 @@ impl Env {
         futures::future::join_all(self.caches().map(|source| source.compare())).await;
     }
 
+    /// Removes the labels of the controller ring from an object to apply: only the sharder may set them.
+    pub(crate) fn strip_ring_labels(&self, object: &mut Value) {
+        if let (Some(ring), Some(metadata)) = (self.gate.ring(), object.get_mut("metadata")) {
+            ring.labels().strip(metadata);
+        }
+    }
+
     /// Returns once all caches are complete.
     pub(crate) async fn complete(&self) {
         while !self.is_complete() {

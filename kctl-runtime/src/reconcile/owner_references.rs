@@ -118,6 +118,9 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
     if let Some(namespace) = &primary.key().namespace {
         object.meta_mut().namespace = Some(namespace.to_string());
     }
+    if let (Some(ring), Some(labels)) = (env.gate.ring(), &mut object.meta_mut().labels) {
+        ring.labels().strip_map(labels);
+    }
     let (text, given) = (described(&object), std::mem::take(object.owner_references_mut()));
     let references = with_controller(given, &format!("create {text}"), &text, env, primary, &of)?;
     *object.owner_references_mut() = references;

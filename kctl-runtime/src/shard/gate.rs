@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{Tenure, Tenures};
+use super::{Busy, Ring, Tenure, Tenures};
 use crate::{key::ObjectKey, writer::ShardPermits};
 
 /// Admits the keys of slots whose tenure the controller has opened. Clones share the state.
@@ -20,6 +20,8 @@ pub(crate) struct Gate {
     tenures: Arc<OnceLock<Arc<Tenures>>>,
     /// The number of the tenure for which a slot is open.
     open: Arc<Mutex<BTreeMap<u32, u64>>>,
+    /// Set in a shard of a controller ring, whose keys are chosen by the labels of their objects.
+    ring: Arc<OnceLock<Arc<Ring>>>,
 }
 
 /// The permission to reconcile one key.
@@ -28,13 +30,15 @@ pub(crate) enum Pass {
     Always,
     /// The slot is this replica's as long as this tenure lasts.
     During(Arc<Tenure>),
+    /// The key is this shard's, and is not handed over while this exists.
+    Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] Busy),
 }
 
 impl Pass {
     /// Runs a reconcile, and returns `None` if its slot is lost meanwhile.
     pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
         match self {
-            Self::Always => Some(reconcile.await),
+            Self::Always | Self::Counted(_) => Some(reconcile.await),
             Self::During(tenure) => tenure.run(reconcile).await,
         }
     }
@@ -42,7 +46,7 @@ impl Pass {
     /// Returns `true` while further keys of the slot are given out.
     pub(crate) fn serves(&self) -> bool {
         match self {
-            Self::Always => true,
+            Self::Always | Self::Counted(_) => true,
             Self::During(tenure) => tenure.serves(),
         }
     }
@@ -54,8 +58,21 @@ impl Gate {
         let _bound = self.tenures.set(tenures.clone());
     }
 
-    /// Returns the slot of a key, 0 without shards.
+    /// Makes this the gate of a shard of a controller ring.
+    pub(crate) fn bind_ring(&self, ring: &Arc<Ring>) {
+        let _bound = self.ring.set(ring.clone());
+    }
+
+    /// Returns the shard of a controller ring, `None` outside of one.
+    pub(crate) fn ring(&self) -> Option<&Arc<Ring>> {
+        self.ring.get()
+    }
+
+    /// Returns the slot of a key, whose writes have a permit in common. 0 if all keys have one permit.
     pub(crate) fn slot(&self, key: &ObjectKey) -> u32 {
+        if let Some(ring) = self.ring.get() {
+            return ring.slot(key);
+        }
         self.tenures.get().map_or(0, |tenures| tenures.slot(key))
     }
 

@@ -3,13 +3,17 @@
 //! [`Slots`] maps a key to its slot. `Tenures` holds, for each slot that this replica owns, the permit of its Lease. A
 //! `Gate` per controller lets keys of those slots into the queue and to the workers, once the caches of the
 //! controller are as new as the tenure. The manager's `shards` module acquires and hands over the Leases.
+//!
+//! [`Ring`] is the counterpart for a shard of kubernetes-controller-sharding, whose keys are assigned by labels.
 
 mod gate;
 mod hash;
+mod ring;
 mod slots;
 mod tenure;
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, Pass};
 pub(crate) use hash::{mix, spread};
+pub(crate) use ring::{Busy, Duty, Labelled, Ring, RingLabels};
 pub use slots::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name};
 pub(crate) use tenure::{Phase, Tenure, Tenures};

@@ -128,6 +128,8 @@ pub struct Source {
     list_limiter: ListLimiter,
     /// Selects the objects of this replica in a sharded program. `None` inside keeps all of them for good.
     filter: OnceLock<Option<Filter>>,
+    /// Set if the labels of the identity select the objects of one replica.
+    labelled: OnceLock<Part>,
     /// Held while objects of moved slots are added or dropped.
     pub(super) moving: tokio::sync::Mutex<()>,
     /// The number of moves at the last list that was requested because of them.
@@ -169,6 +171,7 @@ impl Source {
             compared: OnceCell::new(),
             list_limiter: ListLimiter::default(),
             filter: OnceLock::new(),
+            labelled: OnceLock::new(),
             moving: tokio::sync::Mutex::default(),
             listed_moves: AtomicU64::new(0),
         }
@@ -243,9 +246,14 @@ impl Source {
         self.filter.get()?.as_ref()
     }
 
+    /// Notes that the labels of the identity select the objects of this replica, so that a read beyond them fails.
+    pub(crate) fn selects_part(&self, part: Part) {
+        let _first = self.labelled.set(part);
+    }
+
     /// Returns the part of the kind that the cache has, `None` if it has all objects.
     pub(crate) fn part(&self) -> Option<Part> {
-        self.filter().map(Filter::part)
+        self.filter().map(Filter::part).or_else(|| self.labelled.get().cloned())
     }
 
     /// Returns the metadata of an object that the filter does not select.

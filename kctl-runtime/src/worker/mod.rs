@@ -25,6 +25,7 @@
 //! The steps follow controller-runtime's `pkg/internal/controller/controller.go`, `reconcileHandler`.
 
 mod finalizer;
+mod hand_over;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -133,9 +134,7 @@ impl<C: Reconcile> Pool<C> {
             self.queue.done(&key);
             return true;
         }
-        let Some(pass) = self.env.gate.enter(&key) else {
-            // Its slot was handed over after the key was added. The next owner queues all keys of the slot.
-            self.queue.evict_key(&key);
+        let Some(pass) = self.enter(&key).await else {
             self.queue.done(&key);
             return true;
         };
@@ -167,6 +166,8 @@ impl<C: Reconcile> Pool<C> {
         if !pass.serves() {
             self.queue.evict_key(&key);
         }
+        // Before the key is given out again: a hand-over waits for all reconciles that are counted.
+        drop(pass);
         self.queue.done(&key);
         self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
         true

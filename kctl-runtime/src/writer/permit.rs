@@ -269,6 +269,13 @@ impl WritePermit {
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
+    /// Returns a permit of the same Lease that counts its own writes. They count for this permit as well.
+    pub(crate) fn counted_apart(&self) -> Self {
+        let Some(LeaseSource::Lease(lease)) = self.0.get() else { return self.clone() };
+        let apart = Lease { writes: Arc::default(), common: Some(Arc::new(lease.clone())), ..lease.clone() };
+        Self(Arc::new(LeaseSource::Lease(apart).into()))
+    }
+
     /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
     pub(crate) fn of_key(&self, key: &ObjectKey) -> Self {
         match self.0.get() {

@@ -67,6 +67,8 @@ enum Command {
         #[command(flatten)]
         deploy: DeployOptions,
         #[command(flatten)]
+        ring: RingOptions,
+        #[command(flatten)]
         out: OutputOptions,
         #[command(flatten)]
         diff: DiffOptions,
@@ -108,13 +110,15 @@ struct ManifestOptions {
     #[command(flatten)]
     deploy: DeployOptions,
     #[command(flatten)]
+    ring: RingOptions,
+    #[command(flatten)]
     resources: ResourceOptions,
     /// Add manifests for software that the cluster has besides Kubernetes; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
     /// Write a Helm chart into this folder, or compare it with --check. Other options become defaults of its values; edits of its
     /// values.yaml are kept
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "namespace"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "namespace", "controller_ring"])]
     helm: Option<PathBuf>,
     #[command(flatten)]
     out: OutputOptions,
@@ -168,6 +172,14 @@ struct DeployOptions {
     /// Serve `/metrics` over TLS, to clients that RBAC allows it
     #[arg(long)]
     metrics: bool,
+}
+
+/// The ring of kubernetes-controller-sharding that the replicas form.
+#[derive(clap::Args)]
+struct RingOptions {
+    /// Several replicas as shards of this ring of kubernetes-controller-sharding; adds the permissions of the sharder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["leader_elect", "shards"])]
+    controller_ring: Option<String>,
 }
 
 impl DeployOptions {
@@ -283,6 +295,9 @@ impl RunOptions {
             return Err(
                 "--dry-run does not go with --shards, because a dry run can't write a Lease; add --shards=0".into()
             );
+        }
+        if self.outgoing.dry_run && self.manager.controller_ring().is_some() {
+            return Err("--dry-run does not go with --controller-ring, because a dry run can't write a Lease".into());
         }
         self.manager.check(app)
     }
@@ -454,8 +469,8 @@ pub(super) async fn main(app: App) -> Result<()> {
             reject_breaking(&manifests, &out, &breaking)?;
             write_manifests(&manifests, &out, &app.name, &OWN_SUFFIXES)
         }
-        Command::GenerateRbac { names, roles, deploy, out, diff } => {
-            generate_rbac(app, names, roles, deploy, &out, diff).await
+        Command::GenerateRbac { names, roles, deploy, ring, out, diff } => {
+            generate_rbac(app, names, roles, (deploy, ring), &out, diff).await
         }
         Command::GenerateManifests(options) => generate_manifests(&app, options),
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
@@ -505,7 +520,7 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     if let Some(folder) = &options.helm {
         return generate_chart(app, folder, &options);
     }
-    let ManifestOptions { image, names, mut deploy, resources, with, out, breaking, .. } = options;
+    let ManifestOptions { image, names, mut deploy, ring, resources, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
     deploy.metrics |= monitoring;
     let manager = deploy.manager(app);
@@ -515,7 +530,15 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
     all.extend(manifest::rbac(&specs, &names)?);
     all.extend(manifest::manager_rbac(&names, manager)?);
-    all.push(manifest::deployment(&names, manager, &resources.resources()?, &image)?);
+    let deployment = manifest::deployment(&names, manager, &resources.resources()?, &image)?;
+    match &ring.controller_ring {
+        Some(ring) => {
+            all.extend(app.ring_rbac(&names, ring)?);
+            all.push(manifest::controller_ring(&specs, ring)?);
+            all.push(manifest::deployment_in_ring(deployment, ring)?);
+        }
+        None => all.push(deployment),
+    }
     if deploy.metrics {
         all.push(manifest::metrics_service(&names)?);
     }
@@ -568,7 +591,7 @@ async fn generate_rbac(
     mut app: App,
     names: NameOptions,
     roles: RoleOptions,
-    mut deploy: DeployOptions,
+    (mut deploy, ring): (DeployOptions, RingOptions),
     out: &OutputOptions,
     diff: DiffOptions,
 ) -> Result<()> {
@@ -585,6 +608,9 @@ async fn generate_rbac(
     let mut grants = manifest::grants(&specs, &options.cluster);
     if options.cluster.is_empty() {
         manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app))?);
+        if let Some(ring) = &ring.controller_ring {
+            manifests.extend(app.ring_rbac(&options, ring)?);
+        }
         #[cfg(feature = "webhook")]
         if app.makes_certificate() && !roles.with.contains(&With::CertManager) {
             let own = app.own_certificate(&options)?;

@@ -53,6 +53,7 @@ mod output;
 mod rbac_check;
 #[cfg(feature = "dev")]
 mod required_kinds;
+mod ring;
 mod run;
 mod settings;
 mod shards;
@@ -787,10 +788,12 @@ impl App {
         set_up: impl FnOnce(Manager) -> Manager,
     ) -> Result<Manager> {
         self.check()?;
-        #[cfg(feature = "karmada-chain")]
-        let chain_client = client.clone();
         let manager = Manager::new(client, &self.name, run::observer()).namespaces(self.namespaces.clone());
-        let mut manager = set_up(manager);
+        self.add_to(set_up(manager), clusters).await
+    }
+
+    /// Adds clusters, controllers and streams to a manager.
+    async fn add_to(&self, mut manager: Manager, clusters: Vec<(String, Client)>) -> Result<Manager> {
         for kind in &self.whole {
             manager = manager.cache_whole(kind.clone());
         }
@@ -809,7 +812,7 @@ impl App {
         }
         #[cfg(feature = "karmada-chain")]
         for registry in &self.chains {
-            manager.background(chain::follow(chain_client.clone(), registry.clone()));
+            manager.background(chain::follow(manager.client().clone(), registry.clone()));
         }
         self.triggers.connect(&manager);
         let triggers = self.triggers.clone();

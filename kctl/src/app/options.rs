@@ -19,7 +19,8 @@ use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
 use kctl_runtime::{
     manager::{
         GRACEFUL_TIMEOUT, Manager,
-        lease::{ElectionConfig, identity},
+        lease::{ElectionConfig, host_name, identity},
+        ring::{RingConfig, RingError},
         serve::{Certificate, bind, check_address},
         shards::{ShardConfig, ShardError},
     },
@@ -57,6 +58,10 @@ pub(super) struct ManagerOptions {
     /// All replicas work: they share the keys by this number of slots, 1 to 256. 0 turns it off [default: as the program sets, or 0]
     #[arg(long, value_name = "N", value_parser = n_slots(), help_heading = "Leader election")]
     shards: Option<u32>,
+    /// All replicas work, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard, unless
+    /// --leader-election-identity sets another
+    #[arg(long, value_name = "NAME", help_heading = "Leader election")]
+    controller_ring: Option<String>,
     /// The number of slots that the program sets.
     #[arg(skip)]
     slots_of_app: Option<(u32, ShardBy)>,
@@ -107,9 +112,23 @@ impl ManagerOptions {
         self.slots_of_app = slots;
     }
 
-    /// Returns the number of slots, `None` without shards. Leader election turns off those that the program sets.
+    /// Returns the name of the controller ring, `None` outside of one.
+    pub(super) fn controller_ring(&self) -> Option<&str> {
+        self.controller_ring.as_deref()
+    }
+
+    /// Returns the configuration of a shard, `None` outside of a controller ring. Its default name is that of the host.
+    pub(super) fn ring(&self, namespace: &str) -> Option<std::result::Result<RingConfig, RingError>> {
+        let ring = self.controller_ring.as_deref()?;
+        let identity = self.leader_election_identity.clone().unwrap_or_else(host_name);
+        Some(RingConfig::new(ring, ElectionConfig { identity, ..self.election("unused", namespace) }))
+    }
+
+    /// Returns the number of slots, `None` without shards. Leader election and a controller ring turn off those that the
+    /// program sets.
     pub(super) fn slots(&self) -> Option<u32> {
-        let of_app = self.slots_of_app.filter(|_| !self.leader_elect).map(|(n, _by)| n);
+        let is_off = self.leader_elect || self.controller_ring.is_some();
+        let of_app = self.slots_of_app.filter(|_| !is_off).map(|(n, _by)| n);
         self.shards.or(of_app).filter(|n| *n > 0)
     }
 
@@ -130,6 +149,22 @@ impl ManagerOptions {
                     .into(),
             );
         }
+        if self.controller_ring.is_some() {
+            let other = [("--leader-elect", self.leader_elect), ("--shards", self.slots().is_some())];
+            if let Some((flag, _)) = other.into_iter().find(|(_, is_set)| *is_set) {
+                return Err(format!(
+                    "--controller-ring does not go with {flag}: the sharder divides the objects among all replicas; leave one of \
+                     them out"
+                )
+                .into());
+            }
+            if self.leader_election_id.is_some() {
+                return Err("--leader-election-id does not go with --controller-ring: the Lease has the name of the shard; set \
+                            --leader-election-identity"
+                    .into());
+            }
+        }
+        self.ring("default").transpose()?;
         // Where it runs is known later.
         if self.leader_elect {
             self.election(app, "default").check()?;
@@ -379,6 +414,29 @@ mod tests {
         assert!(parse(&["--shards=257"]).is_err());
         let both = parse(&["--shards=4", "--leader-elect"]).unwrap().check("podset").unwrap_err();
         assert!(both.to_string().starts_with("--shards does not go with --leader-elect"), "{both}");
+    }
+
+    #[test]
+    fn controller_ring_excludes_leader_election_and_shards() {
+        let check = |flags: &[&str]| parse(flags).unwrap().check("podset").map_err(|error| error.to_string());
+        let ring = "--controller-ring=podset";
+        let cases: [(&[&str], &str); 5] = [
+            (&[ring, "--leader-elect"], "--controller-ring does not go with --leader-elect"),
+            (&[ring, "--shards=4"], "--controller-ring does not go with --shards"),
+            (&[ring, "--leader-election-id=a"], "--leader-election-id does not go with --controller-ring"),
+            (&["--controller-ring=Pod"], "--controller-ring `Pod` is not the name of a ControllerRing"),
+            (&[ring, "--leader-election-identity=A_b"], "`A_b` cannot be the name of a shard"),
+        ];
+        for (flags, begin) in cases {
+            let error = check(flags).unwrap_err();
+            assert!(error.starts_with(begin), "{flags:?}: {error}");
+        }
+        assert_eq!(check(&[ring, "--leader-election-identity=podset-0", "--shards=0"]), Ok(()));
+        let mut options = parse(&[ring, "--leader-election-identity=podset-0"]).unwrap();
+        options.set_slots_of_app(Some((8, ShardBy::Object)));
+        assert_eq!(options.slots(), None, "the ring turns off the slots of the program");
+        let config = options.ring("here").unwrap().unwrap();
+        assert_eq!((config.ring(), config.shard(), config.namespace()), ("podset", "podset-0", "here"));
     }
 
     #[test]

@@ -57,8 +57,17 @@ pub(super) struct BreakingOptions {
 /// don't generate is left over from other options.
 ///
 /// The empty one is that of the app's main objects.
-pub(super) const OWN_SUFFIXES: [&str; 8] =
-    ["", "-leader-election", "-metrics", "-metrics-auth", "-metrics-reader", "-webhook", "-webhook-tls", "-dashboard"];
+pub(super) const OWN_SUFFIXES: [&str; 9] = [
+    "",
+    "-controller-ring",
+    "-leader-election",
+    "-metrics",
+    "-metrics-auth",
+    "-metrics-reader",
+    "-webhook",
+    "-webhook-tls",
+    "-dashboard",
+];
 
 /// Prints manifests as one stream, writes them as files, or compares them with files.
 ///

@@ -152,7 +152,9 @@ async fn start(
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
     let (client, lease) = (client(&outgoing)?, client(&outgoing.for_lease())?);
-    let extra = options.lease_role(&app.name, &namespace)?.into_iter();
+    let ring = options.ring(&namespace).transpose()?;
+    let of_ring = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
+    let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(of_ring);
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
     let about =
@@ -167,7 +169,10 @@ async fn start(
     let all = async { while checks.join_next().await.is_some() {} };
     let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
     checks.detach_all();
-    let manager = app.manager_at(client.clone(), clusters, |manager| manager).await?;
+    let manager = match ring {
+        Some(ring) => app.ring_at(client.clone(), clusters, lease.clone(), ring).await?,
+        None => app.manager_at(client.clone(), clusters, |manager| manager).await?,
+    };
     requests.register(manager.metrics());
     let mut manager = options.apply(&app.name, &namespace, lease, manager).await?;
     beside(&mut manager, client, namespace);

@@ -197,9 +197,7 @@ impl ElectionConfig {
 /// assert_ne!(identity(), identity());
 /// ```
 pub fn identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());
-    let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "localhost".into());
+    let host = host_name();
     // `RandomState` is seeded by the operating system. The identity must be unique, not secret.
     let random = RandomState::new();
     let (high, low) = (random.hash_one(std::process::id()), random.hash_one(&host));
@@ -212,4 +210,15 @@ pub fn identity() -> String {
         (low >> 48) & 0x3fff | 0x8000,
         low & 0xffff_ffff_ffff
     )
+}
+
+/// Returns the host name, which is the name of the Pod in one; `localhost` if it is not known.
+///
+/// ```
+/// assert!(!kctl_runtime::manager::lease::host_name().is_empty());
+/// ```
+pub fn host_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());
+    host.filter(|host| !host.is_empty()).unwrap_or_else(|| "localhost".into())
 }

@@ -150,6 +150,8 @@ pub struct Election {
     lease: Option<Value>,
     /// Its record, and when this process saw it change.
     seen: Option<(Record, Instant)>,
+    /// `true` if that record is one that this process wrote.
+    seen_is_own: bool,
     /// `true` if the Lease did not exist at the last read.
     gone: bool,
     /// `true` if no process had renewed the Lease when this one last read it as a candidate.
@@ -164,14 +166,20 @@ pub struct Election {
     shown: Instant,
 }
 
-/// The number of processes that hold the Lease under one identity.
+/// The processes that may hold the Lease under one identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holders {
-    /// Only this process.
+pub(super) enum Holders {
+    /// Only this process: no other one has its identity.
     One,
     /// Processes that hold it together: a renewal by one of them counts for all.
     Together,
+    /// One process at a time, but others may have its identity: one before it in the same Pod, or by mistake. An
+    /// annotation tells them apart.
+    Named,
 }
+
+/// Annotation of a Lease with a number of the process that holds it.
+const PROCESS: &str = "kctl.dev/process";
 
 /// The last failed request.
 ///
@@ -212,6 +220,7 @@ impl Election {
             sent: now,
             lease: None,
             seen: None,
+            seen_is_own: false,
             gone: false,
             is_new: false,
             leading: None,
@@ -227,14 +236,21 @@ impl Election {
     /// A holder reads the Lease before it renews it. A record that another one has renewed since the last read was
     /// written after that read began, so this process leads from then on, without writing. One of n
     /// holders writes, and none of them conflicts. If each renewed it, each would conflict with the one before.
-    pub(super) fn together(mut self) -> Self {
-        self.holders = Holders::Together;
+    #[cfg(test)]
+    pub(super) fn together(self) -> Self {
+        self.held_by(Holders::Together)
+    }
+
+    /// Sets the processes that may hold the Lease under this identity.
+    pub(super) fn held_by(mut self, holders: Holders) -> Self {
+        self.holders = holders;
         self
     }
 
     /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
     /// first read.
     pub(super) fn seen(mut self, record: Record, at: Instant) -> Self {
+        self.seen_is_own = record.holder() == self.config.identity;
         self.seen = Some((record, at));
         self
     }
@@ -295,7 +311,8 @@ impl Election {
                 self.is_new |= self.leading.is_none();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
-                self.send(LeaseRequest::Create(first.create(&self.config)), now);
+                let lease = self.signed(first.create(&self.config));
+                self.send(LeaseRequest::Create(lease), now);
             }
             Input::Written(lease) => self.written(lease, now, &mut effects),
             Input::Failed(error) => self.failed(&error, now, &mut effects),
@@ -318,9 +335,9 @@ impl Election {
             return self.lose(effects);
         }
         match (&self.lease, &self.seen) {
-            (Some(lease), Some((record, _))) if self.holders == Holders::One => {
+            (Some(lease), Some((record, _))) if self.holders != Holders::Together => {
                 let next = Record::held(&self.config, record, wall).update(&self.config, lease);
-                self.send(LeaseRequest::Update(next), now);
+                self.send(LeaseRequest::Update(self.signed(next)), now);
             }
             _ => self.send(LeaseRequest::Get, now),
         }
@@ -333,8 +350,9 @@ impl Election {
         let record = Record::read(lease);
         self.gone = false;
         let is_renewed = self.seen.as_ref().is_some_and(|(known, _)| *known != record);
+        let mine = self.is_own(lease, &record);
+        self.seen_is_own = mine;
         self.observe(record.clone(), now, effects);
-        let mine = record.holder() == self.config.identity;
         if self.leading.is_none() {
             self.is_new = !mine || record.acquire_time == record.renew_time;
         }
@@ -349,7 +367,12 @@ impl Election {
         }
         if self.leading.is_some() && !mine && !record.holder().is_empty() {
             let holder = record.holder();
-            return self.end(End::Lost(format!("the lease is held by {holder}")), effects);
+            let text = if holder == self.config.identity {
+                format!("another process holds the lease as {holder} too: give each its own name")
+            } else {
+                format!("the lease is held by {holder}")
+            };
+            return self.end(End::Lost(text), effects);
         }
         if self.is_held(now) {
             self.failure = None;
@@ -361,7 +384,7 @@ impl Election {
             self.lease = Some(lease.clone());
             return self.leads(term.until.max(before + self.config.lease_duration), now, effects);
         }
-        if self.leading.is_some() && self.holders == Holders::One {
+        if self.leading.is_some() && self.holders != Holders::Together {
             effects.push(Effect::SlowPath);
         }
         let mut next = Record::held(&self.config, &record, wall);
@@ -369,12 +392,32 @@ impl Election {
             // One that joins is no renewal: for the next one that joins the Lease is as new.
             next.acquire_time.clone_from(&next.renew_time);
         }
-        self.send(LeaseRequest::Update(next.update(&self.config, lease)), now);
+        self.send(LeaseRequest::Update(self.signed(next.update(&self.config, lease))), now);
+    }
+
+    /// Returns `true` if this process wrote the record, or one that holds the Lease together with it.
+    fn is_own(&self, lease: &Value, record: &Record) -> bool {
+        let is_signed = || lease["metadata"]["annotations"][PROCESS] == self.process();
+        record.holder() == self.config.identity && (self.holders != Holders::Named || is_signed())
+    }
+
+    /// Adds the annotation of this process to a Lease that others may hold under the same identity.
+    fn signed(&self, mut lease: Value) -> Value {
+        if self.holders == Holders::Named {
+            lease["metadata"]["annotations"][PROCESS] = self.process().into();
+        }
+        lease
+    }
+
+    /// Returns the number of this process. The seed is random.
+    fn process(&self) -> String {
+        format!("{:016x}", self.config.seed)
     }
 
     /// Handles a successful write: this process leads, from the moment before the request was sent.
     fn written(&mut self, lease: Value, now: Instant, effects: &mut Vec<Effect>) {
         self.failure = None;
+        self.seen_is_own = true;
         self.observe(Record::read(&lease), now, effects);
         self.lease = Some(lease);
         if self.releasing.is_some() {
@@ -436,7 +479,7 @@ impl Election {
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
     fn is_held(&self, now: Instant) -> bool {
         self.seen.as_ref().is_some_and(|(record, at)| {
-            let others = !record.holder().is_empty() && record.holder() != self.config.identity;
+            let others = !record.holder().is_empty() && !self.seen_is_own;
             others && *at + record.duration() > now
         })
     }

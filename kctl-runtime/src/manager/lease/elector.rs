@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, LeaseRequest, Record, Standing, Step,
-    handback,
+    Effect, Election, ElectionConfig, ElectionError, End, Holders, Input, Leadership, LeaseRequest, Record, Standing,
+    Step, handback,
 };
 use crate::{
     manager::Clock,
@@ -56,12 +56,9 @@ pub struct Elector {
     of_new_lease: Arc<AtomicBool>,
     /// Set if another part of the process watches the Lease.
     watched: Option<Watched>,
-    /// Set if other processes hold the Lease under the same identity.
-    together: Option<Together>,
+    /// The processes that may hold the Lease under its identity.
+    holders: Holders,
 }
-
-/// Marks a Lease that several processes hold under one identity.
-struct Together;
 
 /// A Lease that another part of the process watches, together with others.
 pub(in crate::manager) struct Watched {
@@ -97,7 +94,7 @@ impl Elector {
             slow_renewals: watch::Sender::default(),
             of_new_lease: Arc::default(),
             watched: None,
-            together: None,
+            holders: Holders::One,
         })
     }
 
@@ -109,7 +106,13 @@ impl Elector {
 
     /// Makes it hold the Lease together with other processes of the same identity.
     pub(in crate::manager) fn together(mut self) -> Self {
-        self.together = Some(Together);
+        self.holders = Holders::Together;
+        self
+    }
+
+    /// Makes it tell its own Lease from that of another process with the same identity, by an annotation.
+    pub(in crate::manager) fn named(mut self) -> Self {
+        self.holders = Holders::Named;
         let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
         self.permit = WritePermit::of_lease(self.permission.subscribe(), timeout, margin);
         self
@@ -156,9 +159,7 @@ impl Elector {
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
-        if self.together.is_some() {
-            election = election.together();
-        }
+        election = election.held_by(self.holders);
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();

@@ -41,7 +41,8 @@ mod handback;
 mod leadership;
 mod record;
 
-pub use config::{ElectionConfig, ElectionError, identity};
+pub use config::{ElectionConfig, ElectionError, host_name, identity};
+use election::Holders;
 pub use election::{Effect, Election, End, Input, Step};
 pub use elector::Elector;
 pub(super) use elector::{Missing, Watched};

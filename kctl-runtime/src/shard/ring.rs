@@ -1,0 +1,254 @@
+//! The keys of a shard of kubernetes-controller-sharding: those whose object has the shard's label.
+//!
+//! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
+//! its cached object, and counts the reconciles and writes of each key, because a key is handed over only when none of
+//! them can go on.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::hash::spread;
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Stored},
+    store::{Change, Share, SharedStore},
+    writer::{ShardPermits, WritePermit},
+};
+
+/// Number of counters for writes without a response. Keys that share one wait for each other's writes when they are
+/// handed over.
+const COUNTERS: u32 = 1024;
+/// Number of handed-over keys after which those that left all caches are forgotten.
+const HANDED_OVER_SWEEP: usize = 1024;
+
+/// The labels of one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RingLabels {
+    /// Label of objects whose value is the name of their shard.
+    pub(crate) shard_label: String,
+    /// Label by which the sharder asks for an object back.
+    pub(crate) drain_label: String,
+    /// Name of this shard.
+    pub(crate) shard: String,
+}
+
+/// The next step of a shard for a key.
+#[derive(Debug)]
+pub(crate) enum Duty {
+    /// Reconcile it. The value counts the reconcile until it is dropped.
+    Reconcile(Busy),
+    /// Forget it: the object belongs to another shard, or is handed over by another reconcile.
+    Forget,
+    /// Remove the labels, because no reconcile of the key runs any more.
+    HandOver,
+}
+
+/// A primary: its kind and key. Controllers of one kind share its labels.
+type Primary = (Kind, ObjectKey);
+
+/// The reconciles of a shard.
+#[derive(Default)]
+struct State {
+    /// Number of reconciles that run.
+    running: HashMap<Primary, u32>,
+    /// The version of each object that was handed over. A cache that shows this version or an older one is outdated.
+    handed_over: HashMap<Primary, u64>,
+    /// The caches of primaries, to forget handed-over keys that left them.
+    primaries: Vec<(Kind, Arc<SharedStore>)>,
+    n_handed_over: u64,
+}
+
+/// One shard of a controller ring.
+pub(crate) struct Ring {
+    labels: RingLabels,
+    /// The permit of the shard's Lease.
+    lease: WritePermit,
+    /// The same permit with a separate count of writes, for the keys of each counter.
+    counters: Mutex<BTreeMap<u32, WritePermit>>,
+    state: Arc<Mutex<State>>,
+}
+
+/// A reconcile that runs.
+pub(crate) struct Busy {
+    state: Arc<Mutex<State>>,
+    primary: Option<Primary>,
+}
+
+impl fmt::Debug for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Busy").field(&self.primary).finish()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let Some(primary) = self.primary.take() else { return };
+        let mut state = self.state.lock();
+        if let Some(running) = state.running.get_mut(&primary) {
+            *running -= 1;
+            if *running == 0 {
+                state.running.remove(&primary);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("labels", &self.labels).finish_non_exhaustive()
+    }
+}
+
+impl RingLabels {
+    /// Returns the selector of the objects of this shard.
+    pub(crate) fn selector(&self) -> String {
+        format!("{}={}", self.shard_label, self.shard)
+    }
+
+    /// Returns `true` if the sharder has labelled the object for this shard.
+    fn is_mine(&self, object: &Stored) -> bool {
+        object.meta().labels.get(&self.shard_label).is_some_and(|shard| shard == self.shard)
+    }
+
+    /// Returns `true` if the sharder asks for the object back.
+    pub(crate) fn is_drained(&self, object: &Stored) -> bool {
+        object.meta().labels.get(&self.drain_label).is_some()
+    }
+
+    /// Returns `true` for a change by which the sharder begins to ask for the object back.
+    pub(crate) fn begins_drain(&self, change: &Change<Stored>) -> bool {
+        match change {
+            Change::Added(new) => self.is_drained(new),
+            Change::Updated { old, new } => self.is_drained(new) && !self.is_drained(old),
+            Change::Deleted { .. } => false,
+        }
+    }
+
+    /// Returns the merge patch that gives an object back. It fails if the object has changed since.
+    pub(crate) fn hand_over(&self, object: &Stored) -> Value {
+        json!({ "metadata": {
+            "resourceVersion": object.meta().resource_version.to_string(),
+            "labels": { &self.shard_label: null, &self.drain_label: null },
+        } })
+    }
+
+    /// Removes the labels of the ring from an object that this program creates or applies.
+    ///
+    /// Code that copies the labels of the primary would otherwise own them by server-side apply, and set them back after
+    /// the sharder has moved the object.
+    pub(crate) fn strip(&self, metadata: &mut Value) {
+        let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) else { return };
+        labels.remove(&self.shard_label);
+        labels.remove(&self.drain_label);
+    }
+
+    /// Does the same with the labels of a typed object.
+    pub(crate) fn strip_map(&self, labels: &mut BTreeMap<String, String>) {
+        labels.remove(&self.shard_label);
+        labels.remove(&self.drain_label);
+    }
+}
+
+impl Ring {
+    /// Creates the state of a shard whose Lease has this permit.
+    pub(crate) fn new(labels: RingLabels, lease: WritePermit) -> Self {
+        Self { labels, lease, counters: Mutex::default(), state: Arc::default() }
+    }
+
+    pub(crate) fn labels(&self) -> &RingLabels {
+        &self.labels
+    }
+
+    /// Returns how many keys this shard has handed over.
+    pub(crate) fn n_handed_over(&self) -> u64 {
+        self.state.lock().n_handed_over
+    }
+
+    /// Adds the cache of a kind that is a primary.
+    pub(crate) fn add_primaries(&self, kind: &Kind, store: &Arc<SharedStore>) {
+        self.state.lock().primaries.push((kind.clone(), store.clone()));
+    }
+
+    /// Decides what to do with the key of a cached object.
+    ///
+    /// Both answers take effect under one lock: a reconcile that begins is counted, and after a hand-over begins no
+    /// cache that is older than it begins another.
+    pub(crate) fn duty(&self, kind: &Kind, object: &Stored) -> Duty {
+        if !self.labels.is_mine(object) {
+            return Duty::Forget;
+        }
+        let (primary, version) = ((kind.clone(), object.key().clone()), object.meta().revision());
+        let mut state = self.state.lock();
+        if self.labels.is_drained(object) {
+            if state.running.contains_key(&primary) {
+                return Duty::Forget;
+            }
+            state.handed_over.extend(version.map(|version| (primary, version)));
+            return Duty::HandOver;
+        }
+        if state.handed_over.get(&primary).is_some_and(|handed_over| version <= Some(*handed_over)) {
+            return Duty::Forget;
+        }
+        state.handed_over.remove(&primary);
+        *state.running.entry(primary.clone()).or_default() += 1;
+        Duty::Reconcile(Busy { state: self.state.clone(), primary: Some(primary) })
+    }
+
+    /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
+    pub(crate) fn unresolved_until(&self, key: &ObjectKey) -> Option<Instant> {
+        self.of_slot(self.slot(key))?.unresolved_until()
+    }
+
+    /// Counts a key that was handed over.
+    pub(crate) fn handed_over(&self) {
+        let mut state = self.state.lock();
+        state.n_handed_over += 1;
+        if state.handed_over.len() >= HANDED_OVER_SWEEP {
+            let State { handed_over, primaries, .. } = &mut *state;
+            let is_cached =
+                |(kind, key): &Primary| primaries.iter().any(|(of, store)| of == kind && store.get(key).is_some());
+            handed_over.retain(|primary, _version| is_cached(primary));
+        }
+    }
+}
+
+/// A counter stands for a slot.
+impl ShardPermits for Ring {
+    fn slot(&self, key: &ObjectKey) -> u32 {
+        u32::try_from(spread(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
+    }
+
+    fn common(&self) -> WritePermit {
+        self.lease.clone()
+    }
+
+    fn of_slot(&self, slot: u32) -> Option<WritePermit> {
+        Some(self.counters.lock().entry(slot).or_insert_with(|| self.lease.counted_apart()).clone())
+    }
+}
+
+/// The part of a kind that a cache with the label of a shard has.
+///
+/// Only what the cache has is known to be of this shard: another object may belong to another shard, or not exist.
+pub(crate) struct Labelled(pub(crate) Arc<SharedStore>);
+
+impl Share for Labelled {
+    fn has(&self, key: &ObjectKey) -> bool {
+        self.0.get(key).is_some()
+    }
+
+    fn has_namespace(&self, _namespace: &str) -> bool {
+        false
+    }
+
+    fn n_moves(&self) -> u64 {
+        0
+    }
+}

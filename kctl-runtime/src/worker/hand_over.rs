@@ -1,0 +1,83 @@
+//! The hand-over of a key in a controller ring: no reconcile of it runs, no write is on its way, then its labels go.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Pool;
+use crate::{
+    key::ObjectKey,
+    object::Stored,
+    reconcile::Reconcile,
+    shard::{Duty, Pass, Ring},
+    writer::{ApiError, MERGE_PATCH, Target},
+};
+
+/// Wait before a key is looked at again whose writes have no response yet.
+const WRITES_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Wait before a hand-over is tried again that met a conflict. The watch usually delivers the newer state before.
+const CONFLICT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl<C: Reconcile> Pool<C> {
+    /// Returns the permission to reconcile a key, `None` if another replica has to. Then the key has been forgotten, or
+    /// handed over.
+    pub(super) async fn enter(&self, key: &ObjectKey) -> Option<Pass> {
+        let Some(ring) = self.env.gate.ring() else {
+            let pass = self.env.gate.enter(key);
+            if pass.is_none() {
+                // Its slot was handed over after the key was added. The next owner queues all keys of the slot.
+                self.queue.evict_key(key);
+            }
+            return pass;
+        };
+        let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
+        // A key without an object has no label. Its reconcile only forgets it.
+        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else { return Some(Pass::Always) };
+        match ring.duty(&self.env.spec.primary.kind, &stored) {
+            Duty::Reconcile(busy) => return Some(Pass::Counted(busy)),
+            Duty::Forget => self.forget(key),
+            Duty::HandOver => self.hand_over(ring, key, &stored).await,
+        }
+        None
+    }
+
+    /// Forgets a key, and the forms in which its objects were applied: another shard may apply others.
+    fn forget(&self, key: &ObjectKey) {
+        self.env.applied.forget(key);
+        self.queue.forget(key);
+    }
+
+    /// Removes the labels of an object that the sharder asks for, once no write of its key can be on its way.
+    async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
+        if let Some(over) = ring.unresolved_until(key) {
+            let wait = over.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
+            return self.queue.add_after(key.clone(), wait);
+        }
+        let (source, meta) = (&self.env.primary, stored.meta());
+        let target = Target { by: key, source, namespace: meta.namespace(), name: meta.name() };
+        let patch = ring.labels().hand_over(stored);
+        let handed_over = match source.unreadable(key) {
+            None => self.env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await,
+            Some(_) => self.env.writer.patch_unreadable(&target, MERGE_PATCH, &patch).await,
+        };
+        match handed_over {
+            Ok(()) => {
+                ring.handed_over();
+                tracing::debug!(controller = self.env.spec.name, %key, "handed over to another shard");
+                self.forget(key);
+            }
+            Err(error) if error.is_not_found() => self.forget(key),
+            Err(error) => self.hand_over_later(key, &error),
+        }
+    }
+
+    /// Queues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
+    fn hand_over_later(&self, key: &ObjectKey, error: &ApiError) {
+        if error.is_conflict() {
+            return self.queue.add_outdated(key.clone(), CONFLICT_AGAIN_AFTER);
+        }
+        let wait = self.queue.add_rate_limited(key.clone());
+        let controller = &self.env.spec.name;
+        tracing::error!(controller, %key, "failed to hand the object over to another shard: {error}; tried again in {wait:?}");
+    }
+}
