@@ -72,6 +72,8 @@ struct Figures {
     /// Seconds from the start of the processes until all keys were reconciled.
     create_took: Duration,
     start_took: Duration,
+    /// Lists of Pods that the start caused.
+    lists: f64,
     lags: Lags,
 }
 
@@ -138,6 +140,7 @@ async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failur
     figures.create_took = between(begun, done);
     stage.stop_all().await?;
 
+    let lists = lists(&stage).await?;
     let begun = now();
     start(&mut stage, n)?;
     let done = stage.wait_for_all(options.primaries, begun).await?;
@@ -145,6 +148,7 @@ async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failur
     sleep(REST).await;
     figures.full = largest(&stage)?;
     figures.start = stage.cpu()?;
+    figures.lists = self::lists(&stage).await? - lists;
 
     let changes = Changes::start(&stage, options.primaries, 0);
     sleep(Duration::from_secs(options.seconds)).await;
@@ -153,6 +157,12 @@ async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failur
     figures.changes = stage.cpu()? - figures.start;
     eprintln!("{n} replicas are measured");
     Ok((figures, stage))
+}
+
+/// Returns how many lists of Pods the server has counted.
+async fn lists(stage: &Stage) -> Result<f64, Failure> {
+    let counts = stage.server.requests("pods").await?;
+    Ok(counts.into_iter().filter(|(verb, _)| verb == "LIST").map(|(_, count)| count).sum())
 }
 
 async fn server(options: &Options, folder: &Path) -> Result<Server, Failure> {
@@ -469,7 +479,8 @@ fn compared(all: &[Figures], options: &Options, server: &str) {
             let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio <= 1.3)) };
             say(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
         }
-        let Figures { n, create_took, start_took, lags, .. } = figures;
+        let Figures { n, create_took, start_took, lists, lags, .. } = figures;
+        say(&format!("| {n} | lists of Pods at the start | {lists} | | | |"));
         let (create, start) = (create_took.as_secs_f64(), start_took.as_secs_f64());
         say(&format!("| {n} | until all Pods are created, s | {create:.1} | | | |"));
         say(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
@@ -497,7 +508,7 @@ mod tests {
     use crate::journal::Run;
 
     #[test]
-    fn change_counts_from_its_request_to_the_end_of_a_reconcile_that_saw_it() {
+    fn lag_lasts_from_request_to_end_of_reconcile() {
         let run = |change, start, end| Run { change, start, end: Some(end), is_done: true, replica: 0 };
         let mut journals = Journals::default();
         journals.runs.insert(name(0), vec![run(1, 0, 1_000_000), run(3, 4_000_000, 6_000_000)]);

@@ -34,6 +34,14 @@ struct Options {
 enum Command {
     Figures(figures::Options),
     Chaos(chaos::Options),
+    /// Checks the audit log of an earlier chaos run, such as one that did not end well
+    Audit {
+        /// The file `audit.log` of the run
+        log: PathBuf,
+        /// Number of slots
+        #[arg(long, default_value_t = 8)]
+        shards: u32,
+    },
     /// The embedded API server, which writes this kubeconfig
     #[command(hide = true)]
     Serve {
@@ -48,6 +56,7 @@ async fn main() -> Result<(), Failure> {
         match Options::parse().command {
             Command::Figures(options) => figures::run(&options).await,
             Command::Chaos(options) => chaos::run(&options).await,
+            Command::Audit { log, shards } => chaos::audit(&log, shards).map(|_verdict| ()),
             Command::Serve { kubeconfig } => server::serve(&kubeconfig).await,
         }
     };
