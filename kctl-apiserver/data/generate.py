@@ -158,6 +158,11 @@ NO_RULES = re.compile(
 # Rules with the name of their tag. Without a number or text, the rule is `true`.
 NUMBERS = {"minimum", "maximum", "maxItems", "maxLength", "maxBytes"}
 FLAGS = {"required", "immutable", "enum"}
+# The formats that kctl-apiserver/src/validation/format.rs checks.
+FORMATS = {
+    "k8s-short-name", "k8s-long-name", "k8s-long-name-caseless", "k8s-label-key", "k8s-uuid", "k8s-extended-resource-name",
+    "k8s-resource-pool-name", "k8s-resource-fully-qualified-name",
+}
 
 
 GATE_CONSTANT = re.compile(r'^\t(\w+) +featuregate\.Feature += "(\w+)"', re.MULTILINE)
@@ -241,9 +246,9 @@ def rule_of_tag(tag, enabled):
         return name, True
     if tag in ("discriminator", "modeDiscriminator"):
         return "discriminator", True
-    if name == "format":
+    if name == "format" and value.strip('"') in FORMATS:
         return name, value.strip('"')
-    if tag.startswith("eachKey=+k8s:format="):
+    if tag.startswith("eachKey=+k8s:format=") and tag.rpartition("=")[2] in FORMATS:
         return "formatOfKeys", tag.rpartition("=")[2]
     if tag == "update=NoModify":
         return "noModify", True
