@@ -121,7 +121,7 @@ impl Url {
         user.is_none_or(is_valid).then_some(())
     }
 
-    /// Returns the host without brackets, and the port (`splitHostPort`), which is empty if there is none.
+    /// Returns the host without brackets, and the port (`splitHostPort`), which may be empty.
     ///
     /// ```
     /// use kctl_apimachinery::url::Url;

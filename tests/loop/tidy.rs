@@ -80,7 +80,7 @@ fn every_example_is_in_the_readme() {
 }
 
 /// Crates without functions that take a `bool` or parameters packed into a tuple: an enum, a struct or two functions say more.
-const WITHOUT_FLAGS: [&str; 4] = ["kctl-cli", "kctl-interpreter", "kctl-macros", "kctl-webhook"];
+const WITHOUT_FLAGS: [&str; 5] = ["kctl-apimachinery", "kctl-cli", "kctl-interpreter", "kctl-macros", "kctl-webhook"];
 
 #[test]
 fn no_function_takes_a_bool_or_a_packed_tuple() {
