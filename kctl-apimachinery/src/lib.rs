@@ -14,7 +14,7 @@
 //! | [`url`] | `https://user@host:8443/path?query` | `net/url` |
 #![cfg_attr(
     feature = "formats",
-    doc = "| [`formats`] | `date-time`, `uuid`, `hostname` of OpenAPI | `kube-openapi/pkg/validation/strfmt` |"
+    doc = "| [`formats`] | `date-time`, `uuid`, `hostname` | `kube-openapi/pkg/validation/strfmt` |"
 )]
 #![cfg_attr(
     not(feature = "formats"),

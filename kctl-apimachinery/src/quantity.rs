@@ -455,7 +455,7 @@ impl<'a> Parts<'a> {
         let n_whole = self.whole.len().max(1);
         let is_int64 = if self.suffix.format == Format::BinarySi {
             // Upstream estimates the digits of the product.
-            self.fraction.is_empty() && n_whole + usize::from(self.suffix.power_of_two) * 3 / 10 + 1 <= 15
+            self.fraction.is_empty() && n_whole + usize::from(self.suffix.power_of_two) * 3 / 10 < 15
         } else {
             n_whole + self.fraction.len() <= INT64_DIGITS && self.scale() >= SCALE_MIN
         };
