@@ -4,8 +4,6 @@
 
 use kctl_apimachinery::{duration, time};
 
-use crate::pattern;
-
 /// Strings that `bool('…')` accepts (`strconv.ParseBool`).
 const BOOLS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
 /// Run-time name of timestamps.
@@ -37,11 +35,6 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    /// Returns `false` for a string that is not a valid regular expression.
-    pub(crate) fn is_pattern(&self) -> bool {
-        if let Self::Text(text) = self { pattern::pattern(text).is_ok() } else { true }
-    }
-
     /// Returns the run-time name of the type.
     fn type_name(&self) -> &'static str {
         match self {
@@ -58,7 +51,7 @@ impl Constant {
 /// Applies a conversion to a constant. Returns `None` if the function is not a conversion.
 ///
 /// # Errors
-/// The conversion fails, with cel-go's message: a rule with such a call can't be compiled.
+/// The conversion fails: a rule with such a call can't be compiled.
 pub(crate) fn converted(function: &str, constant: Constant) -> Result<Option<Constant>, String> {
     let from = constant.type_name();
     let made = match function {

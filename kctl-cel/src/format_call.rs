@@ -8,46 +8,36 @@ use crate::{
     tree::{Expr, Item, Node},
 };
 
-/// Clauses with the message for a wrong argument, and the run-time types that they accept.
-const CLAUSES: [(&str, &str, &[&str]); 5] = [
-    ("d", "decimal clause can only be used on integers", &["int", "uint"]),
-    ("f", "fixed-point clause can only be used on doubles", &["double", "string"]),
-    ("e", "scientific clause can only be used on doubles", &["double", "string"]),
-    ("o", "octal clause can only be used on integers", &["int", "uint"]),
-    ("b", "only integers and bools can be formatted as binary", &["int", "uint", "bool"]),
+/// Clauses and the types that they accept, by their names. `%s` accepts nearly all types.
+const CLAUSES: [(&str, &[&str]); 4] = [
+    ("do", &["int", "uint"]),
+    ("fe", &["double", "string"]),
+    ("b", &["int", "uint", "bool"]),
+    ("xX", &["int", "uint", "bytes", "string"]),
 ];
-/// The message and the types of `%x` and `%X`.
-const HEX: (&str, &[&str]) =
-    ("only integers, byte buffers, and strings can be formatted as hex", &["int", "uint", "bytes", "string"]);
-/// The message of `%s`, which accepts nearly all types.
-const STRING: &str = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
-                      and timestamps";
 
 /// Adds the first error of a `format` call, unless string and list are computed at evaluation.
 pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, errors: &mut Vec<Issue>) {
     let (Expr::Text(format), Expr::List(items)) = (&target.is, &list.is) else { return };
     let wrong = match clauses(format, items, types) {
-        Err(Wrong::Here(why)) => (at, why),
-        Err(Wrong::At(place, why)) => (place, format!("error during formatting: {why}")),
+        Err(Wrong { at: place, why }) => (place.unwrap_or(at), why),
         Ok(n_clauses) if n_clauses < items.len() => {
-            let n_items = items.len();
-            (at, format!("too many arguments supplied to string.format (expected {n_clauses}, got {n_items})"))
+            (at, format!("the string has {n_clauses} clauses for {} arguments", items.len()))
         }
         Ok(_) => return,
     };
     errors.push(Issue { at: wrong.0, why: Why::Other(wrong.1) });
 }
 
-/// The position and message of an error.
-enum Wrong {
-    /// In the format string: reported at the call.
-    Here(String),
-    /// In an argument: reported at its position.
-    At(usize, String),
+/// An error, and the position of the argument; `None` for an error in the string, which is reported at the call.
+struct Wrong {
+    at: Option<usize>,
+    why: String,
 }
 
 /// Returns the number of clauses in a format string, after checking each with its argument.
 fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, Wrong> {
+    let here = |why: String| Wrong { at: None, why };
     let mut n_clauses = 0;
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -55,17 +45,18 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
             rest = after;
             continue;
         }
-        let after = precision(after)?;
-        let Some(clause) = after.chars().next() else { return Err(Wrong::Here("unexpected end of string".into())) };
-        if !"sdfexXob".contains(clause) {
-            let why = format!("could not parse formatting clause: unrecognized formatting clause \"{clause}\"");
-            return Err(Wrong::Here(why));
-        }
-        let Some(item) = items.get(n_clauses) else {
-            return Err(Wrong::Here(format!("index {n_clauses} out of range")));
+        let after = precision(after).ok_or_else(|| here(format!("`%{after}` has an invalid precision")))?;
+        let Some(clause) = after.chars().next().filter(|clause| "sdfexXob".contains(*clause)) else {
+            return Err(here(format!("`%{after}` does not begin with a clause such as `%d`")));
         };
-        if let Some((place, why)) = rejected(clause, &item.node, types) {
-            return Err(Wrong::At(place, why));
+        let Some(item) = items.get(n_clauses) else {
+            return Err(here(format!("`%{clause}` has no argument")));
+        };
+        if let Some(node) = rejected(clause, &item.node, types) {
+            return Err(Wrong {
+                at: Some(node.at),
+                why: format!("`%{clause}` does not accept {}", types.type_of(node)),
+            });
         }
         n_clauses += 1;
         rest = &after[clause.len_utf8()..];
@@ -73,40 +64,34 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
     Ok(n_clauses)
 }
 
-/// Skips the precision of a clause: `.2` in `%.2f`.
-fn precision(text: &str) -> Result<&str, Wrong> {
-    let Some(digits) = text.strip_prefix('.') else { return Ok(text) };
+/// Skips the precision of a clause: `.2` in `%.2f`. Returns `None` if it has no digits, or nothing follows it.
+fn precision(text: &str) -> Option<&str> {
+    let Some(digits) = text.strip_prefix('.') else { return Some(text) };
     let after = digits.trim_start_matches(|one: char| one.is_ascii_digit());
-    let why = match (after.is_empty(), after.len() == digits.len()) {
-        (true, _) => "could not find end of precision specifier",
-        (false, true) => "error while converting precision to integer: strconv.Atoi: parsing \"\": invalid syntax",
-        (false, false) => return Ok(after),
-    };
-    Err(Wrong::Here(format!("could not parse formatting clause: error while parsing precision: {why}")))
+    (!after.is_empty() && after.len() < digits.len()).then_some(after)
 }
 
-/// Returns position and message if a clause does not accept an argument.
-fn rejected(clause: char, node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
+/// Returns the argument, or the item in it, that a clause does not accept.
+fn rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
     if clause == 's' {
         return not_printable(node, types);
     }
-    let given = types.type_of(node).runtime_name()?;
-    let known = CLAUSES.iter().find(|(known, ..)| known.starts_with(clause));
-    let (wanted, fit) = known.map_or(HEX, |(_, wanted, fit)| (*wanted, *fit));
-    (!fit.contains(&given.as_str())).then(|| (node.at, format!("{wanted}, was given {given}")))
+    let given = types.type_of(node);
+    // Other types are known only at evaluation.
+    let is_known = !matches!(given, Type::Dyn | Type::Any | Type::Error | Type::Param(_));
+    let accepts = |name: &str| CLAUSES.iter().any(|(all, names)| all.contains(clause) && names.contains(&name));
+    (is_known && !accepts(&given.to_string())).then_some(node)
 }
 
 /// The same for `%s`. It looks into list and map literals, whose items are formatted one by one.
-fn not_printable(node: &Node, types: &Checker<'_>) -> Option<(usize, String)> {
+fn not_printable<'a>(node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
     match (&node.is, types.type_of(node)) {
         (Expr::List(items), _) => items.iter().find_map(|item| not_printable(&item.node, types)),
         (Expr::Map(entries), _) => {
             let all = entries.iter().flat_map(|(key, value)| [&key.node, &value.node]);
             all.into_iter().find_map(|node| not_printable(node, types))
         }
-        (_, is @ (Type::Optional(_) | Type::Object(_))) => {
-            Some((node.at, format!("{STRING}, was given {}", is.runtime_name().unwrap_or_default())))
-        }
+        (_, Type::Optional(_) | Type::Object(_)) => Some(node),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Validation errors of an expression: typed for programs, and with cel-go's message and position for people.
+//! Validation errors of an expression: typed for programs, and with message and position for people.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Issue {
     pub why: Why,
 }
 
-/// The kind of a validation error, with its details. `Display` writes cel-go's message without a position.
+/// The kind of a validation error, with its details. `Display` writes a message without the position.
 ///
 /// Callers match on it to add help for an author, such as the fields that a type has.
 ///
@@ -79,7 +79,7 @@ pub enum Why {
         /// The literal; empty if it is not a string.
         text: String,
     },
-    /// Another error, with cel-go's message.
+    /// Another error, with its message.
     Other(String),
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Why {
 
 /// All validation errors of an expression, in the order of their positions.
 ///
-/// Never empty: an expression without errors has a type instead. `Display` prints them like cel-go: message, source line, and a caret below the position. API servers return that text.
+/// Never empty: an expression without errors has a type instead. `Display` prints them like cel-go: message, source line, and a caret below the position.
 /// [`type_of`](crate::type_of) has an example.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issues {
@@ -149,21 +149,6 @@ fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Re
     let line = before.iter().filter(|letter| **letter == '\n').count();
     let column = before.iter().rev().take_while(|letter| **letter != '\n').count();
     let text = expression.split('\n').nth(line).unwrap_or_default();
-    let (shown, pointer) = (text.replace('\t', " "), pointer(text, column));
-    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {pointer}", line + 1, column + 1, issue.why)
-}
-
-/// Returns the line of dots and a caret that points at a column of `line`, as cel-go prints it. Multi-byte characters get wide marks.
-///
-/// ```
-/// assert_eq!(kctl_cel::pointer("a.b", 2), "..^");
-/// assert_eq!(kctl_cel::pointer("é.é", 2), "．.＾");
-/// ```
-#[must_use]
-pub fn pointer(line: &str, column: usize) -> String {
-    let mark = |letter: Option<char>, narrow, wide| {
-        if letter.is_some_and(|letter| letter.len_utf8() > 1) { wide } else { narrow }
-    };
-    let dots = line.chars().take(column).map(|letter| mark(Some(letter), '.', '．'));
-    dots.chain([mark(line.chars().nth(column), '^', '＾')]).collect()
+    let (shown, dots) = (text.replace('\t', " "), ".".repeat(column));
+    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {dots}^", line + 1, column + 1, issue.why)
 }

@@ -1,8 +1,8 @@
 //! Static checks of CEL expressions, as an API server makes them before it stores a CRD or a policy.
 //!
 //! An API server parses, type-checks and estimates an expression when the object with it is created. This crate does the
-//! same, with the messages of cel-go, so that `generate-crds` reports a wrong rule at build time, and the embedded API
-//! server rejects it with the same text as a real one. It evaluates nothing: that is `kube-cel`.
+//! same, so that `generate-crds` reports a wrong rule at build time, and the embedded API server rejects it at the same position as
+//! a real one. Messages have the meaning of those of cel-go, but not their wording. It evaluates nothing: that is `kube-cel`.
 //!
 //! | stage | function | upstream |
 //! |---|---|---|
@@ -56,8 +56,6 @@ mod parser;
 #[cfg(feature = "check")]
 mod pattern;
 #[cfg(feature = "check")]
-mod pattern_error;
-#[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
 mod read;
@@ -75,11 +73,10 @@ pub use self::{
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::Environment,
     expression::{names, type_of},
-    issue::{Issue, Issues, Why, pointer},
+    issue::{Issue, Issues, Why},
     library::forms,
     names::plain_name,
     pattern::pattern,
-    pattern_error::why as why_no_pattern,
     program::instantiate,
     read::{read, read_within},
     room::with_room,

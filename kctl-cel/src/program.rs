@@ -23,7 +23,7 @@ const NOWHERE: [&str; 2] = ["duration", "timestamp"];
 /// ```
 ///
 /// # Errors
-/// The program can't be planned; the message is cel-go's.
+/// The program can't be planned.
 pub fn instantiate(expression: &str) -> Result<(), String> {
     with_room(depth_of_text(expression), || match parser::parse(expression) {
         Some(Ok(tree)) => planned(&tree, &mut Vec::new()).map(drop),
@@ -44,8 +44,8 @@ fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Con
         }
         Expr::Call { target: Some(_), name, arguments } if matches!(name.as_str(), "find" | "findAll") => {
             let pattern = arguments.first().map(|pattern| planned(pattern, declared)).transpose()?.flatten();
-            if let Some(Constant::Text(pattern)) = pattern.filter(|pattern| !pattern.is_pattern()) {
-                return Err(crate::why_no_pattern(&pattern));
+            if let Some(Constant::Text(pattern)) = pattern {
+                crate::pattern(&pattern).map_err(|why| format!("`{pattern}` is not a regular expression: {why}"))?;
             }
         }
         Expr::Loop { declared: names, .. } => declared.extend(names.iter().map(String::as_str)),
@@ -107,7 +107,7 @@ mod tests {
             ("int(string(bytes('é'))) == 1", error("int")),
             ("int(string(duration('1h'))) == 1", error("int")),
             ("timestamp(dyn(253402300800)) == timestamp(0)", Err("timestamp overflow".into())),
-            ("self.name.find('[') == ''", Err("error parsing regexp: missing closing ]: `[`".into())),
+            ("self.name.find('[') == ''", Err("`[` is not a regular expression: unclosed character class".into())),
             ("self.name.find(self.name) == '['", Ok(())),
             ("type(self.since) == timestamp", Err("reference to undefined type: timestamp".into())),
             ("self.hosts.all(duration, duration == 'a')", Ok(())),

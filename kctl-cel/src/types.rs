@@ -9,7 +9,6 @@ use std::{fmt, sync::Arc};
 ///
 /// let hosts = Type::map(Type::Text, Type::list(Type::Timestamp));
 /// assert_eq!(hosts.to_string(), "map(string, list(timestamp))");
-/// assert_eq!(hosts.whole_name(), "map(string, list(google.protobuf.Timestamp))");
 /// assert_eq!(hosts.depth(), 2);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -176,35 +175,6 @@ impl Type {
     /// Returns the less specific of two types that fit.
     pub(crate) fn more_general(one: &Self, other: &Self) -> Self {
         if one.is_more_general(other) { one.clone() } else { other.clone() }
-    }
-
-    /// Returns the name of the type at run time, without items and keys; `None` if it is known only at evaluation.
-    pub(crate) fn runtime_name(&self) -> Option<String> {
-        Some(match self {
-            Self::Dyn | Self::Any | Self::Error | Self::Param(_) => return None,
-            Self::List(_) => "list".into(),
-            Self::Map(..) => "map".into(),
-            Self::Kind(_) => "type".into(),
-            Self::Optional(_) => "optional_type".into(),
-            other => other.whole_name(),
-        })
-    }
-
-    /// Returns the full name, with the protobuf names of durations and timestamps, as messages about the result type of an
-    /// expression show it.
-    #[must_use]
-    pub fn whole_name(&self) -> String {
-        match self {
-            Self::Null => "null_type".into(),
-            Self::Any => "google.protobuf.Any".into(),
-            Self::Duration => "google.protobuf.Duration".into(),
-            Self::Timestamp => "google.protobuf.Timestamp".into(),
-            Self::List(inner) => format!("list({})", inner.whole_name()),
-            Self::Optional(inner) => format!("optional_type({})", inner.whole_name()),
-            Self::Kind(inner) => format!("type({})", inner.whole_name()),
-            Self::Map(key, value) => format!("map({}, {})", key.whole_name(), value.whole_name()),
-            other => other.to_string(),
-        }
     }
 }
 

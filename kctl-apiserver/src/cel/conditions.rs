@@ -196,9 +196,9 @@ pub(crate) enum Problem {
 pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<Problem> {
     match type_of(expression, environment) {
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
-        Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.whole_name().as_str()) => {
+        Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.to_string().as_str()) => {
             let wanted = wanted.join(" or ");
-            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {}", found.whole_name())))
+            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {}", found)))
         }
         Ok(_) => kctl_cel::instantiate(expression).err().map(Problem::Internal),
     }

@@ -224,7 +224,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != wanted => {
-            Some((Compiled::Not, format!("must evaluate to {}, found {}", wanted.whole_name(), found.whole_name())))
+            Some((Compiled::Not, format!("must evaluate to {}, found {}", wanted, found)))
         }
         Ok(_) => Some((Compiled::Typed, kctl_cel::instantiate(expression).err()?)),
     }

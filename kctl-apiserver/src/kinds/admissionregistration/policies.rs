@@ -241,7 +241,7 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
         } else {
             // It is shown as it is, and compiled without what is around it.
             let at = format!("{at}.valueExpression");
-            match problem(value.trim(), environment, &["string", "null_type"]) {
+            match problem(value.trim(), environment, &["string", "null"]) {
                 Some(Problem::Invalid(why)) => errors.invalid(&at, &value.into(), &why),
                 Some(Problem::Internal(why)) => errors.internal(&at, &why),
                 None => {}
