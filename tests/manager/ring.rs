@@ -370,6 +370,39 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
     drop(b);
 }
 
+#[tokio::test(start_paused = true)]
+async fn change_during_a_drain_is_reconciled_by_the_same_shard_again() {
+    let world = World::new(Duration::from_secs(8)).await;
+    let sharder = world.shards();
+    let _a = world.start("a").await;
+    world.reaches(0).await;
+    seconds(100).await;
+    sharder.abort();
+    let name = (0..N_KEYS).map(|number| format!("config-{number}")).find(|name| moves_to_b(name)).unwrap();
+    let change = async |state: &str| {
+        let patch = Patch::Merge(json!({ "data": { "state": state } }));
+        world.configs().patch(&name, &PatchParams::default(), &patch).await.unwrap();
+    };
+    change("1").await;
+    // A shard that joins and leaves again before it gets anything.
+    let leases = Api::<Lease>::default_namespaced(world.client.clone());
+    let lease = json!({
+        "metadata": { "name": "b", "labels": { "alpha.sharding.timebertt.dev/controllerring": RING } },
+        "spec": { "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": world.server.now().to_string() },
+    });
+    leases.create(&PostParams::default(), &kctl::from_json(lease).unwrap()).await.unwrap();
+    seconds(1).await;
+    world.sharder.step().await;
+    let leaves = Patch::Merge(json!({ "spec": { "holderIdentity": "" } }));
+    leases.patch("b", &PatchParams::default(), &leaves).await.unwrap();
+    change("2").await;
+    assert!(drained(&world).contains(&name));
+    seconds(30).await;
+    assert_eq!(world.assigned("configmaps")[&name], "a");
+    assert_eq!(world.reached(2), (1, ["a"].into()));
+    world.check_nothing_ran_twice();
+}
+
 /// Returns `true` if the sharder assigns an object to `b` when that joins `a`.
 fn moves_to_b(name: &str) -> bool {
     let shards = ["a", "b"].map(ToOwned::to_owned);

@@ -105,13 +105,13 @@ impl Handlers {
     }
 }
 
-/// Returns a handler that queues a primary when the sharder asks for it back, in a shard of a controller ring.
+/// Returns a handler that queues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
 ///
-/// It is apart from the handler of the declaration, whose `when` may drop that change.
+/// It is apart from the handler of the declaration, whose `when` may drop these changes.
 fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _initial| {
-        if ring.labels().begins_drain(change) {
+        if ring.labels().changes_drain(change) {
             // A key in its backoff is handed over at once.
             let (key, version) = (change.latest().key().clone(), own_writes::version_number(change));
             queue.add_from_event(key, 0, Cause::Changed, handler::relation_tag(0), version);

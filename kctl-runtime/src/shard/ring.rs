@@ -122,11 +122,13 @@ impl RingLabels {
         object.meta().labels.get(&self.drain_label).is_some()
     }
 
-    /// Returns `true` for a change by which the sharder begins to ask for the object back.
-    pub(crate) fn begins_drain(&self, change: &Change<Stored>) -> bool {
+    /// Returns `true` for a change after which the sharder asks for the object back, or no longer does.
+    ///
+    /// The same shard may get an object back at once. Changes during the hand-over have queued nothing then.
+    pub(crate) fn changes_drain(&self, change: &Change<Stored>) -> bool {
         match change {
             Change::Added(new) => self.is_drained(new),
-            Change::Updated { old, new } => self.is_drained(new) && !self.is_drained(old),
+            Change::Updated { old, new } => self.is_drained(new) != self.is_drained(old),
             Change::Deleted { .. } => false,
         }
     }
