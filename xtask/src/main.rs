@@ -75,7 +75,7 @@ enum Command {
         arguments: Vec<String>,
     },
     /// Compares 1, 2 and 3 active replicas (`run --shards`): memory, CPU, hand-overs, a rolling update, and the cost at rest.
-    /// Prints a table. Needs Linux and an idle machine. A quarter of an hour.
+    /// Prints tables. Needs Linux and an idle machine.
     BenchShards {
         /// Options, for example `--primaries 500 --seconds 10`; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
