@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Failure,
     audit::{REPLICA, Verdict, check},
-    process::{Program, Replica, beside, load},
+    process::{Program, Replica, beside, lease_times, load},
     server::{Server, resource},
 };
 
@@ -200,15 +200,12 @@ fn podset() -> ApiResource {
 
 /// Returns the arguments of all replicas.
 fn arguments(server: &Server, options: &Options) -> Vec<String> {
-    let (lease, kubeconfig) = (options.lease_seconds, server.kubeconfig.display());
-    // 15 s, 10 s and 2 s by default.
-    let [renew, retry] = [lease * 2_000 / 3, lease * 2_000 / 15];
+    let kubeconfig = server.kubeconfig.display();
     let arguments = format!(
-        "--kubeconfig {kubeconfig} --namespace {NAMESPACE} --leader-election-namespace {NAMESPACE} --shards {} \
-         --leader-elect-lease-duration {lease}s --leader-elect-renew-deadline {renew}ms --leader-elect-retry-period {retry}ms",
+        "--kubeconfig {kubeconfig} --namespace {NAMESPACE} --leader-election-namespace {NAMESPACE} --shards {}",
         options.shards
     );
-    arguments.split(' ').map(ToOwned::to_owned).collect()
+    arguments.split(' ').map(ToOwned::to_owned).chain(lease_times(options.lease_seconds)).collect()
 }
 
 /// Creates all sets.

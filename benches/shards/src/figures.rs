@@ -17,19 +17,15 @@ use tokio::{
 use crate::{
     Failure,
     journal::{Journals, between, now},
-    process::{Memory, beside, load},
+    process::{Memory, beside, lease_times, load},
     server::Server,
     stage::{PODS_EACH, Stage, name},
 };
 
 /// Numbers of replicas that are compared. The first runs without shards.
 const REPLICAS: [usize; 3] = [1, 2, 3];
-/// Changes per second.
-const CHANGES_PER_SECOND: u64 = 200;
 /// Changes on their way at once. A server that falls behind lowers the rate, which is printed.
 const CHANGES_MAX: usize = 64;
-/// The Lease duration of the replicas: the default.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Wait before the memory at rest is read.
 const REST: Duration = Duration::from_secs(3);
 /// Time that each replica runs alone during a rolling update before the next one starts.
@@ -50,6 +46,12 @@ pub(crate) struct Options {
     /// Kills and clean stops; the longest time of each sort is printed
     #[arg(long, default_value_t = 3)]
     repeats: usize,
+    /// Changes per second
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    rate: u64,
+    /// The Lease duration in seconds; the other times are those of client-go in proportion
+    #[arg(long, default_value_t = 15)]
+    lease_seconds: u64,
     /// A folder with the scripts `up DIR` and `down DIR` of kube-apiserver [default: the embedded API server]
     #[arg(long, env = "ENVTEST")]
     envtest: Option<PathBuf>,
@@ -101,8 +103,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     stage.stop_all().await?;
     stage.journals.refresh()?;
     let overlaps = stage.journals.overlaps();
-    moves.print();
-    rolling.print(overlaps.len());
+    moves.print(options);
+    rolling.print(options, overlaps.len());
     rest.print();
     say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
     if let Some(first) = overlaps.first() {
@@ -124,7 +126,8 @@ async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failur
     let folder = std::fs::canonicalize(folder)?;
     let server = server(options, &folder).await?;
     let shards = (n > 1).then_some(options.shards);
-    let mut stage = Stage::new(server, beside("shards-replica")?, &folder, shards).await?;
+    let times = lease_times(options.lease_seconds);
+    let mut stage = Stage::new(server, beside("shards-replica")?, &folder, shards, times).await?;
     let mut figures = Figures { n, ..Figures::default() };
 
     start(&mut stage, n)?;
@@ -150,7 +153,7 @@ async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failur
     figures.start = stage.cpu()?;
     figures.lists = self::lists(&stage).await? - lists;
 
-    let changes = Changes::start(&stage, options.primaries, 0);
+    let changes = Changes::start(&stage, options, 0);
     sleep(Duration::from_secs(options.seconds)).await;
     let sent = changes.stop().await?;
     figures.lags = lags(&mut stage, &sent).await?;
@@ -204,11 +207,12 @@ struct Changes {
 
 impl Changes {
     /// Starts the changes. The first has the number after `last`; numbers only grow.
-    fn start(stage: &Stage, n_groups: usize, last: i64) -> Self {
+    fn start(stage: &Stage, options: &Options, last: i64) -> Self {
+        let (n_groups, rate) = (options.primaries, options.rate);
         let (groups, sent) = (stage.groups.clone(), Arc::new(Mutex::new(Vec::new())));
         let noted = sent.clone();
         let task = tokio::spawn(async move {
-            let mut ticks = interval(Duration::from_micros(1_000_000 / CHANGES_PER_SECOND));
+            let mut ticks = interval(Duration::from_micros(1_000_000 / rate));
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
             let (mut tasks, at_once) = (JoinSet::new(), Arc::new(Semaphore::new(CHANGES_MAX)));
             for number in 0_usize.. {
@@ -325,7 +329,8 @@ async fn moves(stage: &mut Stage, options: &Options) -> Result<Moves, Failure> {
 }
 
 impl Moves {
-    fn print(&self) {
+    fn print(&self, options: &Options) {
+        let lease = Duration::from_secs(options.lease_seconds);
         let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();
         let seconds = |times: &[Duration]| {
             let times: Vec<_> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
@@ -336,10 +341,8 @@ impl Moves {
             self.n_keys
         ));
         say("|---|---|---|---|---|");
-        let goals = [
-            ("killed", &self.kills, LEASE_DURATION + Duration::from_secs(1)),
-            ("stopped", &self.stops, Duration::from_secs(1)),
-        ];
+        let goals =
+            [("killed", &self.kills, lease + Duration::from_secs(1)), ("stopped", &self.stops, Duration::from_secs(1))];
         for (what, times, goal) in goals {
             let longest = longest(times);
             let (longest_s, goal_s) = (longest.as_secs_f64(), goal.as_secs());
@@ -362,7 +365,7 @@ struct Rolling {
 async fn rolling(stage: &mut Stage, options: &Options) -> Result<Rolling, Failure> {
     let begun = now();
     // Later numbers than those of the changes before.
-    let changes = Changes::start(stage, options.primaries, 1_000_000);
+    let changes = Changes::start(stage, options, 1_000_000);
     sleep(BETWEEN_REPLICAS).await;
     for _ in 0..stage.replicas.len() {
         stage.start()?;
@@ -379,13 +382,13 @@ async fn rolling(stage: &mut Stage, options: &Options) -> Result<Rolling, Failur
 }
 
 impl Rolling {
-    fn print(&self, n_overlaps: usize) {
+    fn print(&self, options: &Options, n_overlaps: usize) {
         let Self { lags, took } = self;
         let (p50, p99, max) = (lags.at(0.5), lags.at(0.99), lags.at(1.0));
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = lags.ms.len() as f64 / took.as_secs_f64();
         say("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
-        say(&format!("| changes per second, over {:.0} s | {rate:.0} | {CHANGES_PER_SECOND} | |", took.as_secs_f64()));
+        say(&format!("| changes per second, over {:.0} s | {rate:.0} | {} | |", took.as_secs_f64(), options.rate));
         say(&format!("| change until reconciled, 50 %, ms | {p50:.0} | | |"));
         say(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99 <= 2_000.0)));
         say(&format!("| … all, ms | {max:.0} | | |"));
@@ -420,9 +423,10 @@ async fn rest(stage: &mut Stage, options: &Options) -> Result<Rest, Failure> {
         *count = (*count - earlier) / seconds;
     }
     leases.retain(|(_, rate)| *rate > 0.0);
-    // Each slot's Lease every 2 s, each replica's seat, and the settings.
-    #[expect(clippy::cast_precision_loss, reason = "three replicas")]
-    let expected = (f64::from(options.shards) + stage.replicas.len() as f64 + 1.0) / 2.0;
+    // Each slot's Lease, each replica's seat, and the settings, every 2 s with the default Lease duration of 15 s.
+    #[expect(clippy::cast_precision_loss, reason = "few replicas and seconds")]
+    let (n, period) = (stage.replicas.len() as f64, options.lease_seconds as f64 * 2.0 / 15.0);
+    let expected = (f64::from(options.shards) + n + 1.0) / period;
     Ok(Rest { leases, server: server / seconds * 100.0, replicas: replicas / seconds * 100.0, expected })
 }
 

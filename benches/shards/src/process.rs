@@ -123,6 +123,15 @@ pub(crate) fn cpu_of(pid: u32) -> Result<f64, Failure> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
+/// Returns the arguments for a Lease duration, with the other times in proportion to the defaults of 15 s, 10 s and 2 s.
+pub(crate) fn lease_times(seconds: u64) -> Vec<String> {
+    let [renew, retry] = [seconds * 2_000 / 3, seconds * 2_000 / 15];
+    let times = format!(
+        "--leader-elect-lease-duration {seconds}s --leader-elect-renew-deadline {renew}ms --leader-elect-retry-period {retry}ms"
+    );
+    times.split(' ').map(ToOwned::to_owned).collect()
+}
+
 /// Returns the load average of the last minute.
 pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -75,17 +75,19 @@ pub(crate) fn lease() -> ApiResource {
 }
 
 impl Stage {
-    /// Prepares a stage on a server, in an empty folder.
+    /// Prepares a stage on a server, in an empty folder. `times` are the arguments with the times of Leases.
     pub(crate) async fn new(
         server: Server,
         path: PathBuf,
         folder: &Path,
         shards: Option<u32>,
+        times: Vec<String>,
     ) -> Result<Self, Failure> {
         server.install(&path, &pod_group()).await?;
         let kubeconfig = server.kubeconfig.display().to_string();
         let mut arguments: Vec<String> =
             ["--kubeconfig", &kubeconfig, "--leader-election-namespace", NAMESPACE].map(ToOwned::to_owned).into();
+        arguments.extend(times);
         if let Some(n) = shards {
             arguments.extend(["--shards".into(), n.to_string()]);
         }
