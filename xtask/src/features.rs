@@ -1,9 +1,21 @@
-//! The features of the facade, read from its manifest, so that a new one is checked without being listed here.
+//! The features of the published crates, read from their manifests, so that a new one is checked without being listed here.
 
 use crate::{
     Result,
     process::{cargo, root},
 };
+
+/// The published crates that have features. The gate checks the first two.
+const CRATES: [&str; 6] = ["kctl", "kctl-runtime", "kctl-apiserver", "kctl-webhook", "kctl-interpreter", "kctl-cel"];
+
+/// The crates and the versions of Kubernetes to check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The facade with the oldest and the newest version, and the loop with the newest one: what fits into the gate.
+    Gate,
+    /// Every crate with each version.
+    All,
+}
 
 /// Returns the names in `[features]` of a manifest, by its lines: xtask has no TOML parser.
 fn names(manifest: &str) -> Vec<&str> {
@@ -12,56 +24,127 @@ fn names(manifest: &str) -> Vec<&str> {
     section.filter_map(|line| Some(line.split_once(" = ")?.0.trim())).filter(|name| !name.starts_with('#')).collect()
 }
 
+/// Returns the number of a version of Kubernetes: 37 for `v1_37`.
+fn number(name: &str) -> Option<u32> {
+    name.strip_prefix("v1_")?.parse().ok()
+}
+
+/// Returns the versions of Kubernetes among the features, the oldest one first.
+fn versions<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut versions: Vec<&str> = names.iter().copied().filter(|name| number(name).is_some()).collect();
+    versions.sort_unstable_by_key(|name| number(name));
+    versions
+}
+
+/// Returns the features that are neither a version nor the default, separated by commas, behind a version.
+fn all_together(names: &[&str], version: &str) -> String {
+    let others = names.iter().copied().filter(|name| number(name).is_none() && *name != "default");
+    let together: Vec<&str> = Some(version).filter(|version| !version.is_empty()).into_iter().chain(others).collect();
+    together.join(",")
+}
+
 /// Returns the sets of features to check, as arguments of `--features`.
 ///
-/// These are the oldest and the newest version of Kubernetes alone, and each other feature with the newest version. All
+/// These are the versions of Kubernetes alone, each other feature with the newest version, and all of them together. All
 /// combinations would take hours, and features rarely interact.
-fn sets(names: &[&str]) -> Vec<String> {
-    let number = |name: &str| name.strip_prefix("v1_")?.parse::<u32>().ok();
-    let mut versions: Vec<u32> = names.iter().filter_map(|name| number(name)).collect();
-    versions.sort_unstable();
-    let (Some(oldest), Some(newest)) = (versions.first(), versions.last()) else { return Vec::new() };
-    let mut sets = vec![format!("v1_{newest}")];
-    if oldest != newest {
-        sets.insert(0, format!("v1_{oldest}"));
+fn sets(names: &[&str], of: Extent) -> Vec<String> {
+    let versions = versions(names);
+    let newest = versions.last().copied().unwrap_or_default();
+    let mut sets: Vec<String> = match (of, versions.first()) {
+        (Extent::Gate, Some(oldest)) if *oldest != newest => vec![(*oldest).to_owned(), newest.to_owned()],
+        (Extent::All, Some(_)) => versions.iter().map(|version| (*version).to_owned()).collect(),
+        _ => vec![newest.to_owned()],
+    };
+    let others: Vec<&str> = names.iter().copied().filter(|name| number(name).is_none() && *name != "default").collect();
+    sets.extend(
+        others.iter().map(|name| if newest.is_empty() { (*name).to_owned() } else { format!("{newest},{name}") }),
+    );
+    if others.len() > 1 {
+        sets.push(all_together(names, newest));
     }
-    let others = names.iter().filter(|name| number(name).is_none() && **name != "default");
-    sets.extend(others.map(|name| format!("v1_{newest},{name}")));
     sets
 }
 
-/// Runs clippy over the facade with each feature alone, and over the runtime without the facade.
+fn manifest(krate: &str) -> Result<String> {
+    let file = root().join(krate).join("Cargo.toml");
+    std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Runs clippy over each published crate with each of its features alone, and with all of them.
 ///
 /// # Errors
 /// Code does not compile or has a warning without some other feature, typically an unused import.
-pub(crate) fn check() -> Result {
-    let manifest = root().join("kctl/Cargo.toml");
-    let manifest = std::fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
-    let sets = sets(&names(&manifest));
-    let newest = sets.iter().rfind(|set| !set.contains(',')).ok_or("kctl/Cargo.toml has no feature of a version")?;
-    let clippy = |package: &str| cargo("clippy").args(["-p", package]);
-    for set in &sets {
-        clippy("kctl").args(["--no-default-features", "--features", set, "--", "-D", "warnings"]).run()?;
+pub(crate) fn check(of: Extent) -> Result {
+    let crates = if of == Extent::Gate { &CRATES[..2] } else { &CRATES[..] };
+    for krate in crates.iter().copied() {
+        let manifest = manifest(krate)?;
+        let names = names(&manifest);
+        let mut sets = sets(&names, of);
+        if of == Extent::Gate && krate != "kctl" && versions(&names).len() > 1 {
+            // The build of the facade with the oldest version has compiled this crate with it.
+            sets.remove(0);
+        }
+        for set in &sets {
+            let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]);
+            clippy.args(["--", "-D", "warnings"]).run()?;
+        }
     }
-    let of_runtime = format!("k8s-openapi/{newest}");
-    clippy("kctl-runtime").args(["--features", &of_runtime, "--", "-D", "warnings"]).run()
+    Ok(())
+}
+
+/// Runs the unit tests of the loop and of the facade with the types of one version of Kubernetes.
+///
+/// # Errors
+/// There is no such feature, or a test fails.
+pub(crate) fn test(version: &str) -> Result {
+    let manifest = manifest("kctl")?;
+    let names = names(&manifest);
+    if !versions(&names).contains(&version) {
+        return Err(format!("no feature `{version}`; there are {}", versions(&names).join(", ")));
+    }
+    let features: Vec<String> = all_together(&names, version).split(',').map(|name| format!("kctl/{name}")).collect();
+    let test = cargo("test").args(["-p", "kctl", "-p", "kctl-runtime", "--lib", "--no-default-features"]);
+    test.args(["--features", &features.join(",")]).run()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MANIFEST: &str = "[package]\nname = \"a\"\n[features]\ndefault = [\"dev\"]\n## Docs.\ndev = []\nsim = []\n\
+        v1_32 = []\nv1_37 = []\nv1_36 = []\n[dependencies]\nb = \"1\"\n";
+
     #[test]
     fn each_feature_is_checked_with_the_newest_version() {
-        let manifest = "[package]\nname = \"a\"\n[features]\ndefault = [\"dev\"]\n## Docs.\ndev = []\n\
-            v1_32 = []\nv1_37 = []\nv1_36 = []\n[dependencies]\nb = \"1\"\n";
-        assert_eq!(sets(&names(manifest)), ["v1_32", "v1_37", "v1_37,dev"]);
+        let ends = ["v1_32", "v1_37", "v1_37,dev", "v1_37,sim", "v1_37,dev,sim"];
+        assert_eq!(sets(&names(MANIFEST), Extent::Gate), ends);
+        let all = ["v1_32", "v1_36", "v1_37", "v1_37,dev", "v1_37,sim", "v1_37,dev,sim"];
+        assert_eq!(sets(&names(MANIFEST), Extent::All), all);
     }
 
     #[test]
-    fn features_of_kctl_are_found() {
-        let manifest = std::fs::read_to_string(root().join("kctl/Cargo.toml")).unwrap();
-        let sets = sets(&names(&manifest));
+    fn crate_without_versions_is_checked_without_and_with_its_feature() {
+        assert_eq!(sets(&names("[features]\ncheck = []\n"), Extent::Gate), ["", "check"]);
+    }
+
+    #[test]
+    fn features_of_all_crates_are_found() {
+        for krate in CRATES {
+            let manifest = manifest(krate).unwrap();
+            assert!(sets(&names(&manifest), Extent::Gate).len() > 1, "{krate}");
+        }
+        let manifest = manifest("kctl").unwrap();
+        let sets = sets(&names(&manifest), Extent::Gate);
         assert!(sets.len() > 4 && sets.iter().any(|set| set.ends_with(",webhook")), "{sets:?}");
+    }
+
+    #[test]
+    fn each_crate_with_features_is_checked() {
+        for folder in std::fs::read_dir(root()).unwrap().flatten() {
+            let name = folder.file_name().into_string().unwrap();
+            let Ok(manifest) = manifest(&name) else { continue };
+            let is_published = manifest.starts_with("[package]") && !manifest.contains("publish = false");
+            assert!(!is_published || names(&manifest).is_empty() || CRATES.contains(&name.as_str()), "{name}");
+        }
     }
 }

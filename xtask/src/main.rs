@@ -10,6 +10,7 @@ mod packages;
 mod process;
 mod real_server;
 mod shards;
+mod sizes;
 mod steps;
 mod tools;
 
@@ -63,6 +64,8 @@ enum Command {
         #[arg(long)]
         target: String,
     },
+    /// Builds the quickstart with and without `dev`, and prints the sizes and the numbers of dependencies. 10 minutes.
+    Sizes,
     /// Starts and stops a real kube-apiserver with etcd. Needs Go (8 minutes for the first start of a version, seconds
     /// after that), Python 3, openssl and curl.
     #[command(subcommand)]
@@ -112,8 +115,17 @@ enum StepCommand {
     Fmt(Options),
     /// Runs clippy over everything; a warning is an error. 3 minutes.
     Clippy(Options),
-    /// Runs clippy over `kctl` with each of its features alone. 3 minutes.
-    Features(Options),
+    /// Runs clippy over `kctl` and `kctl-runtime` with each feature alone, and with all of them. 4 minutes.
+    Features {
+        #[command(flatten)]
+        options: Options,
+        /// Every published crate with each of its features and each version of Kubernetes, as each night.
+        #[arg(long)]
+        all: bool,
+        /// Runs the unit tests of `kctl` and `kctl-runtime` with this version of Kubernetes instead, for example `v1_33`.
+        #[arg(long, value_name = "VERSION", conflicts_with = "all")]
+        tests: Option<String>,
+    },
     /// Builds the documentation of all crates; a warning is an error. 1 minute.
     Docs(Options),
     /// Builds the book. Needs mdbook (`--install` installs it with cargo). Seconds.
@@ -181,7 +193,11 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Fuzz { options, requests } => alone(options, |gate| steps::fuzz(gate, requests)),
         StepCommand::Fmt(options) => alone(options, |gate| Step::Fmt.run(gate)),
         StepCommand::Clippy(options) => alone(options, |gate| Step::Clippy.run(gate)),
-        StepCommand::Features(options) => alone(options, |gate| Step::Features.run(gate)),
+        StepCommand::Features { options, tests: Some(version), .. } => alone(options, |_gate| features::test(&version)),
+        StepCommand::Features { options, all: true, .. } => {
+            alone(options, |_gate| features::check(features::Extent::All))
+        }
+        StepCommand::Features { options, .. } => alone(options, |gate| Step::Features.run(gate)),
         StepCommand::Docs(options) => alone(options, |gate| Step::Docs.run(gate)),
         StepCommand::Book(options) => alone(options, |gate| Step::Book.run(gate)),
         StepCommand::Spelling(options) => alone(options, |gate| Step::Spelling.run(gate)),
@@ -212,6 +228,7 @@ fn run(command: Command) -> Result {
         Command::Semver(options) => alone(options, steps::semver),
         Command::Advisories(options) => alone(options, steps::advisories),
         Command::Dist { target } => dist::run(&target),
+        Command::Sizes => sizes::run(),
         Command::Server(command) => real_server::command(&command),
         Command::BenchPeers { arguments } => {
             process::Run::new(process::root().join("benches/peers/harness/run.sh")).args(&arguments).run()

@@ -42,7 +42,7 @@ pub(crate) enum Step {
     NewProject,
     /// Lints.
     Clippy,
-    /// Lints with each feature alone.
+    /// Lints with each feature alone, and with all.
     Features,
     /// Rustdoc.
     Docs,
@@ -120,7 +120,7 @@ impl Step {
             Self::Helm => helm(gate),
             Self::NewProject => new_project::run(gate),
             Self::Clippy => cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run(),
-            Self::Features => features::check(),
+            Self::Features => features::check(features::Extent::Gate),
             Self::Docs => docs(),
             Self::Book => book(gate),
             Self::Spelling => spelling(gate),
