@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 const REQUESTS_LEN_MAX: usize = 100_000;
 
 /// An answered request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestRecord {
     /// The name of the user that sent it.
     pub user: String,

@@ -6,6 +6,7 @@ use crate::Type;
 
 /// A validation error of an expression.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Issue {
     /// Position in characters from the start of the expression.
     pub(crate) at: usize,

@@ -76,7 +76,7 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
         say!("kctl: {} is not a loopback address: clients on the network can connect to this server", options.bind);
     }
     let faults = options.faults.as_deref().map(|file| faults::read(file, options.faults_seed)).transpose()?;
-    let serve = ServeOptions { address: options.bind, port: options.port };
+    let serve = ServeOptions::default().address(options.bind).port(options.port);
     let mut listening = server.listen_as(serve, &options.tls_san).await?;
     if let Some(faults) = &faults {
         listening = listening.under(faults);

@@ -93,7 +93,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
 
 #[test]
 fn no_attempt_outruns_the_clock() {
-    let pool = Pool::new(Limits { time: LIMIT, ..Limits::default() });
+    let pool = Pool::new(Limits::default().time(LIMIT));
     let object = json!({"kind": "Widget"});
     let mut slow = Vec::new();
     for (name, attempt) in ATTEMPTS {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Limits that no honest test comes near and that a hostile one meets soon, by steps and not by the clock.
 fn limits() -> Limits {
-    Limits { time: Duration::from_secs(60), steps: 3_000_000, memory_bytes: 8 << 20 }
+    Limits::default().time(Duration::from_secs(60)).steps(3_000_000).memory_bytes(8 << 20)
 }
 
 /// Runs `body` as the body of `ReflectStatus(o)`; the answer is the status, or the class and message of the error.
@@ -140,7 +140,7 @@ fn thousands_of_arguments_and_results_are_no_danger() {
 
 #[test]
 fn the_clock_ends_a_run_too() {
-    let pool = Pool::new(Limits { time: Duration::ZERO, ..limits() });
+    let pool = Pool::new(limits().time(Duration::ZERO));
     let (class, text) = status(&pool, "while true do end").unwrap_err();
     assert_eq!(class, ErrorClass::Timeout);
     assert!(text.ends_with("context deadline exceeded, a script may run for 0ns: loop over less"), "{text}");

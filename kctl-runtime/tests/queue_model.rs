@@ -106,7 +106,7 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let backoff = Backoff { base: Duration::from_millis(5), max: Duration::from_millis(50) };
-        Self { queue: WorkQueue::new(QueueConfig { backoff }), model: Model::default(), backoff }
+        Self { queue: WorkQueue::new(QueueConfig::default().backoff(backoff)), model: Model::default(), backoff }
     }
 
     async fn perform(&mut self, step: Step) {

@@ -44,7 +44,7 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn threads_share_no_key_and_see_last_state() {
     let backoff = Backoff { base: Duration::from_micros(50), max: Duration::from_millis(1) };
-    let queue: WorkQueue<usize> = WorkQueue::new(QueueConfig { backoff });
+    let queue: WorkQueue<usize> = WorkQueue::new(QueueConfig::default().backoff(backoff));
     let versions: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
     let hands: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
     let seen: Arc<Mutex<HashMap<usize, usize>>> = Arc::default();

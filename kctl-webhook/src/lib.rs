@@ -16,11 +16,9 @@
 //! | [`admission`](admission/index.html) | functions that validate or change objects, and their webhook configurations | `function` |
 //! | [`conversion`](conversion/index.html) | functions between versions of a CRD | `function` |
 //! | [`server`](server/index.html) | TLS, connections, certificates from files or memory | `server` |
-//! | [`rotation`](rotation/index.html) | which certificate is due, as a pure function | `function` |
 //! | [`client`](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
-//! | [`connections`](connections/index.html), [`slots`](slots/index.html) | bounds that silent clients can't exhaust | `connections` |
-//! | [`blocking`](blocking/index.html) | runs functions that may block their thread | `blocking` |
-//! | [`change`](change/index.html) | applies changes of a typed object to the original JSON | always |
+//!
+//! Hidden modules, such as those of the features `blocking` and `connections`, are for the other crates of kctl.
 //!
 //! # The way of a request
 //!
@@ -70,13 +68,16 @@
 #[cfg(feature = "function")]
 pub mod admission;
 #[cfg(feature = "blocking")]
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod blocking;
 #[cfg(feature = "function")]
 mod call;
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod change;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "connections")]
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod connections;
 #[cfg(feature = "function")]
 pub mod conversion;
@@ -85,12 +86,14 @@ mod kind;
 #[cfg(feature = "function")]
 mod metrics;
 #[cfg(feature = "function")]
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod rotation;
 #[cfg(feature = "function")]
 mod routes;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "connections")]
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod slots;
 
 #[cfg(feature = "function")]

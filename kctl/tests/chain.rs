@@ -303,7 +303,7 @@ async fn slow_scripts_delay_only_their_caller() {
     /// Less than that, by what a machine under load adds to nothing.
     const WAITS_MAX: Duration = Duration::from_millis(400);
     let endless = customization("endless", "Deployment", "while true do end");
-    let pool = Pool::new(Limits { time: TAKES, ..Limits::default() });
+    let pool = Pool::new(Limits::default().time(TAKES));
     let chain = Arc::new(Registry::new(Chain::native()));
     chain.set(Place::Configurable, Some(Arc::new(Configurable::of_control_plane([&endless], pool))));
     assert!(replicas(&chain, "Deployment").await.is_err(), "from now on it is known to take long");

@@ -99,7 +99,7 @@ fn spec<C: kctl::reconcile::Controller>() -> ControllerSpec {
 }
 
 fn options() -> RbacOptions {
-    RbacOptions { name: "app".into(), namespace: "system".into(), ..RbacOptions::default() }
+    RbacOptions::new("app", "system")
 }
 
 /// The rules of all roles in short, without the events of kctl.
@@ -186,7 +186,8 @@ fn rules_are_the_least_that_a_declaration_needs() {
 
 #[test]
 fn role_of_another_cluster_is_its_declaration() {
-    let edge = RbacOptions { cluster: "edge".into(), ..options() };
+    let mut edge = options();
+    edge.cluster = "edge".into();
     let manifests = rbac(&[spec::<elsewhere>()], &edge).unwrap();
     assert_eq!(rules(&manifests), ["*: [] pods: delete,list,watch"]);
     assert!(manifests.iter().all(|manifest| manifest.file.starts_with("rbac-edge/")));
@@ -250,7 +251,9 @@ fn comment_marks_declarations_narrower_than_the_role() {
         (spec::<finalizing_in_a>(), "", "# finalizing_in_a: its primary"),
     ];
     for (spec, cluster, expected) in cases {
-        let manifests = rbac(&[spec], &RbacOptions { cluster: cluster.into(), ..options() }).unwrap();
+        let mut options = options();
+        options.cluster = cluster.into();
+        let manifests = rbac(&[spec], &options).unwrap();
         let lines: Vec<&str> = manifests.iter().flat_map(|manifest| manifest.yaml.lines()).collect();
         assert!(lines.contains(&expected), "{expected}: {lines:#?}");
     }
@@ -259,13 +262,14 @@ fn comment_marks_declarations_narrower_than_the_role() {
 #[test]
 fn generated_rules_have_comments_and_roles_have_labels() {
     let labels = [("team".to_owned(), "a".to_owned())].into();
-    let options = RbacOptions { labels, ..options() };
+    let mut options = options();
+    options.labels = labels;
     let mut manifests = user_roles(&[spec::<custom>(), spec::<only_read>()], &options).unwrap();
-    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true, shards: None };
+    let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();
     manifests.extend(kctl::manifest::manager_rbac(&options, manager).unwrap());
     let roles: Vec<_> = manifests.iter().filter(|manifest| manifest.object["rules"].is_array()).collect();
     assert_eq!(roles.len(), 5);
-    for Manifest { file, object, yaml } in roles {
+    for Manifest { file, object, yaml, .. } in roles {
         assert_eq!(object["metadata"]["labels"]["team"], "a", "{file}");
         let lines: Vec<&str> = yaml.lines().collect();
         for rule in lines.iter().enumerate().filter(|(_, line)| line.starts_with("- ")).map(|(index, _)| index) {
@@ -278,7 +282,9 @@ fn generated_rules_have_comments_and_roles_have_labels() {
 #[test]
 fn labels_and_user_roles_are_added_on_request() {
     let labels = [("rbac.example.com/aggregate".to_owned(), "true".to_owned())].into();
-    let manifests = rbac(&[spec::<custom>()], &RbacOptions { labels, ..options() }).unwrap();
+    let mut labelled = options();
+    labelled.labels = labels;
+    let manifests = rbac(&[spec::<custom>()], &labelled).unwrap();
     let labelled: Vec<_> = manifests
         .iter()
         .filter(|manifest| manifest.object["metadata"]["labels"]["rbac.example.com/aggregate"] == "true")

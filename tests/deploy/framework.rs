@@ -70,8 +70,8 @@ struct Trial<'a> {
 
 /// Returns the generated manifests without a verb.
 fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
-    let options = RbacOptions { name: name.into(), namespace: name.into(), ..RbacOptions::default() };
-    let manager = ManagerOptions { leader_elect: true, metrics: false, shards: None };
+    let options = RbacOptions::new(name, name);
+    let manager = ManagerOptions::default().with_leader_election();
     let mut all = rbac_of(&grants(&app().specs(), ""), &options).unwrap();
     all.extend(manager_rbac(&options, manager).unwrap());
     let mut all: Vec<Json> = all.into_iter().map(|manifest| manifest.object).collect();

@@ -5,14 +5,16 @@
 //! Items behind `#[doc(hidden)]` are left out, and implementations of traits are not recorded.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use quote::ToTokens;
-use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
+use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility, visit::Visit};
 
 const CRATES: [&str; 8] = [
     "kctl",
@@ -31,11 +33,33 @@ type ModulePath = Vec<String>;
 #[derive(Default)]
 struct Module {
     items: Vec<Item>,
+    /// The names that `use` items bring in, with their paths.
+    imports: BTreeMap<String, Vec<String>>,
 }
 
 /// The modules of a crate by their paths.
 struct Crate {
     modules: BTreeMap<ModulePath, Module>,
+    /// Crates whose items are named in public signatures, with the items that name them.
+    foreign: RefCell<BTreeMap<String, BTreeSet<String>>>,
+    /// Public enums, and structs with public fields alone, without `#[non_exhaustive]`.
+    exhaustive: RefCell<BTreeSet<String>>,
+}
+
+/// The paths in a signature.
+#[derive(Default)]
+struct Paths(BTreeSet<Vec<String>>);
+
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        syn::visit::visit_path(self, path);
+    }
+
+    fn visit_attribute(&mut self, _attribute: &'ast Attribute) {}
+
+    /// A body is not a part of the signature.
+    fn visit_block(&mut self, _block: &'ast syn::Block) {}
 }
 
 fn is_public(visibility: &Visibility) -> bool {
@@ -94,7 +118,31 @@ impl Crate {
     fn read(folder: &Path) -> Self {
         let mut modules = BTreeMap::new();
         read_file(&folder.join("src/lib.rs"), &folder.join("src"), Vec::new(), &mut modules);
-        Self { modules }
+        Self { modules, foreign: RefCell::default(), exhaustive: RefCell::default() }
+    }
+
+    /// Records the crates that a part of a public item names, by the imports of its module.
+    fn record_foreign(&self, module: &ModulePath, shown: &str, visit: impl FnOnce(&mut Paths)) {
+        let mut paths = Paths::default();
+        visit(&mut paths);
+        for path in paths.0 {
+            let is_module = |name: &String| self.modules.contains_key(&[module.clone(), vec![name.clone()]].concat());
+            let first = match self.modules[module].imports.get(&path[0]) {
+                Some(imported) => imported[0].clone(),
+                // A name of this module, of the prelude, or a generic parameter with an associated type.
+                None if path.len() == 1 || path[0].starts_with(char::is_uppercase) => continue,
+                None => path[0].clone(),
+            };
+            if !["crate", "self", "super", "std", "core", "alloc"].contains(&first.as_str()) && !is_module(&first) {
+                self.foreign.borrow_mut().entry(first).or_default().insert(shown.to_owned());
+            }
+        }
+    }
+
+    fn record_exhaustive(&self, shown: &str, prefix: &str) {
+        if !prefix.contains("non_exhaustive") {
+            self.exhaustive.borrow_mut().insert(shown.to_owned());
+        }
     }
 
     /// Returns the public item of this name in a module, with the module that defines it.
@@ -195,6 +243,7 @@ impl Crate {
             return;
         }
         let Some(target) = self.resolve(from, path) else {
+            self.foreign.borrow_mut().entry(path[0].clone()).or_default().insert(format!("{shown}::{name}"));
             out.insert(format!("{shown}::{name}: {prefix}use {}", path.join("::")));
             return;
         };
@@ -226,24 +275,37 @@ impl Crate {
     fn write_item(&self, module: &ModulePath, item: &Item, shown: &str, prefix: &str, out: &mut BTreeSet<String>) {
         match item {
             Item::Const(item) if is_public(&item.vis) => {
+                self.record_foreign(module, shown, |paths| paths.visit_type(&item.ty));
                 out.insert(format!("{shown}: {prefix}const {}", text(&item.ty)));
             }
             Item::Static(item) if is_public(&item.vis) => {
                 out.insert(format!("{shown}: {prefix}static {}", text(&item.ty)));
             }
             Item::Fn(item) if is_public(&item.vis) => {
+                self.record_foreign(module, shown, |paths| paths.visit_signature(&item.sig));
                 out.insert(format!("{shown}: {prefix}{}", text(&item.sig)));
             }
             Item::Type(item) if is_public(&item.vis) => {
+                self.record_foreign(module, shown, |paths| paths.visit_type(&item.ty));
                 out.insert(format!("{shown}: {prefix}type{} = {}", text(&item.generics), text(&item.ty)));
             }
             Item::Struct(item) if is_public(&item.vis) => {
                 out.insert(format!("{shown}: {prefix}struct{}{}", text(&item.generics), positions(&item.fields)));
                 fields(&item.fields, shown, out);
+                for field in item.fields.iter().filter(|field| is_public(&field.vis)) {
+                    self.record_foreign(module, shown, |paths| paths.visit_type(&field.ty));
+                }
+                if !item.fields.is_empty() && item.fields.iter().all(|field| is_public(&field.vis)) {
+                    self.record_exhaustive(shown, prefix);
+                }
                 self.methods(module, &item.ident.to_string(), shown, out);
             }
             Item::Enum(item) if is_public(&item.vis) => {
                 out.insert(format!("{shown}: {prefix}enum{}", text(&item.generics)));
+                self.record_exhaustive(shown, prefix);
+                self.record_foreign(module, shown, |paths| {
+                    item.variants.iter().for_each(|variant| paths.visit_variant(variant));
+                });
                 for variant in &item.variants {
                     let Some(prefix) = attributes(&variant.attrs) else { continue };
                     out.insert(format!("{shown}::{}: {prefix}variant{}", variant.ident, text(&variant.fields)));
@@ -251,6 +313,7 @@ impl Crate {
                 self.methods(module, &item.ident.to_string(), shown, out);
             }
             Item::Trait(item) if is_public(&item.vis) => {
+                self.record_foreign(module, shown, |paths| paths.visit_item_trait(item));
                 let bounds = text(&item.supertraits);
                 out.insert(format!("{shown}: {prefix}trait{}: {bounds}", text(&item.generics)));
                 for inner in &item.items {
@@ -276,8 +339,8 @@ impl Crate {
     /// Writes the public methods of a type, whose `impl` blocks are in its module or below its parent.
     fn methods(&self, module: &ModulePath, name: &str, shown: &str, out: &mut BTreeSet<String>) {
         let near = &module[..module.len().saturating_sub(1)];
-        for (_, module) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
-            for item in &module.items {
+        for (module, found) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
+            for item in &found.items {
                 let Item::Impl(block) = item else { continue };
                 let syn::Type::Path(of) = &*block.self_ty else { continue };
                 if block.trait_.is_some() || of.path.segments.last().is_none_or(|last| last.ident != name) {
@@ -288,7 +351,9 @@ impl Crate {
                     match inner {
                         ImplItem::Fn(method) if is_public(&method.vis) => {
                             let Some(own) = attributes(&method.attrs) else { continue };
-                            out.insert(format!("{shown}::{}: {prefix}{own}{}", method.sig.ident, text(&method.sig)));
+                            let shown = format!("{shown}::{}", method.sig.ident);
+                            self.record_foreign(module, &shown, |paths| paths.visit_signature(&method.sig));
+                            out.insert(format!("{shown}: {prefix}{own}{}", text(&method.sig)));
                         }
                         ImplItem::Const(value) if is_public(&value.vis) => {
                             out.insert(format!("{shown}::{}: {prefix}const {}", value.ident, text(&value.ty)));
@@ -372,19 +437,37 @@ fn read_items(items: Vec<Item>, folder: &Path, path: ModulePath, modules: &mut B
             read_file(file.unwrap_or_else(|| panic!("no file of the module {name}")), &below, inner_path, modules);
         }
     }
-    modules.insert(path, Module { items });
+    let imported = items.iter().filter_map(|item| if let Item::Use(inner) = item { Some(&inner.tree) } else { None });
+    let imports = imported.flat_map(flatten).map(|(path, name)| (name, path)).collect();
+    modules.insert(path, Module { items, imports });
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns one line per public item, sorted. The functions of a crate of macros are the macros.
+/// What other crates see of a crate.
+struct Public {
+    /// One line per public item, sorted. The functions of a crate of macros are the macros.
+    lines: BTreeSet<String>,
+    foreign: BTreeMap<String, BTreeSet<String>>,
+    exhaustive: BTreeSet<String>,
+}
+
+/// All published crates, in the order of [`CRATES`]. Parsing them takes most of the time of these tests.
+static PUBLIC: LazyLock<BTreeMap<&str, Public>> = LazyLock::new(|| {
+    let read = |name: &'static str| {
+        let krate = Crate::read(&root().join(name));
+        let mut lines = BTreeSet::new();
+        krate.write_module(&Vec::new(), &name.replace('-', "_"), &mut BTreeSet::new(), &mut lines);
+        (name, Public { lines, foreign: krate.foreign.into_inner(), exhaustive: krate.exhaustive.into_inner() })
+    };
+    CRATES.into_iter().map(read).collect()
+});
+
+/// Returns the record of a crate.
 fn listed(name: &str) -> String {
-    let krate = Crate::read(&root().join(name));
-    let mut lines = BTreeSet::new();
-    krate.write_module(&Vec::new(), &name.replace('-', "_"), &mut BTreeSet::new(), &mut lines);
-    lines.into_iter().map(|line| line + "\n").collect()
+    PUBLIC[name].lines.iter().map(|line| line.clone() + "\n").collect()
 }
 
 #[test]
@@ -438,4 +521,172 @@ fn private_module_is_named_after_the_minor_version() {
     let [major, minor] = version.splitn(3, '.').take(2).collect::<Vec<_>>()[..] else { panic!("{version}") };
     let file = root().join(format!("kctl-runtime/src/__private_{major}_{minor}.rs"));
     assert!(file.exists(), "rename `__private_…` in all crates and tests: {} does not exist", file.display());
+}
+
+/// The crates whose items public signatures may name, with the published crates that may name them and the reason. A breaking
+/// version of such a crate is a breaking version of kctl, so `guide/versions.md` lists those of the facade.
+///
+/// Implementations of traits of other crates are not checked.
+const FOREIGN: [(&str, &[&str], &str); 20] = [
+    ("axum", &["kctl-webhook"], "routes of webhooks are merged into a server of the user"),
+    ("bytes", &["kctl-apiserver", "kctl-webhook"], "bodies of requests and responses, as http and hyper have them"),
+    ("futures", &["kctl"], "a trigger is a stream, and std has no such trait"),
+    ("http", &["kctl-apiserver", "kctl-runtime", "kctl-webhook"], "requests and responses, as kube's client has them"),
+    ("http_body_util", &["kctl-apiserver"], "the body of a response in the process"),
+    ("jiff", &["kctl-apiserver", "kctl-cel"], "the time type of k8s-openapi"),
+    ("k8s_openapi", &["kctl", "kctl-interpreter", "kctl-runtime", "kctl-webhook"], "the built-in kinds"),
+    ("kctl_apiserver", &["kctl"], "one version with the facade"),
+    ("kctl_interpreter", &["kctl"], "one version with the facade"),
+    ("kctl_macros", &["kctl"], "one version with the facade"),
+    ("kctl_runtime", &["kctl"], "one version with the facade"),
+    ("kctl_webhook", &["kctl", "kctl-interpreter"], "one version with the facade"),
+    ("kube", &["kctl", "kctl-apiserver", "kctl-runtime", "kctl-webhook"], "clients, kinds and errors"),
+    ("kube_cel", &["kctl-cel"], "the syntax tree that its evaluator takes"),
+    (
+        "prometheus_client",
+        &["kctl-interpreter", "kctl-runtime", "kctl-webhook"],
+        "metrics of users and ours are in one registry",
+    ),
+    ("schemars", &["kctl", "kctl-runtime"], "kube derives the schema of a kind by it"),
+    ("serde", &["kctl", "kctl-interpreter", "kctl-runtime", "kctl-webhook"], "users derive its traits for their kinds"),
+    (
+        "serde_json",
+        &["kctl", "kctl-apiserver", "kctl-cel", "kctl-interpreter", "kctl-runtime", "kctl-webhook"],
+        "objects of any kind, as kube has them",
+    ),
+    ("serde_saphyr", &["kctl", "kctl-runtime"], "`from_yaml`, and the error of writing YAML"),
+    (
+        "tokio",
+        &["kctl-interpreter", "kctl-runtime", "kctl-webhook"],
+        "listeners, instants under a paused clock, and watch channels",
+    ),
+];
+
+/// Names that only one item has a reason for.
+const FOREIGN_ITEMS: [(&str, &str, &str); 2] = [
+    ("regex", "kctl_cel::pattern", "the compiled form of a pattern, which RE2's limits have judged"),
+    ("tower", "kctl_runtime::connection::Connected", "kube's client is built from a service"),
+];
+
+#[test]
+fn foreign_types_in_signatures_have_a_reason() {
+    let mut wrong = String::new();
+    for (name, public) in PUBLIC.iter() {
+        for (foreign, items) in &public.foreign {
+            if ["std", "proc_macro"].contains(&foreign.as_str())
+                || FOREIGN.iter().any(|(known, by, _)| known == foreign && by.contains(name))
+            {
+                continue;
+            }
+            let is_known = |item: &&String| FOREIGN_ITEMS.iter().any(|(known, of, _)| known == foreign && of == item);
+            for item in items.iter().filter(|item| !is_known(item)) {
+                writeln!(wrong, "{item}: names `{foreign}`; use another type, or give the reason in `FOREIGN`")
+                    .unwrap();
+            }
+        }
+    }
+    for (foreign, by, _) in FOREIGN {
+        for name in by.iter().filter(|name| !PUBLIC[*name].foreign.contains_key(foreign)) {
+            writeln!(wrong, "{name}: nothing names `{foreign}`: remove it from `FOREIGN`").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn foreign_crates_of_the_facade_are_in_the_book() {
+    let book = fs::read_to_string(root().join("guide/versions.md")).unwrap();
+    let (_, section) = book.split_once("## Types of other crates").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for foreign in PUBLIC["kctl"].foreign.keys().filter(|name| !name.starts_with("kctl_") && *name != "std") {
+        let name = format!("`{}`", foreign.replace('_', "-"));
+        assert!(section.contains(&name) || section.contains(&format!("`{foreign}`")), "{name} is missing in {section}");
+    }
+}
+
+/// Public enums, and structs with public fields alone, that are complete: a variant or field more would be a breaking change, on
+/// purpose. Another one gets `#[non_exhaustive]`, and a constructor if users build it.
+const EXHAUSTIVE: [(&str, &str); 51] = [
+    ("kctl_apiserver::faults::Moment", "a request fails before or after it takes effect"),
+    ("kctl_apiserver::faults::Past", "each fault that reads it has to know all of them"),
+    ("kctl_cel::Type", "the server and the checks at compile time handle each type of CEL"),
+    ("kctl_interpreter::chain::Place", "the layers of Karmada's chain; their order is a promise"),
+    ("kctl_interpreter::division::Candidate", "the inputs of a pure function"),
+    ("kctl_interpreter::division::Mode", "the inputs of a pure function"),
+    ("kctl_interpreter::division::StaticWeight", "the inputs of a pure function"),
+    (
+        "kctl_interpreter::division::TargetCluster",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    ("kctl_interpreter::function::ClusterStatus", "users build it in tests of their functions"),
+    ("kctl_interpreter::function::InProcess", "a type without values, for bounds"),
+    ("kctl_interpreter::function::OnTheWire", "a type without values, for bounds"),
+    ("kctl_interpreter::kind::Gvk", "group, version and kind are all there is"),
+    ("kctl_interpreter::lua::Inputs", "the inputs of Karmada's scripts"),
+    (
+        "kctl_interpreter::operation::AggregatedStatusItem",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    ("kctl_interpreter::operation::Aggregation", "the inputs of an operation"),
+    (
+        "kctl_interpreter::operation::Component",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    (
+        "kctl_interpreter::operation::DependentReference",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    ("kctl_interpreter::operation::Inputs", "the inputs of an operation, built with `..Inputs::default()`"),
+    (
+        "kctl_interpreter::operation::NodeClaim",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    ("kctl_interpreter::operation::Object", "the inputs of an operation"),
+    (
+        "kctl_interpreter::operation::ReplicaRequirements",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    (
+        "kctl_interpreter::operation::Replicas",
+        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+    ),
+    ("kctl_interpreter::operation::Retention", "the inputs of an operation"),
+    ("kctl_interpreter::operation::Revision", "the inputs of an operation"),
+    ("kctl_interpreter::quantity::Format", "the three formats of `resource.Quantity`"),
+    ("kctl_interpreter::webhook::ClientConfig", "a Service or a URL, as in the API"),
+    ("kctl_interpreter::webhook::Configuration", "the fields that a configuration must have"),
+    ("kctl_runtime::key::ObjectKey", "namespace and name are all there is"),
+    ("kctl_runtime::manager::lease::Effect", "a driver has to carry out each effect"),
+    ("kctl_runtime::manager::lease::Input", "a driver has to send each input"),
+    ("kctl_runtime::manager::lease::LeaseRequest", "a driver has to send each request"),
+    ("kctl_runtime::manifest::Grant", "a permission that a reader ignores is a wrong role"),
+    ("kctl_runtime::manifest::KindSpec", "expansions and the facade build it"),
+    ("kctl_runtime::manifest::On", "a permission that a reader ignores is a wrong role"),
+    ("kctl_runtime::manifest::Place", "a permission that a reader ignores is a wrong role"),
+    ("kctl_runtime::object::Kind", "group, version, kind and plural are all there is"),
+    ("kctl_runtime::queue::Backoff", "the first and the longest wait are all there is"),
+    ("kctl_runtime::reconcile::FinalizeFn", "expansions build it; its fields are hidden"),
+    ("kctl_runtime::source::Effect", "a driver has to carry out each effect"),
+    ("kctl_runtime::source::Input", "a driver has to send each input"),
+    ("kctl_runtime::source::Request", "a driver has to send each request"),
+    ("kctl_runtime::spec::ExtraRule", "the facade builds it"),
+    ("kctl_runtime::store::Change", "an object appears, changes or disappears, as in client-go's handlers"),
+    ("kctl_runtime::worker::Attempts", "the inputs of a pure function"),
+    ("kctl_runtime::writer::EventType", "the two types of the Events API"),
+    ("kctl_webhook::Definition", "expansions build it"),
+    ("kctl_webhook::admission::Action", "an admission webhook validates or mutates"),
+    ("kctl_webhook::admission::Client", "a Service or a URL, as in the API"),
+    ("kctl_webhook::admission::Configurations", "the fields that configurations must have"),
+    ("kctl_webhook::server::Pair", "a certificate and its key are all there is"),
+    ("kctl_webhook::server::Routes", "users build it from a router of their own"),
+];
+
+#[test]
+fn public_data_may_grow_or_is_complete_for_a_reason() {
+    let found: BTreeSet<&str> = PUBLIC.values().flat_map(|public| &public.exhaustive).map(String::as_str).collect();
+    let known: BTreeSet<&str> = EXHAUSTIVE.iter().map(|(name, _)| *name).collect();
+    let undecided: Vec<_> = found.difference(&known).collect();
+    assert!(undecided.is_empty(), "add `#[non_exhaustive]`, or a reason in `EXHAUSTIVE`: {undecided:#?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "remove these from `EXHAUSTIVE`: {gone:#?}");
 }

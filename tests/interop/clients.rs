@@ -62,7 +62,7 @@ impl Served {
     async fn start(name: &str) -> Self {
         let folder = Folder::new(name);
         let server = ApiServer::on_system_time();
-        let options = ServeOptions { address: std::net::Ipv4Addr::UNSPECIFIED.into(), port: 0 };
+        let options = ServeOptions::default().address(std::net::Ipv4Addr::UNSPECIFIED.into());
         let listening = server.listen_as(options, &["api.example.com".to_owned()]).await.expect("a port is free");
         let url = listening.url();
         listening.write_kubeconfig(&folder.0.join("kubeconfig")).expect("the kubeconfig is written");

@@ -162,7 +162,8 @@ async fn owner_is_the_controller_by_group_and_kind() {
     for (owners, expected) in table {
         assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
     }
-    let of_the_cluster = RelationSpec { namespaced: false, ..Relation::<Deployments, Deployment>::watched("").erase() };
+    let mut of_the_cluster = Relation::<Deployments, Deployment>::watched("").erase();
+    of_the_cluster.namespaced = false;
     assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned(from_ref(&web))]), ["web"], "it is in no namespace");
     let other = owner("apps/v1", "Deployment", "other", true);
     let moved = [owned(from_ref(&web)), owned(&[other])];

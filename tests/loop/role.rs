@@ -48,7 +48,7 @@ fn everything() -> App {
 
 /// The role of the app, and its binding.
 fn manifests() -> (ClusterRole, ClusterRoleBinding) {
-    let options = RbacOptions { name: "everything".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let options = RbacOptions::new("everything", "default");
     let manifests = manifest::rbac(&everything().specs(), &options).unwrap();
     let of = |kind: &str| {
         let mut found = manifests.iter().filter(|manifest| manifest.object["kind"] == kind);
@@ -63,7 +63,7 @@ async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String
     Api::all(world.client.clone()).create(&PostParams::default(), role).await.unwrap();
     Api::all(world.client.clone()).create(&PostParams::default(), binding).await.unwrap();
     world.create_deployment("web").await;
-    let user = User { name: "system:serviceaccount:default:everything".into(), groups: Vec::new() };
+    let user = User::new("system:serviceaccount:default:everything");
     let client = Client::new(world.server.service_as(user), "default");
     let manager = everything().manager(client).await.unwrap();
     let running = tokio::spawn(manager.run(std::future::pending()));

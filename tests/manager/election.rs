@@ -277,7 +277,9 @@ async fn lease_of_another_holder_is_not_released() {
 async fn lease_is_kept_without_release_or_after_uncertain_writes() {
     for (release_on_stop, release) in [(false, true), (true, false)] {
         let contest = Contest::new();
-        let candidate = contest.start(ElectionConfig { release_on_stop, ..config("a") });
+        let mut config = config("a");
+        config.release_on_stop = release_on_stop;
+        let candidate = contest.start(config);
         seconds(1).await;
         assert_eq!(candidate.stop(release).await, End::Stopped);
         assert_eq!(contest.held().await.0, "a");

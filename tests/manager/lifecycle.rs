@@ -7,7 +7,7 @@ use kctl::{
         Api,
         api::{ListParams, PostParams},
     },
-    manager::{Manager, ManagerError, lease::ElectionConfig},
+    manager::{Manager, ManagerError},
     prelude::*,
 };
 use kctl_tests::{Asked, Fault, Faults};
@@ -417,7 +417,8 @@ async fn impossible_election_is_refused_before_anything_runs() {
     let contest = Contest::new();
     let app = App::new("configs");
     let manager = app.manager(contest.client.clone()).await.unwrap();
-    let config = ElectionConfig { renew_deadline: Duration::from_secs(20), ..config("a") };
+    let mut config = config("a");
+    config.renew_deadline = Duration::from_secs(20);
     let refused = manager.elect(config).err().unwrap().to_string();
     assert!(refused.contains("--leader-elect-lease-duration (15s)"), "{refused}");
 }

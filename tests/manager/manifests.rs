@@ -25,15 +25,11 @@ async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Actio
 }
 
 fn names() -> RbacOptions {
-    RbacOptions { name: "restarter".into(), namespace: "default".into(), ..RbacOptions::default() }
+    RbacOptions::new("restarter", "default")
 }
 
 fn account() -> User {
-    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
-    User {
-        name: "system:serviceaccount:default:restarter".into(),
-        groups: groups.iter().map(ToString::to_string).collect(),
-    }
+    User::service_account("default", "restarter")
 }
 
 async fn install(client: &Client, manifests: Vec<Manifest>) {
@@ -75,7 +71,7 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
 
 #[tokio::test(start_paused = true)]
 async fn program_leads_under_its_leader_election_roles() {
-    assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false, shards: None }).await, Ok("leads".into()));
+    assert_eq!(election(ManagerOptions::default().with_leader_election()).await, Ok("leads".into()));
     let refused = election(ManagerOptions::default()).await.unwrap_err();
     assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
 }
@@ -83,8 +79,7 @@ async fn program_leads_under_its_leader_election_roles() {
 #[test]
 fn role_of_the_lease_is_about_that_lease() {
     assert_eq!(manager_rbac(&names(), ManagerOptions::default()).unwrap(), []);
-    let manifests =
-        manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false, shards: None }).unwrap();
+    let manifests = manager_rbac(&names(), ManagerOptions::default().with_leader_election()).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let role = "restarter-leader-election.default.yaml";
     assert_eq!(files, [format!("rbac/role-{role}"), format!("rbac/rolebinding-{role}")]);
@@ -103,13 +98,9 @@ fn role_of_the_lease_is_about_that_lease() {
 #[test]
 fn deployment_has_probes_and_usable_replicas() {
     for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
-        let manifest = deployment(
-            &names(),
-            ManagerOptions { leader_elect, metrics: leader_elect, shards: None },
-            &Resources::default(),
-            "restarter:1",
-        )
-        .unwrap();
+        let mut options = ManagerOptions::default();
+        (options.leader_elect, options.metrics) = (leader_elect, leader_elect);
+        let manifest = deployment(&names(), options, &Resources::default(), "restarter:1").unwrap();
         let spec = &manifest.object["spec"];
         assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&json!(replicas), &json!(strategy)));
         let container = &spec["template"]["spec"]["containers"][0];
@@ -127,8 +118,7 @@ fn deployment_has_probes_and_usable_replicas() {
 
 #[test]
 fn metrics_come_with_review_permission_reader_role_and_service() {
-    let manifests =
-        manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true, shards: None }).unwrap();
+    let manifests = manager_rbac(&names(), ManagerOptions::default().with_metrics()).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let wanted = ["role-restarter-metrics-auth", "rolebinding-restarter-metrics-auth", "role-restarter-metrics-reader"];
     assert_eq!(files, wanted.map(|name| format!("rbac/cluster{name}.yaml")));
@@ -139,13 +129,8 @@ fn metrics_come_with_review_permission_reader_role_and_service() {
     assert_eq!(manifests[0].object["rules"], reviews);
     assert_eq!(manifests[2].object["rules"], json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]));
     let service = metrics_service(&names()).unwrap();
-    let manifest = deployment(
-        &names(),
-        ManagerOptions { leader_elect: false, metrics: true, shards: None },
-        &Resources::default(),
-        "restarter:1",
-    )
-    .unwrap();
+    let manifest =
+        deployment(&names(), ManagerOptions::default().with_metrics(), &Resources::default(), "restarter:1").unwrap();
     let pod = &manifest.object["spec"]["template"];
     assert_eq!(service.object["spec"]["selector"], pod["metadata"]["labels"]);
     let port = &pod["spec"]["containers"][0]["ports"][1];

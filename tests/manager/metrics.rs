@@ -15,7 +15,6 @@ use kctl_runtime::manager::metrics::{
     prometheus_client::{metrics::counter::Counter, registry::Registry},
 };
 use kctl_tests::{Fault, Faults};
-use parking_lot::Mutex;
 use tower::{Layer, ServiceExt};
 
 use crate::contest::{Contest, config, seconds};
@@ -374,7 +373,7 @@ async fn metrics_of_users_are_written_with_the_managers_own() {
     metrics.register(|registry| registry.register("restarts", "Restarts", own.clone()));
     let mut registry = Registry::default();
     registry.register("uploads", "Uploads", other.clone());
-    metrics.include(Arc::new(Mutex::new(registry)));
+    metrics.include(registry);
     own.inc_by(2);
     other.inc_by(3);
     for format in [Format::Prometheus, Format::OpenMetrics] {
@@ -394,9 +393,8 @@ async fn metrics_of_alerts_and_dashboards_exist_initially() {
     requests.layer(yes).oneshot(http::Request::new(Body::empty())).await.unwrap();
     seconds(1).await;
     let text = metrics.text(Format::Prometheus);
-    let options =
-        kctl::manifest::RbacOptions { name: "does".into(), namespace: "default".into(), ..Default::default() };
-    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true, shards: None };
+    let options = kctl::manifest::RbacOptions::new("does", "default");
+    let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();
     let manifests = kctl::manifest::monitoring(&options, manager).unwrap();
     let mut queries = Vec::new();
     for rule in manifests[1].object["spec"]["groups"][0]["rules"].as_array().unwrap() {

@@ -890,7 +890,7 @@ async fn refused_under(rules: &kctl::Json) -> Vec<String> {
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "app" }],
     });
     bindings.create(&PostParams::default(), &kctl::from_json(binding).unwrap()).await.unwrap();
-    let user = User { name: "app".into(), groups: vec!["system:authenticated".into()] };
+    let user = User::new("app").in_group("system:authenticated");
     let client = || Client::new(server.service_as(user.clone()), "default");
     let mut stops = Vec::new();
     for replica in ["a", "b"] {
@@ -910,8 +910,8 @@ async fn refused_under(rules: &kctl::Json) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn each_permission_of_the_printed_role_is_needed() {
-    let names = RbacOptions { name: "podset".into(), namespace: "default".into(), ..RbacOptions::default() };
-    let options = ManagerOptions { shards: Some(2), ..ManagerOptions::default() };
+    let names = RbacOptions::new("podset", "default");
+    let options = ManagerOptions::default().with_shards(2);
     let manifests = manager_rbac(&names, options).unwrap();
     assert_eq!(manifests[0].file, "rbac/role-podset-shards.default.yaml");
     let rules = manifests[0].object["rules"].clone();

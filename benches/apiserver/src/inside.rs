@@ -225,7 +225,7 @@ async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/default/{kind}");
         send(&admin, Method::POST, &path, "application/json", &object).await?;
     }
-    Ok(server.service_as(User { name: "patcher".into(), groups: Vec::new() }))
+    Ok(server.service_as(User::new("patcher")))
 }
 
 /// Sends requests one after the other. Returns requests per second, and CPU time per request in microseconds.

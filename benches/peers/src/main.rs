@@ -177,7 +177,8 @@ async fn informers(client: Client) -> Result<()> {
 /// Caches the objects of kind `K` with these labels. Each is checked against the type, as for a controller. It runs in tasks, like
 /// an informer of a manager.
 fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -> JoinHandle<()> {
-    let identity = Identity { labels, namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
+    let mut identity = Identity::all(Kind::of::<K>());
+    (identity.labels, identity.namespaces) = (labels, vec![namespace()]);
     let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
     let source = Arc::new(Source::new(client, identity, store.clone()).with_list_limiter(list_limiter));
     let _typed = source.view::<K>();

@@ -37,6 +37,7 @@ pub enum Moment {
 
 /// A fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestFault {
     /// The server responds with an error status.
     Refuse {
@@ -83,6 +84,7 @@ pub enum RequestFault {
 
 /// A fault of one watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventFault {
     /// The watch ends after the event.
     Close,
@@ -99,6 +101,7 @@ pub enum EventFault {
 
 /// A fault of a request or of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// A fault of a request.
     Request(RequestFault),
@@ -134,6 +137,7 @@ impl Fault {
 
 /// An occurrence that [`Faults::observe`] reports.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Seen<'a> {
     /// A client sent a request.
     Request(&'a RequestSummary),

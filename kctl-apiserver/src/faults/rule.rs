@@ -16,6 +16,7 @@ use crate::{
 /// It is made from the method, the path and the query, before the server sees the request. The
 /// resource need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestSummary {
     /// The name of the client.
     pub client: String,
@@ -72,6 +73,7 @@ impl RequestSummary {
 /// Events are selected when they are about to be sent, after the selectors of the watch. Bookmarks
 /// are never selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventSummary {
     /// The name of the client.
     pub client: String,

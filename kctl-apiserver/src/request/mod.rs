@@ -34,6 +34,7 @@ use crate::{
 /// RBAC compares both exactly. The server adds the group `system:authenticated`, so callers need
 /// not name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct User {
     /// The name, such as `system:serviceaccount:default:podset`.
     pub name: String,
@@ -42,6 +43,41 @@ pub struct User {
 }
 
 impl User {
+    /// Returns a user without groups, who may do what RBAC grants to the name.
+    ///
+    /// ```
+    /// use kctl_apiserver::User;
+    ///
+    /// let user = User::new("jane").in_group("developers");
+    /// assert_eq!(user.groups, ["developers"]);
+    /// ```
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), groups: Vec::new() }
+    }
+
+    /// Returns the user of a `ServiceAccount`, with the groups that kube-apiserver gives to one.
+    ///
+    /// ```
+    /// use kctl_apiserver::User;
+    ///
+    /// let user = User::service_account("shop", "podset");
+    /// assert_eq!(user.name, "system:serviceaccount:shop:podset");
+    /// assert_eq!(user.groups[1], "system:serviceaccounts:shop");
+    /// ```
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self::new(format!("system:serviceaccount:{namespace}:{name}"))
+            .in_group("system:serviceaccounts")
+            .in_group(format!("system:serviceaccounts:{namespace}"))
+            .in_group("system:authenticated")
+    }
+
+    /// Adds a group, whose permissions the user has as well.
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
     /// Returns a user with all permissions.
     ///
     /// It is in `system:masters`, for which the authorizer has no rules to ask.

@@ -56,6 +56,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The address and port to listen on.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ServeOptions {
     /// The address to listen on. The default is loopback.
     ///
@@ -69,6 +70,28 @@ pub struct ServeOptions {
 impl Default for ServeOptions {
     fn default() -> Self {
         Self { address: Ipv4Addr::LOCALHOST.into(), port: 0 }
+    }
+}
+
+impl ServeOptions {
+    /// Listens on this address instead of on loopback, for example on `0.0.0.0` for clients in containers.
+    #[must_use]
+    pub fn address(mut self, address: IpAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Listens on this port. 0, the default, chooses a free one.
+    ///
+    /// ```
+    /// use kctl_apiserver::ServeOptions;
+    ///
+    /// assert_eq!(ServeOptions::default().port(6443).port, 6443);
+    /// ```
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
     }
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct Acting {
 ///
 /// An observer is called under the lock of the store, after the change is in the journal and before
 /// a watch sees it. It has to return soon, and must not call the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Change {
     /// The client of the request ([`Connection::client`](crate::faults::Connection::client)), or else its user; empty
     /// for changes by the server itself.

@@ -24,6 +24,7 @@ pub struct StaticWeight {
 
 /// The replica scheduling strategy of a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Strategy {
     /// Every cluster gets the full number of replicas.
     Duplicated,

@@ -20,6 +20,7 @@ const SERVICE_PORT: u16 = 443;
 /// The message names the object; the source names the field and the problem with it.
 #[derive(Debug, thiserror::Error)]
 #[error("object {name:?} is no {KIND} of {API_VERSION}")]
+#[non_exhaustive]
 pub struct ConfigurationMalformed {
     /// `metadata.name` of the object; empty if it has none.
     pub name: String,

@@ -36,6 +36,7 @@ use crate::operation::DependentReference;
 /// assert_eq!(Operation::named("Prune"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Operation {
     /// The name, such as `InterpretReplica`.
     pub name: &'static str,

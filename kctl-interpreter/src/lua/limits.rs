@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 /// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
 /// use serde_json::json;
 ///
-/// let pool = Pool::new(Limits { steps: 100_000, ..Limits::default() });
+/// let pool = Pool::new(Limits::default().steps(100_000));
 /// let endless = Script::compile("function InterpretHealth(o) while true do end end", "InterpretHealth")?;
 /// let object = json!({ "kind": "Widget" });
 /// let error = pool.interpret("InterpretHealth", &endless, &Inputs { desired: Some(&object), ..Inputs::default() }).unwrap_err();
@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Time for loading the script and calling its function; one second by default, as in Karmada.
     pub time: Duration,
@@ -43,6 +44,29 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { time: Duration::from_secs(1), steps: u64::MAX, memory_bytes: 16 << 20 }
+    }
+}
+
+impl Limits {
+    /// Sets the time for loading the script and calling its function.
+    #[must_use]
+    pub fn time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Sets the maximum number of steps.
+    #[must_use]
+    pub fn steps(mut self, steps: u64) -> Self {
+        self.steps = steps;
+        self
+    }
+
+    /// Sets the bytes that Lua can allocate, and those of a result.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes;
+        self
     }
 }
 

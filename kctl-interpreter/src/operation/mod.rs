@@ -24,6 +24,7 @@ use crate::kind::Gvk;
 /// # Ok::<_, kctl_interpreter::operation::OperationUnknown>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Operation {
     /// Returns the number of replicas that an object wants, and the requirements of one replica ([`Replicas`]).
     InterpretReplica,

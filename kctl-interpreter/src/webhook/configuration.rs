@@ -140,6 +140,7 @@ impl Configuration<'_> {
 /// A webhook configuration that Karmada would reject. The message has all problems.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{KIND} invalid: {}", problems.join("; "))]
+#[non_exhaustive]
 pub struct ConfigurationInvalid {
     /// One problem per field, with the path of the field.
     pub problems: Vec<String>,

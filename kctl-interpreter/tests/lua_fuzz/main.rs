@@ -19,7 +19,7 @@ const PROBE_INTERVAL: u64 = 50;
 
 #[test]
 fn random_scripts_neither_crash_nor_hang_nor_leak() {
-    let limits = Limits { time: Duration::from_secs(60), steps: 10_000, memory_bytes: 4 << 20 };
+    let limits = Limits::default().time(Duration::from_secs(60)).steps(10_000).memory_bytes(4 << 20);
     let pool = Pool::new(limits);
     let probe_source = "function ReflectStatus(o)
         n = (n or 0) + 1
@@ -65,7 +65,7 @@ fn hostile_scripts_neither_crash_hang_nor_leak() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
     let (first, n_scripts) =
         (number("LUA_FUZZ_SEED").unwrap_or(1 << 32), number("LUA_FUZZ_SCRIPTS").unwrap_or(N_MUTATED));
-    let limits = Limits { time: Duration::from_millis(5), steps: 50_000, memory_bytes: 4 << 20 };
+    let limits = Limits::default().time(Duration::from_millis(5)).steps(50_000).memory_bytes(4 << 20);
     let pool = Pool::new(limits);
     let (mut n_answers, mut n_errors, mut n_refused, mut held) = (0_u64, 0_u64, 0_u64, None);
     let (mut longest, mut longest_seed) = (Duration::ZERO, first);

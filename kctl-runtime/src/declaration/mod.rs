@@ -21,6 +21,7 @@ use crate::{
 ///
 /// It decides whether the kind is cached, and which changes trigger a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// The reconciled kind (controller-runtime's `For`). Its changes queue its own key.
     Primary,
@@ -45,6 +46,7 @@ pub type Predicate = Arc<dyn Fn(&Change<Stored>) -> bool + Send + Sync>;
 
 /// One kind in the declaration of a controller.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct RelationSpec {
     /// The relation, which decides about cache and triggers.
     pub role: Role,
@@ -103,6 +105,7 @@ impl RelationSpec {
 /// [`Controller::spec`](crate::reconcile::Controller::spec) returns it. Durations and counts hold the
 /// defaults of the attribute where the user wrote none.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ControllerSpec {
     /// Name in logs, metrics and events, unique in a program. The kind in lower case by default.
     pub name: String,

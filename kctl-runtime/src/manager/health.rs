@@ -49,6 +49,7 @@ pub const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// The result of one check of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Check {
     /// Its name, which is the last part of its path: `/readyz/cache-pods`.
     pub name: String,

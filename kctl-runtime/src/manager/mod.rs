@@ -590,7 +590,7 @@ impl Manager {
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources: Vec<_> = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
-        let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
+        let queue = WorkQueue::observed(QueueConfig::default().backoff(backoff), self.metrics.of_queue(&spec.name));
         self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
         let (recorder, sending) = Recorder::new(

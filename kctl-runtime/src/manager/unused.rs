@@ -19,6 +19,7 @@ pub(super) struct Declared {
 ///
 /// Remove the declaration, or declare `reads = K(live)` if the kind is read rarely.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct UnusedCache {
     /// The name of the controller.
     pub controller: String,

@@ -20,8 +20,8 @@ const STOP_SECONDS: u32 = 30 + 5 + 10;
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment};
 ///
-/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
-/// let manager = ManagerOptions { leader_elect: true, ..ManagerOptions::default() };
+/// let options = RbacOptions::new("settings", "shop");
+/// let manager = ManagerOptions::default().with_leader_election();
 /// let resources = Resources::default().with_limits(&"memory=1Gi".parse()?);
 /// let manifest = deployment(&options, manager, &resources, "example.com/settings:1")?;
 /// assert_eq!(manifest.object["spec"]["replicas"], 2);
@@ -157,7 +157,7 @@ pub fn disruption_budget(options: &RbacOptions) -> Result<Manifest, serde_saphyr
 /// ```
 /// use kctl_runtime::manifest::{RbacOptions, disruption_budget, kustomization};
 ///
-/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let options = RbacOptions::new("settings", "shop");
 /// let manifests = [disruption_budget(&options)?];
 /// let kustomization = kustomization(&manifests)?;
 /// assert_eq!(kustomization.object["resources"][0], "manager/poddisruptionbudget-settings.yaml");

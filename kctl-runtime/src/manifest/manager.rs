@@ -10,6 +10,7 @@ use crate::shard::{seat_name, slot_name};
 
 /// The options of the manager that need permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ManagerOptions {
     /// `true` for several replicas with leader election. Needs a role for the Lease.
     pub leader_elect: bool,
@@ -22,6 +23,34 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
+    /// Several replicas elect a leader by a Lease.
+    #[must_use]
+    pub fn with_leader_election(mut self) -> Self {
+        self.leader_elect = true;
+        self
+    }
+
+    /// `/metrics` is served over TLS with authorization.
+    #[must_use]
+    pub fn with_metrics(mut self) -> Self {
+        self.metrics = true;
+        self
+    }
+
+    /// Several replicas share the keys by this number of slots.
+    ///
+    /// ```
+    /// use kctl_runtime::manifest::ManagerOptions;
+    ///
+    /// let options = ManagerOptions::default().with_metrics().with_shards(16);
+    /// assert_eq!((options.metrics, options.leader_elect, options.shards), (true, false, Some(16)));
+    /// ```
+    #[must_use]
+    pub fn with_shards(mut self, slots: u32) -> Self {
+        self.shards = Some(slots);
+        self
+    }
+
     /// Returns the number of slots, `None` without shards.
     pub(in crate::manifest) fn slots(self) -> Option<u32> {
         self.shards.filter(|n| *n > 0)
@@ -82,8 +111,8 @@ fn reviews() -> Vec<Rule> {
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, manager_rbac};
 ///
-/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
-/// let manager = ManagerOptions { leader_elect: true, metrics: false, shards: None };
+/// let options = RbacOptions::new("settings", "shop");
+/// let manager = ManagerOptions::default().with_leader_election();
 /// let files: Vec<String> = manager_rbac(&options, manager)?.into_iter().map(|manifest| manifest.file).collect();
 /// assert_eq!(files, [
 ///     "rbac/role-settings-leader-election.shop.yaml",

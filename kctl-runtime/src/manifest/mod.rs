@@ -19,7 +19,7 @@
 //!
 //! // A controller of ConfigMaps with `reads = Secret`.
 //! let specs = [Settings::spec()];
-//! let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+//! let options = RbacOptions::new("settings", "shop");
 //! let yaml = stream(&rbac(&specs, &options)?);
 //! assert!(yaml.contains("# configmap: reads = Secret\n")); // each rule names its reason
 //! assert!(yaml.contains("kind: ClusterRoleBinding"));
@@ -78,6 +78,7 @@ pub use webhook::{webhook_grants, webhook_rbac};
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Path relative to the output folder, for example `crds/podsets.apps.example.com.yaml`.
     pub file: String,

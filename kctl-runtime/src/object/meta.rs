@@ -11,6 +11,7 @@ use crate::key::ObjectKey;
 /// One entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Owner {
     /// Group and version of the owner, for example `apps/v1`.
     pub api_version: String,
@@ -71,6 +72,7 @@ impl Owner {
 /// # Ok::<(), kctl_runtime::object::DecodeError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,

@@ -18,6 +18,7 @@ use crate::{key::ObjectKey, managed_fields};
 /// the decoder's words and the field. A reflector reports it for the object and continues with the others.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name} cannot be decoded")]
+#[non_exhaustive]
 pub struct DecodeError {
     /// The kind that was expected, for example `Pod`.
     pub kind: String,

@@ -18,7 +18,7 @@
 //! }
 //!
 //! let backoff = Backoff { base: Duration::from_secs(60), ..Backoff::default() };
-//! let queue = WorkQueue::new(QueueConfig { backoff });
+//! let queue = WorkQueue::new(QueueConfig::default().backoff(backoff));
 //! queue.add("web");
 //! queue.add("broken");
 //! for _ in 0..2 {
@@ -72,13 +72,23 @@ use state::{Next, Phase, QueueState, Reason, Wake};
 /// use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
 ///
 /// let patient = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60) };
-/// let queue = WorkQueue::<String>::new(QueueConfig { backoff: patient });
+/// let queue = WorkQueue::<String>::new(QueueConfig::default().backoff(patient));
 /// assert_eq!(queue.add_rate_limited("web".into()), Duration::from_secs(1));
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct QueueConfig {
     /// The waits after failures; from 5 ms to 1000 s by default.
     pub backoff: Backoff,
+}
+
+impl QueueConfig {
+    /// Sets the waits after failures.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
 }
 
 /// A key that [`WorkQueue::get`] gave to a worker.
@@ -86,6 +96,7 @@ pub struct QueueConfig {
 /// The worker must call [`WorkQueue::done`] with the key, also after a failure or a panic. Until then the queue
 /// gives the key to no other worker, and a drain waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Item<K> {
     /// The key to reconcile.
     pub key: K,

@@ -22,6 +22,7 @@ pub const PRIORITIES_REPORTED_MAX: usize = 25;
 /// assert_eq!(stats.depth_by_priority, [(0, 2), (-100, 1)]);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueStats {
     /// Number of ready keys (`workqueue_depth`).
     pub depth: usize,
@@ -54,6 +55,7 @@ pub struct QueueStats {
 
 /// The keys of a queue that people ask about, at one moment: from [`WorkQueue::keys`](super::WorkQueue::keys).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueKeys<K> {
     /// Keys whose last run failed, with their failures in a row and the time until the next retry. The time is `None`
     /// if the key is ready or being processed. The key that began to fail first comes first.

@@ -299,6 +299,7 @@ impl<'a, C: ?Sized, K: Object, A> IntoIterator for &'a Owned<C, K, A> {
 
 /// The result of [`Owned::converge`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Converged<K> {
     /// Objects that were created or changed, as they are now.
     pub applied: Vec<Arc<K>>,

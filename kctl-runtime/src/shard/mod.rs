@@ -15,5 +15,6 @@ mod tenure;
 pub(crate) use gate::{Gate, Pass};
 pub(crate) use hash::{mix, spread};
 pub(crate) use ring::{Busy, Duty, Labelled, Ring, RingLabels};
-pub use slots::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name};
+pub(crate) use slots::seat_name;
+pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};
 pub(crate) use tenure::{Phase, Tenure, Tenures};

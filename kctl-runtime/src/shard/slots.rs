@@ -96,7 +96,7 @@ pub fn slot_name(app: &str, slot: u32) -> String {
 }
 
 /// Returns the name of a seat's Lease.
-pub fn seat_name(app: &str, seat: u32) -> String {
+pub(crate) fn seat_name(app: &str, seat: u32) -> String {
     format!("{app}-seat-{seat}")
 }
 

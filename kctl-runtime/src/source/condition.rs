@@ -30,6 +30,7 @@ const REPORT_AGAIN: Duration = Duration::from_secs(60);
 /// assert!(health.failure.is_none() && health.undecodable == 0);
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Health {
     /// The present failure, with verb and resource. `None` if list and watch work.
     pub failure: Option<ApiError>,

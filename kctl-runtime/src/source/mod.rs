@@ -118,6 +118,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 /// assert_eq!(Presence::default(), Presence::Required);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Presence {
     /// The kind must be there: until then its cache is not complete, and its controllers wait.
     #[default]
@@ -151,6 +152,7 @@ impl Hash for Presence {
 /// memory. A second selector costs a second of both: prefer a wider selector and a predicate where the sets overlap
 /// much.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Identity {
     /// Name of the cluster; an empty string is the cluster that the program was started against.
     ///

@@ -41,7 +41,7 @@ mod owned_by;
 mod relation;
 
 pub use builder::{Definition, Rules, SpecBuilder};
-pub use relation::{Erased, Relation};
+pub use relation::Relation;
 
 pub use crate::declaration::{
     ControllerSpec, ExtraRule, Mapper, Predicate, RelationSpec, Role, finalizer_problem, finalizer_warning,

@@ -45,9 +45,6 @@ pub struct Relation<C, K, B = ()> {
     kinds: PhantomData<fn() -> (C, K)>,
 }
 
-/// A relation as data, without the types of its controller and kind.
-pub type Erased = RelationSpec;
-
 /// Verbs of `owns = T` without parentheses.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
@@ -301,12 +298,12 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     }
 
     /// Returns the declaration before this relation, and the relation as data.
-    pub(super) fn taken(self) -> (B, Erased) {
+    pub(super) fn taken(self) -> (B, RelationSpec) {
         (self.before, self.spec)
     }
 
     /// Returns the relation as data.
-    pub fn erase(self) -> Erased {
+    pub fn erase(self) -> RelationSpec {
         self.spec
     }
 }

@@ -32,6 +32,7 @@ pub type Scope = Option<Arc<str>>;
 /// compared as numbers, as with some aggregated API servers, the deltas of the source are applied in the order of their
 /// arrival and own writes are left to the watch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Delta {
     /// The complete state of a scope at a `resourceVersion`, from a list. Objects that are not in it were deleted.
     Replace(Scope, Vec<Arc<Stored>>, String),

@@ -60,6 +60,7 @@ use crate::{
 
 /// The report of one finished reconcile. `dev` prints it, metrics count it, and the simulator checks it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Report {
     /// The controller's name.
     pub controller: String,

@@ -22,6 +22,7 @@ use crate::reconcile::Action;
 /// assert_eq!(word(&Outcome::Done(Action::await_change())), "ok");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The object is not in the cache, so there was nothing to reconcile.
     Vanished,
@@ -49,6 +50,7 @@ pub enum Outcome {
 
 /// The decision about a key after a reconcile, from [`decide`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Decision {
     /// The key waits for a change. Its failures are reset.
     Forget,

@@ -46,6 +46,7 @@ use crate::{
 /// assert_ne!(led, LeaseState::NotHeld);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeaseState {
     /// This process has not led yet. Writes fail at once.
     NotHeld,

@@ -21,6 +21,7 @@ pub const PATCH_COPIED_LEN_MAX: usize = 3 << 20;
 #[error(
     "Unable to complete the copy, the accumulated size increase of copy is {len}, exceeding the limit {PATCH_COPIED_LEN_MAX}"
 )]
+#[non_exhaustive]
 pub struct CopiedTooMuch {
     /// Number of bytes of all copies so far, including this one.
     pub len: usize,

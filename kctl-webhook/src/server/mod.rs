@@ -16,6 +16,7 @@
 //! | idle connection | 120 s |
 //! | running requests after the stop | `stop_within`, 30 s by default |
 
+#[doc(hidden)] // shared with the other crates of kctl
 pub mod body;
 mod certificate;
 mod connection;
@@ -82,7 +83,7 @@ pub enum ServerError {
     Certificate(#[from] CertificateError),
     /// TLS can't be set up.
     #[error("the webhook has no TLS")]
-    Tls(#[from] tokio_rustls::rustls::Error),
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The address is in use, or does not belong to this machine.
     #[error("the webhook can't listen on {address}")]
     AddressUnusable {
@@ -233,7 +234,7 @@ impl Server {
             self.is_stopping.store(true, Ordering::Relaxed);
             linger.await;
         };
-        let tls = self.identity.tls()?;
+        let tls = self.identity.tls().map_err(|error| ServerError::Tls(error.into()))?;
         tokio::select! {
             () = connection::serve(self.router, &self.options, self.listener, tls, stopped) => Ok(()),
             () = self.identity.reload() => Ok(()),

@@ -190,7 +190,9 @@ impl DeployOptions {
     fn manager(self, app: &App) -> manifest::ManagerOptions {
         let of_app = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
         let shards = self.shards.or(of_app).filter(|slots| *slots > 0 || of_app.is_some());
-        manifest::ManagerOptions { leader_elect: self.leader_elect, metrics: self.metrics, shards }
+        let mut manager = manifest::ManagerOptions::default();
+        (manager.leader_elect, manager.metrics, manager.shards) = (self.leader_elect, self.metrics, shards);
+        manager
     }
 }
 
@@ -505,7 +507,7 @@ impl NameOptions {
     fn of(self, app: &App) -> RbacOptions {
         let name = self.name.unwrap_or_else(|| app.name.clone());
         let namespace = self.namespace.unwrap_or_else(|| "default".into());
-        RbacOptions { name, namespace, ..RbacOptions::default() }
+        RbacOptions::new(name, namespace)
     }
 
     #[cfg(feature = "webhook")]

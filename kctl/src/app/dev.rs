@@ -202,7 +202,7 @@ async fn serve(
     tasks: &mut JoinSet<()>,
 ) -> Result<()> {
     let port = options.port.unwrap_or(0);
-    let serve = ServeOptions { port, ..ServeOptions::default() };
+    let serve = ServeOptions::default().port(port);
     let listening = server.listen(serve).await.context("--port")?;
     let mut beside = Vec::new();
     for (name, other) in others {
@@ -257,21 +257,14 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
 
 /// Returns the service account that the generated manifests use, as which the app runs.
 pub(crate) fn user_of(app: &App) -> User {
-    User {
-        name: format!("system:serviceaccount:default:{}", app.name),
-        groups: vec![
-            "system:serviceaccounts".into(),
-            "system:serviceaccounts:default".into(),
-            "system:authenticated".into(),
-        ],
-    }
+    User::service_account("default", &app.name)
 }
 
 /// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
 /// its rejected requests.
 async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
     let grants = role.get(cluster).cloned().unwrap_or_default();
-    let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
+    let names = RbacOptions::new(app.name.clone(), "default");
     #[cfg(feature = "webhook")]
     app.install_on(server, &grants, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]

@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn permissions_of_other_bindings_are_in_excess() {
         use super::super::files::{FromFile, apply};
-        let options = RbacOptions { name: "app".into(), namespace: "default".into(), ..RbacOptions::default() };
+        let options = RbacOptions::new("app", "default");
         let here = Place::Namespace("default".into());
         let declared: Vec<Grant> =
             pods(&["list"], None).into_iter().map(|grant| Grant { place: here.clone(), ..grant }).collect();

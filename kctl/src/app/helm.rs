@@ -76,12 +76,8 @@ pub(super) struct Chart {
 /// files and `--check` can compare them.
 ///
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
-    let names = RbacOptions {
-        name: NAME.into(),
-        namespace: NAMESPACE.into(),
-        labels: [(LABELS.to_owned(), String::new())].into(),
-        ..RbacOptions::default()
-    };
+    let mut names = RbacOptions::new(NAME, NAMESPACE);
+    names.labels.insert(LABELS.to_owned(), String::new());
     let parts = Parts::of(app, &names)?;
     let template = |when| Template { chart: &options.name, when, more_labels: None };
     let mut files = Vec::new();
@@ -154,7 +150,7 @@ fn add_roles<'a>(
     if !user_roles.is_empty() {
         add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").of(&user_roles)?);
     }
-    let elects = manifest::ManagerOptions { leader_elect: true, ..manifest::ManagerOptions::default() };
+    let elects = manifest::ManagerOptions::default().with_leader_election();
     add("templates/rbac/leader-election.yaml", {
         template("and .Values.rbac.create (include \"KCTL-CHART.elects\" .)")
             .of(&manifest::manager_rbac(names, elects)?)?
@@ -162,7 +158,7 @@ fn add_roles<'a>(
     add("templates/rbac/shards.yaml", {
         template("and .Values.rbac.create (gt (int .Values.shards) 0)").file(include_str!("helm/role-shards.yaml"))
     });
-    let metrics = manifest::ManagerOptions { metrics: true, ..manifest::ManagerOptions::default() };
+    let metrics = manifest::ManagerOptions::default().with_metrics();
     add("templates/rbac/metrics.yaml", {
         template("and .Values.rbac.create .Values.metrics.enabled").of(&manifest::manager_rbac(names, metrics)?)?
     });
@@ -182,7 +178,8 @@ fn add_roles<'a>(
 /// rule with and without them. The dashboard has the panels of both.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
     let of = |leader_elect, shards| {
-        let manager = manifest::ManagerOptions { leader_elect, metrics: true, shards };
+        let mut manager = manifest::ManagerOptions::default().with_metrics();
+        (manager.leader_elect, manager.shards) = (leader_elect, shards);
         manifest::monitoring(names, manager)
     };
     let (without, elected, sharded) = (of(false, None)?, of(true, None)?, of(false, Some(1))?);
@@ -278,7 +275,7 @@ struct Parts {
 impl Parts {
     fn of(app: &App, names: &RbacOptions) -> Result<Self> {
         let generated = |cert_manager: bool| {
-            let manager = manifest::ManagerOptions { metrics: true, ..manifest::ManagerOptions::default() };
+            let manager = manifest::ManagerOptions::default().with_metrics();
             let mut all = manifest::crd_manifests(&app.kinds(), manifest::Descriptions::Own)?;
             all.push(manifest::deployment(names, manager, &Resources::default(), "image")?);
             let n_others = all.len();

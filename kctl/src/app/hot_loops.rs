@@ -214,6 +214,7 @@ fn did(run: &Run, outcome: &Outcome) -> String {
         Outcome::Failed { text, .. } => format!("failed: {text}"),
         Outcome::Panicked(text) => format!("panicked: {text}"),
         Outcome::TimedOut => "took longer than its timeout".into(),
+        other => format!("{other:?}"),
     };
     format!("{sent} and {end}")
 }

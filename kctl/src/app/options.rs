@@ -252,9 +252,10 @@ impl ManagerOptions {
         let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
         let place = Place::Namespace(namespace.clone());
-        let options = RbacOptions { name: name.clone(), namespace: namespace.clone(), ..RbacOptions::default() };
+        let options = RbacOptions::new(name.clone(), namespace.clone());
         let shards = self.slots();
-        let manager = manifest::ManagerOptions { leader_elect: shards.is_none(), metrics: false, shards };
+        let mut manager = manifest::ManagerOptions::default();
+        (manager.leader_elect, manager.shards) = (shards.is_none(), shards);
         let mut grants: Vec<Grant> = Vec::new();
         for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
             let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;

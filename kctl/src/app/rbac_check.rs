@@ -315,7 +315,7 @@ mod tests {
     }
 
     fn account() -> User {
-        User { name: "system:serviceaccount:default:keeper".into(), groups: vec!["system:authenticated".into()] }
+        User::new("system:serviceaccount:default:keeper").in_group("system:authenticated")
     }
 
     #[tokio::test]
@@ -326,8 +326,7 @@ mod tests {
                 let mut given = all.clone();
                 let expected: Vec<Grant> = left_out.map(|index| given.remove(index)).into_iter().collect();
                 let server = ApiServer::new();
-                let options =
-                    RbacOptions { name: "keeper".into(), namespace: "default".into(), ..RbacOptions::default() };
+                let options = RbacOptions::new("keeper", "default");
                 let admin = Client::new(server.service(), "default");
                 install(&admin, &[], &given, &options).await.unwrap();
                 let client = Client::new(server.service_as(account()), "default");

@@ -238,6 +238,7 @@ pub(super) fn observer() -> Observer {
             Outcome::Panicked(text) => tracing::error!(controller, %key, %trace_id, "panic: {text}; {next}"),
             Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "timed out; {next}"),
             Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, %trace_id, "reconciled"),
+            other => tracing::error!(controller, %key, %trace_id, "{other:?}; {next}"),
         }
     })
 }

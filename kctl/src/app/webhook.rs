@@ -139,7 +139,9 @@ impl Serving {
         let certificate = self.server.certificate();
         let reads = move || {
             let (total, errors) = certificate.reads();
-            metrics::CertificateReads { total, errors }
+            let mut reads = metrics::CertificateReads::default();
+            (reads.total, reads.errors) = (total, errors);
+            reads
         };
         move |metrics: &metrics::Metrics| metrics.certificate_reads(reads)
     }

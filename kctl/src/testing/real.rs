@@ -64,7 +64,7 @@ impl RealServer {
         let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         let space = Namespace { metadata, ..Namespace::default() };
         Api::all(bare.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
-        let in_namespace = RbacOptions { name: name.into(), namespace: name.into(), ..RbacOptions::default() };
+        let in_namespace = RbacOptions::new(name, name);
         app::install(&bare, &app.definitions()?, grants, &in_namespace).await?;
         wait_for_kinds(&bare, app).await?;
         let created = CreatedObjects::default();

@@ -316,7 +316,7 @@ fn is_secrets(kind: &Kind) -> bool {
 
 /// Formats the line of the report for a cache that no reconcile used.
 fn of_cache(cache: &UnusedCache) -> String {
-    let UnusedCache { controller, relation } = cache;
+    let UnusedCache { controller, relation, .. } = cache;
     let Kind { group, plural, kind, .. } = &relation.kind;
     let resource = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
     let on = if relation.cluster.is_empty() { String::new() } else { format!(" on {}", relation.cluster) };

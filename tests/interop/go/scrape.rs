@@ -141,9 +141,9 @@ impl Scraped {
 
 /// The alerts and the dashboard of the program, as files: the rules as Prometheus reads them, and what Grafana imports.
 fn monitoring(folder: &Folder) -> [PathBuf; 2] {
-    let names = RbacOptions { name: "scraped".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let names = RbacOptions::new("scraped", "default");
     let manifests =
-        kctl::manifest::monitoring(&names, ManagerOptions { leader_elect: true, metrics: true, shards: None }).unwrap();
+        kctl::manifest::monitoring(&names, ManagerOptions::default().with_leader_election().with_metrics()).unwrap();
     let of = |kind: &str| &manifests.iter().find(|manifest| manifest.object["kind"] == kind).unwrap().object;
     let files = [folder.0.join("rules.yaml"), folder.0.join("dashboard.json")];
     std::fs::write(&files[0], of("PrometheusRule")["spec"].to_string()).unwrap();

@@ -31,6 +31,7 @@ pub(super) const JITTER: f64 = 1.2;
 /// The three times depend on each other: `lease_duration` > `renew_deadline` > 1.2 × `retry_period`. The first gap is
 /// the time in which a leader that cannot renew stops its work. The second leaves room for several tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ElectionConfig {
     /// Name of the Lease.
     pub name: String,

@@ -66,6 +66,7 @@ pub enum Input {
 ///
 /// [`Election::step`] returns it. A step stays the same until the next input.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Step {
     /// Send this request, and give up at this instant.
     Send(LeaseRequest, Instant),
@@ -105,6 +106,7 @@ pub enum Effect {
 /// assert_eq!(exit_code(&End::Released), 0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum End {
     /// The process stopped. A Lease that it held expires.
     Stopped,

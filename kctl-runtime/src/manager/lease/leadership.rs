@@ -20,6 +20,7 @@ use crate::writer::WritePermit;
 /// It changes in this order and never back: a process that has lost its Lease does not become a standby again, but
 /// exits.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Standing {
     /// It waits for the Lease.
     Standby,

@@ -29,6 +29,7 @@ const TRANSITIONS_MAX: u64 = i32::MAX as u64;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Record {
     /// Identity of the holder; `None` or empty if the Lease is free.
     pub holder_identity: Option<String>,

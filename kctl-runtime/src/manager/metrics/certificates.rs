@@ -22,6 +22,7 @@ use prometheus_client::{
 ///
 /// Files are read every 10 s, so `total` grows even without a new certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CertificateReads {
     /// All reads, successful or not.
     pub total: u64,

@@ -129,7 +129,7 @@ pub struct Metrics {
 struct MetricsInner {
     registry: Mutex<Registry>,
     /// Registries of users, which are printed after this one.
-    others: Mutex<Vec<Arc<Mutex<Registry>>>>,
+    others: Mutex<Vec<Arc<Registry>>>,
     reconciles: Family<Labels, Counter>,
     errors: Family<Labels, Counter>,
     terminal_errors: Family<Labels, Counter>,
@@ -286,8 +286,8 @@ impl Metrics {
     ///
     /// A family in both would be printed twice, which Prometheus rejects. It is meant for libraries that bring a
     /// registry.
-    pub fn include(&self, registry: Arc<Mutex<Registry>>) {
-        self.shared.others.lock().push(registry);
+    pub fn include(&self, registry: Registry) {
+        self.shared.others.lock().push(Arc::new(registry));
     }
 
     /// Prints all metrics in this format.
@@ -299,7 +299,7 @@ impl Metrics {
         // Writing to a string does not fail. The output ends at a collector that returns an error.
         let _own = prometheus_client::encoding::text::encode_registry(&mut text, &self.shared.registry.lock());
         for registry in others {
-            let _others = prometheus_client::encoding::text::encode_registry(&mut text, &registry.lock());
+            let _others = prometheus_client::encoding::text::encode_registry(&mut text, &registry);
         }
         format.finish(text)
     }

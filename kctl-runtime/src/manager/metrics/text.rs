@@ -18,6 +18,7 @@ use std::borrow::Cow;
 /// assert!(!metrics.text(Format::Prometheus).contains("# EOF"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// Prometheus' text format 0.0.4.
     Prometheus,

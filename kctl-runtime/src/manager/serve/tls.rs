@@ -44,6 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// controller-runtime makes the same choice: files from a directory, or a self-signed certificate without them.
 /// Prometheus has to skip the verification of a self-signed one (`insecure_skip_verify`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Certificate {
     /// A self-signed certificate, created at the start. The connection is encrypted, but clients cannot verify
     /// the server.

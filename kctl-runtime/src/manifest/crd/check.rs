@@ -6,6 +6,7 @@ use super::{Problem, bounds, names, paths, structural};
 
 /// The result of [`check()`].
 #[derive(Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Checked {
     /// Problems for which an API server rejects the CRD.
     pub refused: Vec<Problem>,

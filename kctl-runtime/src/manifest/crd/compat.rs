@@ -31,6 +31,7 @@ use super::values::{IPV4, URI, UUID, integer};
 
 /// A difference between two CRDs that breaks stored objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
     /// The version that it is about, empty for the whole CRD.
     pub version: String,

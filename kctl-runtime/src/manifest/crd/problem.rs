@@ -28,6 +28,7 @@ use super::{Checked, Version, owner};
 /// assert_eq!(found.refused[0].to_string(), "spec.names: the type of its items is missing; write the type of the items");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The version, empty if the problem is about all.
     pub version: String,

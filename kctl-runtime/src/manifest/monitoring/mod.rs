@@ -17,7 +17,7 @@ use super::{ManagerOptions, Manifest, RbacOptions};
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, monitoring};
 ///
-/// let options = RbacOptions { name: "settings".into(), namespace: "shop".into(), ..RbacOptions::default() };
+/// let options = RbacOptions::new("settings", "shop");
 /// let manifests = monitoring(&options, ManagerOptions::default())?;
 /// let kinds: Vec<_> = manifests.iter().map(|manifest| manifest.object["kind"].as_str().unwrap_or_default()).collect();
 /// assert_eq!(kinds, ["ServiceMonitor", "PrometheusRule", "ConfigMap"]);

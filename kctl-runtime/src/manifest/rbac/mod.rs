@@ -38,6 +38,7 @@ use crate::spec::ControllerSpec;
 
 /// Names in the manifests, and the cluster that they are for.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct RbacOptions {
     /// Name of the `ServiceAccount`, the roles and the bindings.
     pub name: String,
@@ -47,6 +48,21 @@ pub struct RbacOptions {
     pub labels: BTreeMap<String, String>,
     /// Cluster that the roles are for, as in `on = name`; empty for the default one.
     pub cluster: String,
+}
+
+impl RbacOptions {
+    /// Returns the options of a program: its name, and the namespace in which it runs. Labels and cluster are fields.
+    ///
+    /// ```
+    /// use kctl_runtime::manifest::RbacOptions;
+    ///
+    /// let mut options = RbacOptions::new("podset", "system");
+    /// options.labels.insert("team".to_owned(), "storage".to_owned());
+    /// assert_eq!(options.cluster, "", "the default cluster");
+    /// ```
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self { name: name.into(), namespace: namespace.into(), ..Self::default() }
+    }
 }
 
 /// Returns the `ServiceAccount`, roles and bindings that the controllers need on one cluster.

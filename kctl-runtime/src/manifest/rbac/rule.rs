@@ -8,6 +8,7 @@ use super::{Grant, On};
 
 /// A rule of a role, with the declarations that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[non_exhaustive]
 pub struct Rule {
     /// API groups; an empty string is the core group.
     pub groups: BTreeSet<String>,

@@ -42,8 +42,7 @@ pub(super) fn app() -> App {
 
 /// A service account of that name.
 pub(super) fn account(name: &str) -> User {
-    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
-    User { name: format!("system:serviceaccount:default:{name}"), groups: groups.map(str::to_owned).to_vec() }
+    User::service_account("default", name)
 }
 
 pub(super) async fn install(server: &ApiServer, objects: impl IntoIterator<Item = Value>) {
@@ -106,10 +105,10 @@ pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
 
 /// The permissions that the generated manifests give the program.
 pub(super) fn roles(configuration: &Value) -> Vec<Value> {
-    let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let names = RbacOptions::new("web", "default");
     let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
     let mut all = webhook_rbac(&names, &grants).unwrap();
-    all.extend(manager_rbac(&names, ManagerOptions { leader_elect: true, metrics: false, shards: None }).unwrap());
+    all.extend(manager_rbac(&names, ManagerOptions::default().with_leader_election()).unwrap());
     all.into_iter().map(|Manifest { object, .. }| object).collect()
 }
 

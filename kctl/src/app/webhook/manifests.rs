@@ -260,7 +260,7 @@ mod tests {
     use super::{super::tests::app, *};
 
     fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
-        let names = RbacOptions { name: "web".into(), namespace: "system".into(), ..RbacOptions::default() };
+        let names = RbacOptions::new("web", "system");
         let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
         let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
         app.webhook_manifests(&names, options, Issued::Here, &mut all)?;

@@ -397,10 +397,12 @@ mod tests {
     }
 
     fn change(by: &str, resource: &str, group: &str, before: Option<Value>, after: Option<Value>) -> Change {
-        let name = "web".to_owned();
-        let (resource, group, namespace) = (resource.to_owned(), group.to_owned(), "default".to_owned());
-        let [before, after] = [before, after].map(|state| state.map(Arc::new));
-        Change { by: by.into(), trace: String::new(), revision: 7, group, resource, namespace, name, before, after }
+        let mut change = Change::default();
+        (change.by, change.revision) = (by.into(), 7);
+        (change.group, change.resource) = (group.to_owned(), resource.to_owned());
+        (change.namespace, change.name) = ("default".to_owned(), "web".to_owned());
+        (change.before, change.after) = (before.map(Arc::new), after.map(Arc::new));
+        change
     }
 
     fn pod(owner: Option<&str>) -> Value {
@@ -466,17 +468,9 @@ mod tests {
     }
 
     fn written(by: &str, resource: &str, after: Value) -> Change {
-        Change {
-            by: by.into(),
-            trace: String::new(),
-            revision: 1,
-            group: String::new(),
-            resource: resource.into(),
-            namespace: "default".into(),
-            name: "web".into(),
-            before: None,
-            after: Some(Arc::new(after)),
-        }
+        let mut change = change(by, resource, "", None, Some(after));
+        change.revision = 1;
+        change
     }
 
     /// An event, and the number of the process.
@@ -493,8 +487,8 @@ mod tests {
                 "hands back" => checks.change("", &lease(""), NOW),
                 resource => {
                     checks.authors.begin(&by, "labels", &ObjectKey::new(None, "a"), "t1");
-                    let written =
-                        RequestRecord { resource: resource.into(), ..request(&by, "patch", 200, false, "t1") };
+                    let mut written = request(&by, "patch", 200, false, "t1");
+                    written.resource = resource.into();
                     checks.request("", &written, NOW);
                 }
             }
@@ -523,18 +517,14 @@ mod tests {
     }
 
     fn request(by: &str, verb: &'static str, code: u16, dry_run: bool, trace: &str) -> RequestRecord {
-        RequestRecord {
-            user: String::new(),
-            client: Some(by.into()),
-            verb,
-            group: String::new(),
-            resource: "configmaps".into(),
-            namespace: "default".into(),
-            name: "a".into(),
-            code,
-            dry_run,
-            trace: trace.into(),
-        }
+        let mut record = RequestRecord::default();
+        record.client = Some(by.into());
+        (record.verb, record.code, record.dry_run) = (verb, code, dry_run);
+        record.resource = "configmaps".into();
+        record.namespace = "default".into();
+        record.name = "a".into();
+        record.trace = trace.into();
+        record
     }
 
     #[test]

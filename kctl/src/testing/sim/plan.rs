@@ -173,6 +173,7 @@ pub(super) fn request(fault: RequestFault) -> String {
         }
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
         RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),
+        other => format!("{other:?}"),
     }
 }
 
@@ -184,6 +185,7 @@ pub(super) fn event(fault: EventFault) -> String {
         EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
         EventFault::Skip(_) => "is not seen, only what the object becomes next".into(),
         EventFault::Repeat => "comes twice".into(),
+        other => format!("{other:?}"),
     }
 }
 

@@ -104,19 +104,10 @@ mod tests {
     use super::*;
 
     fn change(resource: &str, before: Option<Value>, after: Option<Value>) -> Change {
-        let [before, after] = [before, after].map(|state| state.map(Arc::new));
-        let text = String::new;
-        Change {
-            by: text(),
-            trace: text(),
-            revision: 1,
-            group: text(),
-            resource: resource.into(),
-            namespace: text(),
-            name: text(),
-            before,
-            after,
-        }
+        let mut change = Change::default();
+        (change.resource, change.revision) = (resource.into(), 1);
+        (change.before, change.after) = (before.map(Arc::new), after.map(Arc::new));
+        change
     }
 
     #[test]

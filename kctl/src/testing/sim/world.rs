@@ -312,12 +312,14 @@ impl Servers {
 /// Returns the Leases that the replicas need.
 fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
     let shards = scenario.slots.map(|slots| slots.count());
-    manifest::ManagerOptions { leader_elect: shards.is_none() && scenario.instances > 1, metrics: false, shards }
+    let mut options = manifest::ManagerOptions::default();
+    (options.leader_elect, options.shards) = (shards.is_none() && scenario.instances > 1, shards);
+    options
 }
 
 /// Installs the CRDs of the app's kinds and its role.
 async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: manifest::ManagerOptions) -> Result<()> {
-    let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
+    let names = RbacOptions::new(app.name(), "default");
     let admin = Client::new(server.service(), "default");
     let grants = app.grants().remove(cluster).unwrap_or_default();
     #[cfg(feature = "webhook")]
@@ -419,6 +421,7 @@ impl Shared {
             Outcome::Failed { text, .. } => format!("failed: {text}"),
             Outcome::Panicked(text) => format!("panic: {text}"),
             Outcome::TimedOut => "took longer than its timeout".into(),
+            other => format!("{other:?}"),
         };
         self.log(process, format!("{controller} {key}: {how}"));
         self.check(|checks, _| checks.end(controller, key, how));
@@ -501,7 +504,7 @@ impl Shared {
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
                 self.log("fault", format!("event {what} to {}: {}", told.client, plan::event(fault)));
             }
-            Seen::Event(_) => {}
+            _ => {}
         }
     }
 
