@@ -10,11 +10,13 @@
 //! |---|---|
 //! | `templates/…` that begin with the generator's comment, `values.schema.json` | are written anew |
 //! | `values.yaml` | gets values that it lacks; lines that are there stay ([`values::merge`]) |
+//! | `README.md` | gets the table of values between its two comments; without them it stays |
 //! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest stays |
 //! | `.helmignore`, and every other file | stay |
 
 mod files;
 mod items;
+mod readme;
 mod template;
 mod values;
 

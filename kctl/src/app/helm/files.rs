@@ -9,7 +9,12 @@ use std::{
 use kctl_runtime::reconcile::{Error, Result, ResultExt};
 use serde_json::Value;
 
-use super::{Chart, template, template::GENERATED, values};
+use super::{
+    Chart,
+    readme::{is_same, readme},
+    template::{self, GENERATED},
+    values,
+};
 
 /// First lines of a new `values.yaml`.
 ///
@@ -78,6 +83,8 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
         say!("{}: `{key}` is kept, and no generated template reads it", values_file.display());
     }
     files.push(("values.schema.json".into(), values::schema(&chart.items, &parsed)?));
+    let old = read(&folder.join("README.md"))?;
+    files.extend(readme(chart, old.as_deref(), &parsed).map(|text| ("README.md".into(), text)));
     files.push(("values.yaml".into(), values));
     let head = read(&folder.join("Chart.yaml"))?;
     files.push(("Chart.yaml".into(), chart.head(head.as_deref())));
@@ -97,6 +104,8 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
             say!("{}", file.display());
         } else if old.is_none() {
             different.push(format!("{} (missing)", file.display()));
+        } else if path == "README.md" && old.as_ref().is_some_and(|old| is_same(old, text)) {
+            // The defaults in the table follow `values.yaml`, which people edit.
         } else if old.as_ref() != Some(text) {
             different.push(file.display().to_string());
         }
@@ -243,12 +252,14 @@ mod tests {
         assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "", "edits of values are no difference");
         let next = chart(&["tag", "digest"], "1.1.0");
         let different = folder.check(&next);
-        for file in ["values.yaml", "values.schema.json", "Chart.yaml"] {
+        for file in ["values.yaml", "values.schema.json", "Chart.yaml", "README.md"] {
             assert!(different.contains(file), "{different}");
         }
         write_chart(&next, &folder.0, Mode::Write).unwrap();
         let (values, head) = (folder.text("values.yaml"), folder.text("Chart.yaml"));
         assert!(values.contains("  tag: \"7\" # pinned\n") && values.contains("  digest: \"\"\n"), "{values}");
+        let table = folder.text("README.md");
+        assert!(table.contains("| image.tag | string | `\"7\"` |") && table.contains("| image.digest |"), "{table}");
         assert!(head.contains("\nversion: 0.4.0\n") && head.contains("\nappVersion: \"1.1.0\"\n"), "{head}");
         assert_eq!(folder.check(&next), "");
     }

@@ -12,7 +12,7 @@ const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// A value, or a section of values.
 ///
-/// One tree of items is the source of `values.yaml`, its comments and `values.schema.json`, so they cannot disagree.
+/// One tree of items is the source of `values.yaml`, its comments, `values.schema.json` and the table of `README.md`, so they cannot disagree.
 pub(super) struct Item {
     /// The key within its section, in camel case as Helm's conventions ask for.
     key: &'static str,
@@ -119,6 +119,49 @@ impl Item {
         schema["description"] = self.doc.replace('\n', " ").into();
         schema
     }
+}
+
+/// A value in the table of `README.md`.
+pub(super) struct Row {
+    /// The path of keys, as `--set` takes it.
+    pub(super) key: String,
+    /// The type, by the names of helm-docs.
+    pub(super) kind: &'static str,
+    /// The default as JSON.
+    pub(super) default: String,
+    /// The description, which may have several lines.
+    pub(super) doc: String,
+}
+
+/// Returns the values in the order of a new `values.yaml`, without their sections. The defaults are those of `values`, and
+/// of the items where it has none.
+pub(super) fn rows(items: &[Item], values: &Value) -> Vec<Row> {
+    let of_item = |item: &Item| {
+        let given = values.get(item.key);
+        match &item.node {
+            Node::Section(items) => {
+                let mut inner = rows(items, given.unwrap_or(&Value::Null));
+                for row in &mut inner {
+                    row.key = format!("{}.{}", item.key, row.key);
+                }
+                inner
+            }
+            Node::Value { default, .. } => {
+                let default = given.unwrap_or(default);
+                let kind = match default {
+                    Value::Null => "any",
+                    Value::Bool(_) => "bool",
+                    Value::Number(number) if number.is_f64() => "float",
+                    Value::Number(_) => "int",
+                    Value::String(_) => "string",
+                    Value::Array(_) => "list",
+                    Value::Object(_) => "object",
+                };
+                vec![Row { key: item.key.into(), kind, default: default.to_string(), doc: item.doc.clone() }]
+            }
+        }
+    };
+    items.iter().flat_map(of_item).collect()
 }
 
 /// Returns `values.yaml` with all defaults.
