@@ -210,6 +210,11 @@ impl Chain {
     }
 
     #[cfg(feature = "registry")]
+    pub(crate) fn has_layer(&self, place: Place) -> bool {
+        self.layers[place as usize].is_some()
+    }
+
+    #[cfg(feature = "registry")]
     pub(crate) fn is_slow(&self, place: Option<Place>, operation: Operation, kind: &Gvk) -> bool {
         place.and_then(|place| self.layers[place as usize].as_ref()).is_some_and(|layer| layer.is_slow(operation, kind))
     }

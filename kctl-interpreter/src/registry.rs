@@ -60,6 +60,8 @@ struct Current {
     chain: Chain,
     /// Layers whose rules were not read yet. Until then it is unknown which layer answers.
     missing: Vec<Place>,
+    /// Places whose layers the program set, as opposed to those that follow a control plane.
+    own: Vec<Place>,
 }
 
 /// An operation with the layer that answers it.
@@ -93,19 +95,41 @@ impl Registry {
     ///
     /// Until then operations fail with [`ChainError::NotReady`]: a layer behind could give another answer.
     pub fn waiting_for(chain: Chain, places: impl IntoIterator<Item = Place>) -> Self {
-        let current = Current { chain, missing: places.into_iter().collect() };
+        let own = Place::ALL.into_iter().filter(|place| chain.has_layer(*place)).collect();
+        let current = Current { chain, missing: places.into_iter().collect(), own };
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let n_set = watch::Sender::new(0);
         Self { current: RwLock::new(current), n_set, answers: Family::default(), durations }
     }
 
     /// Puts a layer at a place, or removes the one there if `layer` is `None`. Running operations keep their snapshot.
+    ///
+    /// `App::interpreter_chain` of the crate `kctl` sets [`Place::Configurable`] and [`Place::Webhook`] from the control plane. The
+    /// app does not start if the program has set one of them.
     pub fn set(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
+        let mut current = self.current.write();
+        current.own.retain(|own| *own != place);
+        if layer.is_some() {
+            current.own.push(place);
+        }
+        drop(current);
+        self.set_followed(place, layer);
+    }
+
+    /// Sets a layer that follows a control plane. It does not count as a layer of the program.
+    #[doc(hidden)]
+    pub fn set_followed(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
         let mut current = self.current.write();
         current.chain.set(place, layer);
         current.missing.retain(|missing| *missing != place);
         drop(current);
         self.n_set.send_modify(|n_set| *n_set += 1);
+    }
+
+    /// Returns `true` if the program has set the layer at this place.
+    #[doc(hidden)]
+    pub fn has_own_layer(&self, place: Place) -> bool {
+        self.current.read().own.contains(&place)
     }
 
     /// Returns a channel that changes after each [`Registry::set`], for callers that cache answers.

@@ -159,6 +159,43 @@ async fn missing_kinds_delay_no_rules_and_are_followed_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn own_layer_at_a_place_of_the_control_plane_is_refused() {
+    for place in [Place::Configurable, Place::Webhook] {
+        let layer = || {
+            Configurable::of_control_plane(
+                [&customization("mine", "Deployment", "return 9")],
+                Pool::new(Limits::default()),
+            )
+        };
+        let set_before = Arc::new(Registry::new(Chain::native().with(place, layer())));
+        let set_after = Arc::new(Registry::new(Chain::native()));
+        let apps =
+            [&set_before, &set_after].map(|chain| App::new("chained").controller::<idle>().interpreter_chain(chain));
+        set_after.set(place, Some(Arc::new(layer())));
+        for app in apps {
+            let refused = TestServer::start(app).await.err().expect("the app does not start").to_string();
+            assert!(refused.contains(&format!("a layer at Place::{place:?}")), "{refused}");
+            assert!(refused.contains("help: put the layer at Place::ThirdParty"), "{refused}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_layer_behind_the_control_plane_answers() {
+    let layer = Configurable::of_control_plane(
+        [&customization("mine", "Deployment", "return 9")],
+        Pool::new(Limits::default()),
+    );
+    let chain = Arc::new(Registry::new(Chain::native().with(Place::ThirdParty, layer)));
+    let server = TestServer::start(App::new("chained").controller::<idle>().interpreter_chain(&chain)).await.unwrap();
+    settle().await;
+    assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 9);
+    create(&api(&server, "ResourceInterpreterCustomization"), customization("theirs", "Deployment", "return 4")).await;
+    settle().await;
+    assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn role_of_the_app_allows_the_chains_reads() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let read = |app: &App| -> Vec<String> {

@@ -191,6 +191,8 @@ impl App {
         kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         #[cfg(feature = "webhook")]
         self.check_hooks()?;
+        #[cfg(feature = "karmada-chain")]
+        self.chains.iter().try_for_each(|registry| chain::check(registry))?;
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {

@@ -16,6 +16,7 @@ use kctl_interpreter::{
 use kctl_runtime::{
     key::ObjectKey,
     object::Kind,
+    reconcile::{Error, Result},
     source::{Identity, Source},
     spec::ExtraRule,
     store::SharedStore,
@@ -57,6 +58,16 @@ pub(super) fn rules() -> Vec<ExtraRule> {
     vec![read(GROUP, &[CUSTOMIZATION.1, CONFIGURATION.1]), read("", &["services"])]
 }
 
+/// Returns an error if the program has set a layer at a place that [`follow`] sets from the control plane: the first list
+/// would remove it without a word.
+pub(super) fn check(registry: &Registry) -> Result<()> {
+    let Some(place) = PLACES.into_iter().find(|place| registry.has_own_layer(*place)) else { return Ok(()) };
+    Err(Error::from(format!(
+        "App::interpreter_chain: the chain has a layer at Place::{place:?}, which is replaced by the objects of the control plane\n\
+         help: put the layer at Place::ThirdParty, or use the chain without App::interpreter_chain"
+    )))
+}
+
 /// Keeps a registry current with the control plane of a client, as long as it is polled.
 ///
 /// The registry answers once the customizations and configurations were listed, or once the control
@@ -77,7 +88,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         for error in logged.new_errors(layer.errors().iter().map(ToString::to_string)) {
             tracing::error!(%error, "a customization can't be used: its operations fail with this error");
         }
-        registry.set(Place::Configurable, Some(Arc::new(layer.clone())));
+        registry.set_followed(Place::Configurable, Some(Arc::new(layer.clone())));
     };
     let mut layer = Arc::new(Hooks::new([], lookup(known)).unwrap_or_default());
     let mut logged = LoggedErrors::default();
@@ -87,7 +98,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
             tracing::error!(%error, "a webhook configuration can't be used: its webhooks are not called");
         }
         layer = Arc::new(hooks);
-        registry.set(Place::Webhook, Some(layer.clone()));
+        registry.set_followed(Place::Webhook, Some(layer.clone()));
     };
     tokio::join!(
         run(&customizations),

@@ -443,6 +443,10 @@ impl App {
     /// added to those of the app, and `list` and `watch` on these kinds and on Services to its
     /// role.
     ///
+    /// The control plane decides about `Place::Configurable` and `Place::Webhook`: the app does not
+    /// start if the chain has a layer of yours at one of them. Put your functions at
+    /// `Place::ThirdParty`, behind what users of the control plane install.
+    ///
     /// ```
     /// use std::sync::Arc;
     /// use kctl::{karmada::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
