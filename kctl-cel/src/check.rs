@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::{
     Environment, Issue, Why,
-    library::{PARAMETERS_MAX, fields, function, type_named},
+    library::{CallStyle, PARAMETERS_MAX, fields, function, type_named},
     tree::{Expr, Item, Node, qualified},
     types::{Substitution, Type},
 };
@@ -253,11 +253,11 @@ impl<'a> Checker<'a> {
         // `a.b.f(x)` is the function `a.b.f` if there is one, and otherwise the method `f` of `a.b`.
         let whole = target.and_then(qualified).map(|prefix| format!("{prefix}.{name}"));
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
-            return self.resolve(at, &whole, &given, false);
+            return self.resolve(at, &whole, &given, CallStyle::Function);
         }
         let Some(target) = target else {
             return if function(name).is_some() {
-                self.resolve(at, name, &given, false)
+                self.resolve(at, name, &given, CallStyle::Function)
             } else {
                 self.no_function(at, name)
             };
@@ -267,7 +267,7 @@ impl<'a> Checker<'a> {
         if function(name).is_none() {
             return self.no_function(at, name);
         }
-        self.resolve(at, name, &all, true)
+        self.resolve(at, name, &all, CallStyle::Method)
     }
 
     /// Returns the arguments of `cel.bind`: name, value, and the expression that uses the name.
@@ -287,7 +287,7 @@ impl<'a> Checker<'a> {
     /// Returns `true` for a function that is called without a receiver. `jsonpatch.…` belongs to mutating policies.
     fn is_function(&self, name: &str) -> bool {
         let is_there = self.environment.makes_objects() || !name.starts_with("jsonpatch.");
-        is_there && function(name).is_some_and(|known| !known.forms(false).is_empty())
+        is_there && function(name).is_some_and(|known| !known.forms(CallStyle::Function).is_empty())
     }
 
     /// Checks that all operands are `bool`, and reports each one that is not.
@@ -303,9 +303,9 @@ impl<'a> Checker<'a> {
 
     /// Returns the result type of the overloads that accept the arguments; `dyn` if these overloads differ in it
     /// (`resolveOverload`).
-    fn resolve(&mut self, at: usize, name: &str, given: &[Type], is_method: bool) -> Type {
+    fn resolve(&mut self, at: usize, name: &str, given: &[Type], style: CallStyle) -> Type {
         let mut gives: Option<Type> = None;
-        for form in function(name).map(|known| known.forms(is_method)).unwrap_or_default() {
+        for form in function(name).map(|known| known.forms(style)).unwrap_or_default() {
             let begin = self.substitution.room(PARAMETERS_MAX);
             let takes: Vec<Type> = form.takes.iter().map(|one| one.instantiated(begin)).collect();
             if !self.substitution.all_fit(given, &takes) {
@@ -320,7 +320,7 @@ impl<'a> Checker<'a> {
         }
         gives.unwrap_or_else(|| {
             let given = given.iter().map(|one| self.substitution.resolved(one)).collect();
-            self.wrong(at, Why::NoOverload { function: name.into(), is_method, given })
+            self.wrong(at, Why::NoOverload { function: name.into(), is_method: style == CallStyle::Method, given })
         })
     }
 
@@ -373,7 +373,7 @@ impl<'a> Checker<'a> {
                 return Type::Bool;
             }
             "exists_one" | "existsOne" => {
-                self.resolve(at, "_?_:_", &[test.unwrap_or(Type::Error), Type::Int, Type::Int], false);
+                self.resolve(at, "_?_:_", &[test.unwrap_or(Type::Error), Type::Int, Type::Int], CallStyle::Function);
                 return Type::Bool;
             }
             "filter" => Type::list(item),
@@ -382,12 +382,12 @@ impl<'a> Checker<'a> {
                 match last {
                     "sortBy" => {
                         let keys = Type::list(made);
-                        return self.resolve(at, "@sortByAssociatedKeys", &[of, keys], true);
+                        return self.resolve(at, "@sortByAssociatedKeys", &[of, keys], CallStyle::Method);
                     }
                     "transformMap" => Type::map(key, made),
                     "transformMapEntry" => {
                         let before = Type::map(self.substitution.new_parameter(), self.substitution.new_parameter());
-                        match self.resolve(at, "cel.@mapInsert", &[before.clone(), made], false) {
+                        match self.resolve(at, "cel.@mapInsert", &[before.clone(), made], CallStyle::Function) {
                             Type::Error => before,
                             made => made,
                         }
@@ -398,7 +398,7 @@ impl<'a> Checker<'a> {
         };
         // The result keeps its type even if the filter has a wrong one.
         if let Some(test) = test {
-            self.resolve(at, "_?_:_", &[test, made.clone(), made.clone()], false);
+            self.resolve(at, "_?_:_", &[test, made.clone(), made.clone()], CallStyle::Function);
         }
         made
     }
@@ -408,11 +408,11 @@ impl<'a> Checker<'a> {
         let of = self.of(over);
         // The expansion contains the receiver twice, so cel-go reports its errors twice.
         self.of(over);
-        let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), true);
-        let value = self.resolve(at, "value", &[of], true);
+        let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), CallStyle::Method);
+        let value = self.resolve(at, "value", &[of], CallStyle::Method);
         let made = self.within(&[(declared, value)], then);
         let made = if name == "optMap" { Type::optional(made) } else { made };
         let none = self.substitution.new_parameter();
-        self.resolve(at, "_?_:_", &[test, made, Type::optional(none)], false)
+        self.resolve(at, "_?_:_", &[test, made, Type::optional(none)], CallStyle::Function)
     }
 }

@@ -37,28 +37,78 @@ pub struct Environment {
     binds: bool,
 }
 
+/// The kind of values that a schema describes.
+///
+/// ```
+/// use kctl_cel::SchemaOf;
+/// use serde_json::json;
+///
+/// let embedded = json!({ "type": "object", "x-kubernetes-embedded-resource": true });
+/// assert_eq!(SchemaOf::Value.or_embedded(&embedded), SchemaOf::Object);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaOf {
+    /// Whole objects, which have `apiVersion`, `kind` and `metadata`: the root of a CRD's schema.
+    Object,
+    /// Values within an object.
+    Value,
+}
+
+impl SchemaOf {
+    /// Returns [`Object`](Self::Object) for an embedded resource, and otherwise `self`.
+    #[must_use]
+    pub fn or_embedded(self, schema: &Value) -> Self {
+        if schema["x-kubernetes-embedded-resource"] == true { Self::Object } else { self }
+    }
+}
+
+/// The type of `oldSelf` in a validation rule.
+///
+/// ```
+/// use kctl_cel::OldSelf;
+/// use serde_json::json;
+///
+/// assert_eq!(OldSelf::of_rule(&json!({ "optionalOldSelf": true })), OldSelf::Optional);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldSelf {
+    /// The type of `self`: the rule runs on updates only.
+    Value,
+    /// An optional value, which is empty when the object is created.
+    Optional,
+}
+
+impl OldSelf {
+    /// Returns the type that `optionalOldSelf` of a rule selects.
+    #[must_use]
+    pub fn of_rule(rule: &Value) -> Self {
+        if rule["optionalOldSelf"] == true { Self::Optional } else { Self::Value }
+    }
+}
+
 impl Environment {
     /// Returns the environment of a CRD validation rule: `self` and `oldSelf` with the types of the schema.
     ///
-    /// `is_whole` is for whole objects and embedded resources, which have `apiVersion`, `kind` and `metadata`.
-    /// `is_old_optional` makes `oldSelf` an optional value (`optionalOldSelf` of a rule). Returns `None` if the schema has no
-    /// type in CEL, such as `x-kubernetes-preserve-unknown-fields` without `type`.
+    /// Returns `None` if the schema has no type in CEL, such as `x-kubernetes-preserve-unknown-fields` without `type`.
     ///
     /// ```
-    /// use kctl_cel::{Environment, type_of};
+    /// use kctl_cel::{Environment, OldSelf, SchemaOf, type_of};
     /// use serde_json::json;
     ///
     /// let schema = json!({ "type": "string" });
-    /// let created = Environment::of_rule(&schema, false, true).unwrap();
+    /// let created = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Optional).unwrap();
     /// assert!(type_of("oldSelf.orValue('') != self", &created).is_ok());
-    /// assert!(Environment::of_rule(&json!({ "x-kubernetes-preserve-unknown-fields": true }), false, false).is_none());
+    /// let untyped = json!({ "x-kubernetes-preserve-unknown-fields": true });
+    /// assert!(Environment::of_rule(&untyped, SchemaOf::Value, OldSelf::Value).is_none());
     /// ```
     #[must_use]
-    pub fn of_rule(schema: &Value, is_whole: bool, is_old_optional: bool) -> Option<Self> {
+    pub fn of_rule(schema: &Value, of: SchemaOf, old_self: OldSelf) -> Option<Self> {
         let mut environment = Self::default();
-        let is_whole = is_whole || schema["x-kubernetes-embedded-resource"] == true;
-        let own = environment.declare(schema, is_whole, SELF)?;
-        let old = if is_old_optional { Type::optional(own.clone()) } else { own.clone() };
+        let own = environment.declare(schema, of.or_embedded(schema), SELF)?;
+        let old = match old_self {
+            OldSelf::Value => own.clone(),
+            OldSelf::Optional => Type::optional(own.clone()),
+        };
         Some(environment.with("self", own).with("oldSelf", old))
     }
 
@@ -196,7 +246,7 @@ impl Environment {
     /// Returns the type of the values of a schema, and declares the object types in it under `name` and its paths.
     ///
     /// Upstream: `SchemaDeclType`. Names of nested types follow `MaybeAssignTypeName`: `.@idx` for items, `.@elem` for values.
-    fn declare(&mut self, schema: &Value, is_whole: bool, name: &str) -> Option<Type> {
+    fn declare(&mut self, schema: &Value, of: SchemaOf, name: &str) -> Option<Type> {
         if schema["x-kubernetes-int-or-string"] == true {
             return Some(Type::Dyn);
         }
@@ -205,7 +255,7 @@ impl Environment {
             "object" if schema["additionalProperties"].is_object() => {
                 Type::map(Type::Text, self.below(&schema["additionalProperties"], &format!("{name}.@elem"))?)
             }
-            "object" => self.object(schema, is_whole, name),
+            "object" => self.object(schema, of, name),
             "string" => match schema["format"].as_str() {
                 Some("byte") => Type::Bytes,
                 Some("duration") => Type::Duration,
@@ -221,11 +271,11 @@ impl Environment {
 
     /// Declares the type of an item, value or field.
     fn below(&mut self, schema: &Value, name: &str) -> Option<Type> {
-        self.declare(schema, schema["x-kubernetes-embedded-resource"] == true, name)
+        self.declare(schema, SchemaOf::Value.or_embedded(schema), name)
     }
 
     /// Declares an object type. Fields whose names CEL can't write, or whose schemas have no type, don't exist in it.
-    fn object(&mut self, schema: &Value, is_whole: bool, name: &str) -> Type {
+    fn object(&mut self, schema: &Value, of: SchemaOf, name: &str) -> Type {
         let mut fields = BTreeMap::new();
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
             let escaped = escape(field);
@@ -234,7 +284,7 @@ impl Environment {
                 fields.insert(escaped, known);
             }
         }
-        if is_whole {
+        if of == SchemaOf::Object {
             let metadata = format!("{name}.metadata");
             let names = ["name", "generateName"].map(|field| (field.to_owned(), Type::Text));
             self.own.insert(metadata.clone(), BTreeMap::from(names));

@@ -19,11 +19,11 @@ pub struct Issue {
 /// Callers match on it to add help for an author, such as the fields that a type has.
 ///
 /// ```
-/// use kctl_cel::{Environment, Why, type_of};
+/// use kctl_cel::{Environment, OldSelf, SchemaOf, Why, type_of};
 /// use serde_json::json;
 ///
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
-/// let environment = Environment::of_rule(&schema, false, false).unwrap();
+/// let environment = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 /// let issues = type_of("self.max > 0", &environment).unwrap_err();
 /// let Why::UndefinedField { of, field } = &issues.iter().next().unwrap().why else { panic!() };
 /// assert_eq!((field.as_str(), environment.fields(of).collect::<Vec<_>>()), ("max", vec!["min"]));

@@ -14,15 +14,15 @@
 //!
 #![cfg_attr(feature = "check", doc = "```")]
 #![cfg_attr(not(feature = "check"), doc = "```ignore")]
-//! use kctl_cel::{Environment, RULE_MAX, estimate, read, type_of};
+//! use kctl_cel::{Environment, OldSelf, RULE_MAX, SchemaOf, estimate, read, type_of};
 //! use serde_json::json;
 //!
 //! let schema = json!({ "type": "array", "items": { "type": "string" } });
 //! let rule = "self.all(host, self.exists_one(other, other == host))";
-//! let environment = Environment::of_rule(&schema, false, false).unwrap();
+//! let environment = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 //! assert_eq!(type_of(rule, &environment).unwrap().unwrap().to_string(), "bool");
 //! // It compares all pairs of items. Without `maxItems` there may be so many that the CRD is rejected:
-//! assert!(estimate(&read(rule).unwrap(), &schema, false) > RULE_MAX);
+//! assert!(estimate(&read(rule).unwrap(), &schema, SchemaOf::Value) > RULE_MAX);
 //! ```
 //!
 //! Without the feature `check`, only the names are left: [`escape`] and [`is_reserved`].
@@ -71,10 +71,10 @@ pub use self::names::{escape, is_reserved};
 pub use self::{
     constant::double,
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
-    environment::Environment,
+    environment::{Environment, OldSelf, SchemaOf},
     expression::{names, type_of},
     issue::{Issue, Issues, Why},
-    library::forms,
+    library::{CallStyle, forms},
     names::plain_name,
     pattern::pattern,
     program::instantiate,

@@ -20,6 +20,21 @@ pub(crate) const PARAMETERS_MAX: usize = 2;
 /// Types that `<ordered>` in `library.txt` stands for, one overload each.
 const ORDERED: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 
+/// A call with or without a receiver.
+///
+/// ```
+/// use kctl_cel::{CallStyle, forms};
+///
+/// assert!(forms("size", CallStyle::Function).is_some() && forms("size", CallStyle::Method).is_some());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStyle {
+    /// `size(list)`.
+    Function,
+    /// `list.size()`: the first argument is the receiver.
+    Method,
+}
+
 /// All overloads under one name.
 #[derive(Debug, Default)]
 pub(crate) struct Function {
@@ -29,8 +44,11 @@ pub(crate) struct Function {
 
 impl Function {
     /// Returns the overloads for calls with or without a receiver.
-    pub(crate) fn forms(&self, is_method: bool) -> &[Overload] {
-        if is_method { &self.methods } else { &self.plain }
+    pub(crate) fn forms(&self, style: CallStyle) -> &[Overload] {
+        match style {
+            CallStyle::Function => &self.plain,
+            CallStyle::Method => &self.methods,
+        }
     }
 }
 
@@ -71,14 +89,14 @@ fn read(form: &str) -> Vec<Overload> {
 /// receiver.
 ///
 /// ```
-/// use kctl_cel::Type;
+/// use kctl_cel::{CallStyle, Type};
 ///
-/// let mut forms = kctl_cel::forms("charAt", true).unwrap();
+/// let mut forms = kctl_cel::forms("charAt", CallStyle::Method).unwrap();
 /// assert_eq!(forms.next().unwrap(), [Type::Text, Type::Int]);
-/// assert!(forms.next().is_none() && kctl_cel::forms("charAt", false).is_none());
+/// assert!(forms.next().is_none() && kctl_cel::forms("charAt", CallStyle::Function).is_none());
 /// ```
-pub fn forms(name: &str, is_method: bool) -> Option<impl Iterator<Item = &'static [Type]>> {
-    let forms = function(name)?.forms(is_method);
+pub fn forms(name: &str, style: CallStyle) -> Option<impl Iterator<Item = &'static [Type]>> {
+    let forms = function(name)?.forms(style);
     (!forms.is_empty()).then(|| forms.iter().map(|form| form.takes.as_slice()))
 }
 

@@ -6,6 +6,7 @@
 //! then on. So it must already be in the form that pruning, validation and rules accept. Runs only
 //! for structural schemas, as pruning needs one.
 
+use kctl_cel::SchemaOf;
 use serde_json::Value;
 
 use super::{Rules, prune, validate};
@@ -16,17 +17,17 @@ use crate::{field_error::FieldError, schema::Schema};
 /// `path` is the path of the schema in the CRD. Errors have the path of the default, followed by
 /// the path within it.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    node(schema, path, true, errors);
+    node(schema, path, SchemaOf::Object, errors);
 }
 
 /// Checks the default of a schema and of those below it. Schemas of map values are skipped, as upstream.
-fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>) {
-    one(schema, &format!("{path}.default"), is_root, errors);
+fn node(schema: &Value, path: &str, of: SchemaOf, errors: &mut Vec<FieldError>) {
+    one(schema, &format!("{path}.default"), of, errors);
     if schema["items"].is_object() {
-        node(&schema["items"], &format!("{path}.items"), false, errors);
+        node(&schema["items"], &format!("{path}.items"), SchemaOf::Value, errors);
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        node(field, &format!("{path}.properties[{name}]"), false, errors);
+        node(field, &format!("{path}.properties[{name}]"), SchemaOf::Value, errors);
     }
 }
 
@@ -38,7 +39,7 @@ fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>)
 /// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);
 /// - the value is valid by the schema;
 /// - the CEL rules hold on an update without a change, then on creation.
-fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>) {
+fn one(schema: &Value, field: &str, of: SchemaOf, errors: &mut Vec<FieldError>) {
     let value = &schema["default"];
     if value.is_null() {
         return;
@@ -50,7 +51,7 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>)
         errors.push(FieldError::invalid(field, value, "must not have unknown fields"));
     }
     let mut found = Vec::new();
-    if is_root && value.is_object() {
+    if of == SchemaOf::Object && value.is_object() {
         let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
         found.extend(missing.map(|name| FieldError::required(name, "")));
     }

@@ -10,7 +10,7 @@
 //!
 //! Limits: `RULE_MAX` per expression and `TOTAL_MAX` for all expressions of a version's schema.
 
-use kctl_cel::{RULE_MAX, TOTAL_MAX};
+use kctl_cel::{RULE_MAX, SchemaOf, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
@@ -88,11 +88,10 @@ impl Total {
         &mut self,
         which: Expression,
         tree: &IdedExpr,
-        (schema, is_whole, count): (&Value, bool, Count),
+        (schema, of, count): (&Value, SchemaOf, Count),
         at: String,
     ) -> Option<FieldError> {
-        let is_whole = is_whole || schema["x-kubernetes-embedded-resource"] == true;
-        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, is_whole));
+        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, of));
         let (cost, what) = match which {
             Expression::Rule => (
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),

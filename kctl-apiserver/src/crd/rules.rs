@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use kctl_cel::SchemaOf;
 use serde_json::Value;
 
 use super::{
@@ -112,30 +113,27 @@ impl Rules {
     /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per
     /// version.
     pub(crate) fn compile(schema: Schema) -> Self {
-        Self::compile_at(schema, true, true)
+        Self::compile_at(schema, SchemaOf::Object, Rule::compile_judged)
     }
 
     /// Compiles the rules of a schema that is not validated yet. Rules that do not compile become errors on evaluation.
     ///
     /// For defaults, which are validated together with the rules themselves.
     pub(super) fn compile_unjudged(schema: Schema) -> Self {
-        Self::compile_at(schema, true, false)
+        Self::compile_at(schema, SchemaOf::Object, Rule::compile_unjudged)
     }
 
-    /// Compiles the rules of a nested schema; `whole` is `true` for a complete object with metadata.
+    /// Compiles the rules of a nested schema, each by `compile`.
     ///
     /// With `is_judged` expressions are only parsed; without it they are also type-checked, because
     /// validation has not done so yet.
-    fn compile_at(schema: Schema, whole: bool, is_judged: bool) -> Self {
-        let part = |schema: Schema| Self::compile_at(schema, false, is_judged);
+    fn compile_at(schema: Schema, of: SchemaOf, compile: fn(Schema, &Value, SchemaOf) -> Rule) -> Self {
+        let part = |schema: Schema| Self::compile_at(schema, SchemaOf::Value, compile);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
         let all = schema.json()["x-kubernetes-validations"].as_array();
         let fields = schema.properties().map(|(name, field)| (name.to_owned(), part(field)));
         let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
-        let rule = |rule| {
-            if is_judged { Rule::compile(schema, rule) } else { Rule::compile_unjudged(schema, rule, whole) }
-        };
-        let own: Vec<Rule> = all.into_iter().flatten().map(rule).collect();
+        let own: Vec<Rule> = all.into_iter().flatten().map(|rule| compile(schema, rule, of)).collect();
         Self {
             typed: (!own.is_empty()).then(|| Typed::of(schema.json())),
             own,
@@ -314,13 +312,18 @@ impl Rule {
         }
     }
 
+    /// Compiles a rule of a CRD that was validated when it was stored.
+    fn compile_judged(schema: Schema, rule: &Value, _of: SchemaOf) -> Self {
+        Self::compile(schema, rule)
+    }
+
     /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.
     ///
     /// A rule that fails the checks counts as one without `oldSelf`, so that it is evaluated, and
     /// reported, on creation too.
-    fn compile_unjudged(schema: Schema, rule: &Value, whole: bool) -> Self {
+    fn compile_unjudged(schema: Schema, rule: &Value, of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
-        match statements::wrong(rule, schema.json(), whole) {
+        match statements::wrong(rule, schema.json(), of) {
             Some(why) => Self { code: Err(why), names_old: false, ..compiled },
             None => compiled,
         }

@@ -6,7 +6,7 @@
 //! compiles expressions, if the schema is structural and has no errors of its keywords. `rules`
 //! evaluates the same expressions later.
 
-use kctl_cel::{Environment, Type};
+use kctl_cel::{Environment, OldSelf, SchemaOf, Type};
 use serde_json::Value;
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<Fie
     let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
     let place = RulePosition {
         lost: None,
-        is_whole: true,
+        of: SchemaOf::Object,
         is_below_rules: false,
         is_in_unknown: false,
         count: Count::of_root(),
@@ -48,10 +48,8 @@ struct RulePosition<'a> {
     ///
     /// Only the topmost such list is named in the error.
     lost: Option<&'a str>,
-    /// The schema is a complete object with metadata.
-    ///
-    /// Expressions can read `metadata.name` and `metadata.generateName` there.
-    is_whole: bool,
+    /// The values of the schema.
+    of: SchemaOf,
     /// A schema above has rules.
     is_below_rules: bool,
     /// A schema at this position or above it, at or below rules, has no CEL type: expressions cannot be checked.
@@ -79,7 +77,7 @@ impl Walk<'_> {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = place.is_below_rules || !rules.is_empty();
         let is_in_unknown = place.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
-        self.below(schema, path, RulePosition { is_below_rules, is_in_unknown, is_whole: false, ..place });
+        self.below(schema, path, RulePosition { is_below_rules, is_in_unknown, of: SchemaOf::Value, ..place });
         if rules.is_empty() || self.is_wrong(path) {
             return;
         }
@@ -203,15 +201,15 @@ enum Compiled {
 ///
 /// The message is without path and value. An empty rule counts as compiled, and is reported as
 /// missing elsewhere.
-pub(super) fn wrong(rule: &Value, schema: &Value, is_whole: bool) -> Option<String> {
-    wrong_expression(Expression::Rule, rule, schema, is_whole).map(|(_, why)| why)
+pub(super) fn wrong(rule: &Value, schema: &Value, of: SchemaOf) -> Option<String> {
+    wrong_expression(Expression::Rule, rule, schema, of).map(|(_, why)| why)
 }
 
 /// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles.
 ///
 /// A rule must be a boolean, a message a string. An expression whose type is unknown (`dyn`)
 /// passes.
-fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: bool) -> Option<(Compiled, String)> {
+fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaOf) -> Option<(Compiled, String)> {
     let wanted = match which {
         Expression::Rule => Type::Bool,
         Expression::Message => Type::Text,
@@ -220,7 +218,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: b
     if expression.trim().is_empty() {
         return None;
     }
-    let environment = Environment::of_rule(schema, is_whole, rule["optionalOldSelf"] == true).unwrap_or_default();
+    let environment = Environment::of_rule(schema, of, OldSelf::of_rule(rule)).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != wanted => {
@@ -245,13 +243,13 @@ fn compiled(
 ) -> Compiled {
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let at = format!("{at}.{}", which.field());
-    if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.is_whole) {
+    if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.of) {
         let message = format!("Invalid value: {rule}: {why}");
         errors.push(FieldError::new("FieldValueInvalid", &at, message));
         return compiled;
     }
     let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
-    let too_dear = total.add(which, &tree, (schema, place.is_whole, place.count), at.clone());
+    let too_dear = total.add(which, &tree, (schema, place.of, place.count), at.clone());
     errors.extend(too_dear);
     Compiled::Whole
 }

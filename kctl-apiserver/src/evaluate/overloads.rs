@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use kctl_cel::Type;
+use kctl_cel::{CallStyle, Type};
 use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Target, type_name};
@@ -27,7 +27,8 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
     let given = || first.into_iter().chain(arguments);
     let n_given = arguments.len() + usize::from(first.is_some());
     let takes = |form: &[Type]| form.len() == n_given && form.iter().zip(given()).all(|(is, value)| fits(is, value));
-    if kctl_cel::forms(&name, first.is_some())?.any(takes) {
+    let style = if first.is_some() { CallStyle::Method } else { CallStyle::Function };
+    if kctl_cel::forms(&name, style)?.any(takes) {
         return None;
     }
     Some(format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")))

@@ -15,29 +15,30 @@ use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
 use self::value_schema::ValueSchema;
+use crate::SchemaOf;
 
 /// Maximum estimated cost of one rule, times the number of values that it runs on (`StaticEstimatedCostLimit` of apiextensions-apiserver).
 pub const RULE_MAX: u64 = 10_000_000;
 /// Maximum sum of the costs of all rules of a version (`StaticEstimatedCRDCostLimit`).
 pub const TOTAL_MAX: u64 = 100_000_000;
 
-/// Estimates the maximum cost of one evaluation of an expression on a value of this schema. `is_whole` is for values with metadata:
-/// whole objects and embedded resources.
+/// Estimates the maximum cost of one evaluation of an expression on a value of this schema.
 ///
 /// The unit is that of cel-go: about one operation. A result of `u64::MAX` means that it has no bound.
 ///
 /// ```
+/// use kctl_cel::SchemaOf;
 /// use kube_cel::cel::parser::Parser;
 /// use serde_json::json;
 ///
 /// let bounded = json!({ "type": "array", "maxItems": 10, "items": { "type": "integer" } });
 /// let rule = Parser::default().parse("self.all(item, item > 0)").unwrap();
-/// let cost = kctl_cel::estimate(&rule, &bounded, false);
+/// let cost = kctl_cel::estimate(&rule, &bounded, SchemaOf::Value);
 /// let unbounded = json!({ "type": "array", "items": { "type": "integer" } });
-/// assert!(cost < 100 && kctl_cel::estimate(&rule, &unbounded, false) > 10_000 * cost);
+/// assert!(cost < 100 && kctl_cel::estimate(&rule, &unbounded, SchemaOf::Value) > 10_000 * cost);
 /// ```
-pub fn estimate(expression: &IdedExpr, schema: &Value, is_whole: bool) -> u64 {
-    estimator::cost(expression, ValueSchema::Schema(schema, is_whole))
+pub fn estimate(expression: &IdedExpr, schema: &Value, of: SchemaOf) -> u64 {
+    estimator::cost(expression, ValueSchema::Schema(schema, of.or_embedded(schema)))
 }
 
 /// Returns the number of values of a schema that fit into a request of 3 MiB.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::plain_name;
+use crate::{SchemaOf, plain_name};
 
 /// Maximum size of a request in bytes (`MaxRequestSizeBytes`). It bounds values whose schema has no bound.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
@@ -50,8 +50,8 @@ impl Size {
 /// The schema of a value, or one of the implicit schemas of objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ValueSchema<'a> {
-    /// A schema of the CRD; `true` if its values are whole objects with `metadata`.
-    Schema(&'a Value, bool),
+    /// A schema of the CRD.
+    Schema(&'a Value, SchemaOf),
     /// `metadata`, of which rules see `name` and `generateName` only.
     Metadata,
     /// A string without a bound, such as `metadata.name`.
@@ -173,10 +173,10 @@ impl<'a> ValueSchema<'a> {
     /// Returns the schema of a field by its plain name.
     fn field(self, name: &str) -> Option<Self> {
         match (self, name) {
-            (Self::Metadata, "name" | "generateName") | (Self::Schema(_, true), "apiVersion" | "kind") => {
+            (Self::Metadata, "name" | "generateName") | (Self::Schema(_, SchemaOf::Object), "apiVersion" | "kind") => {
                 Some(Self::Text)
             }
-            (Self::Schema(_, true), "metadata") => Some(Self::Metadata),
+            (Self::Schema(_, SchemaOf::Object), "metadata") => Some(Self::Metadata),
             (Self::Schema(schema, _), name) => {
                 let field = schema["properties"].get(name)?;
                 let is_typed = field["type"].is_string() || field["x-kubernetes-int-or-string"] == true;
@@ -211,7 +211,7 @@ impl<'a> ValueSchema<'a> {
 
 /// Returns the schema of a nested value.
 pub(super) fn of(schema: &Value) -> ValueSchema<'_> {
-    ValueSchema::Schema(schema, schema["x-kubernetes-embedded-resource"] == true)
+    ValueSchema::Schema(schema, SchemaOf::Value.or_embedded(schema))
 }
 
 /// Returns the schema of the items of an array.

@@ -15,7 +15,7 @@
 
 mod words;
 
-use kctl_cel::{Environment, RULE_MAX, TOTAL_MAX, Type, estimate, max_in_request};
+use kctl_cel::{Environment, OldSelf, RULE_MAX, SchemaOf, TOTAL_MAX, Type, estimate, max_in_request};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties`
 struct RuleScope {
     /// `true` below a list whose items cannot be matched with their old state.
     forbids_old: bool,
-    is_root: bool,
+    of: SchemaOf,
     /// Number of values that an object can have at this place; `None` if only the size of a request bounds it.
     cardinality: Option<u64>,
 }
@@ -39,7 +39,7 @@ struct RuleScope {
 /// The total cost is reported only if no rule has a problem by itself: the rule to change is known then.
 pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     let mut total = 0;
-    let root = RuleScope { forbids_old: false, is_root: true, cardinality: Some(1) };
+    let root = RuleScope { forbids_old: false, of: SchemaOf::Object, cardinality: Some(1) };
     node(schema, "", root, &mut total, problems);
     if total > TOTAL_MAX && problems.is_empty() {
         let what = format!("all rules together cost {:.1} times what they may", factor(total, TOTAL_MAX));
@@ -53,7 +53,7 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
     if !rules.is_empty() {
         for rule in rules {
             let mut found = Vec::new();
-            match Environment::of_rule(schema, scope.is_root, rule["optionalOldSelf"] == true) {
+            match Environment::of_rule(schema, scope.of, OldSelf::of_rule(rule)) {
                 Some(environment) => one(rule, &environment, schema, scope, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }
@@ -66,7 +66,7 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
     }
     let within = |forbids: bool, times: Option<u64>| RuleScope {
         forbids_old: scope.forbids_old || forbids,
-        is_root: false,
+        of: SchemaOf::Value,
         cardinality: scope.cardinality.zip(times).map(|(above, times)| above.saturating_mul(times)),
     };
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -102,12 +102,11 @@ fn one(
     if !uses_old && !rule["optionalOldSelf"].is_null() {
         found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
     }
-    let is_whole = scope.is_root || schema["x-kubernetes-embedded-resource"] == true;
-    let mut costs = vec![estimate(&expression, schema, is_whole)];
+    let mut costs = vec![estimate(&expression, schema, scope.of)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
         let message = compiled(source, environment, &Type::Text, "a message", &mut inner);
-        costs.extend(message.map(|expression| estimate(&expression, schema, is_whole)));
+        costs.extend(message.map(|expression| estimate(&expression, schema, scope.of)));
         found
             .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
     }
