@@ -16,16 +16,25 @@ use crate::field_error::FieldError;
 /// 256 KiB. Labels have no such limit, because each of their values has at most 63 characters.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
+/// The scope of a kind, `scope` of a CRD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Objects are in a namespace.
+    Namespaced,
+    /// Objects are in no namespace.
+    Cluster,
+}
+
 /// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
 ///
 /// Errors are in the order of kube-apiserver; those of labels and annotations, which it reports in random order, are
 /// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
 ///
 /// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
-pub(crate) fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
+pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
-    validate_namespace(text(meta, "namespace"), namespaced, &mut errors);
+    validate_namespace(text(meta, "namespace"), scope, &mut errors);
     validate_generation(meta, &mut errors);
     validate_labels(meta, &mut errors);
     validate_annotations(meta, &mut errors);
@@ -53,7 +62,8 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
 pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(meta, "namespace");
-    validate_namespace(namespace, !namespace.is_empty(), &mut errors);
+    let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
+    validate_namespace(namespace, scope, &mut errors);
     validate_generation(meta, &mut errors);
     validate_labels(meta, &mut errors);
     validate_annotations(meta, &mut errors);
@@ -116,13 +126,13 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
 /// Validates that a namespace is present exactly for a namespaced kind.
 ///
 /// A namespace is a DNS label, of at most 63 characters.
-fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
+fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Vec<FieldError>) {
     let field = "metadata.namespace";
-    match (namespaced, namespace.is_empty()) {
-        (true, true) => errors.push(FieldError::required(field, "")),
-        (true, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
-        (false, true) => {}
-        (false, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
+    match (scope, namespace.is_empty()) {
+        (Scope::Namespaced, true) => errors.push(FieldError::required(field, "")),
+        (Scope::Namespaced, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
+        (Scope::Cluster, true) => {}
+        (Scope::Cluster, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
     }
 }
 

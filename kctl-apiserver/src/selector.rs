@@ -106,11 +106,11 @@ pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
 /// fields support it, even if they are cluster-scoped.
 const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
-/// Returns `true` for a valid label selector, or field selector of any kind.
+/// Returns `true` for a valid field selector of any kind.
 ///
 /// Access reviews use it for selectors, which RBAC does not evaluate.
-pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
-    if of_fields { field::terms(text).is_some() } else { labels::parse(text).is_some() }
+pub(crate) fn is_field_selector(text: &str) -> bool {
+    field::terms(text).is_some()
 }
 
 /// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty

@@ -203,6 +203,22 @@ fn has_any(state: &State, kind: &Kind) -> bool {
     state.objects(&kind.group_resource(), None).next().is_some()
 }
 
+/// A pass over the mutating policies and webhooks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    First,
+    /// After a change, with `reinvocationPolicy: IfNeeded`.
+    Reinvocation,
+}
+
+/// The stage of admission that a webhook belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Mutating,
+    /// Its response must not have a patch.
+    Validating,
+}
+
 /// Lets policies and then webhooks change the object. If something has changed it, those with `reinvocationPolicy:
 /// IfNeeded` run once more.
 ///
@@ -212,12 +228,12 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
     let mut webhooks = webhook::Mutating::new(state, attributes.info);
-    let by_policies = mutation::run(state, attributes, false)?;
-    let by_webhooks = webhooks.run(state, attributes, false)?;
+    let by_policies = mutation::run(state, attributes, Pass::First)?;
+    let by_webhooks = webhooks.run(state, attributes, Pass::First)?;
     if by_policies || by_webhooks {
-        let once_more = mutation::run(state, attributes, true)?;
+        let once_more = mutation::run(state, attributes, Pass::Reinvocation)?;
         webhooks.again(once_more);
-        webhooks.run(state, attributes, true)?;
+        webhooks.run(state, attributes, Pass::Reinvocation)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use kube_cel::cel::objects::Key;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Attributes,
+    Attributes, Pass,
     patch::{self, PatchError},
     policy::{Bound, PolicyScope, bound, parameters},
     redecode,
@@ -41,7 +41,7 @@ enum MutationFailure {
     Untyped(StatusError),
 }
 
-/// Lets all policies change the object, or (`once_more`) those with `reinvocationPolicy: IfNeeded`. Returns `true` if
+/// Lets all policies change the object, or in the second pass those with `reinvocationPolicy: IfNeeded`. Returns `true` if
 /// one did.
 ///
 /// `false` for deletes, which have no object. Parameters are collected per binding; the policy runs
@@ -49,14 +49,14 @@ enum MutationFailure {
 ///
 /// # Errors
 /// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
-pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, StatusError> {
+pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
         return Ok(any);
     }
     for bound in bound(state, attributes.info, "mutating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
-        let is_left_out = once_more && policy["reinvocationPolicy"] != "IfNeeded";
+        let is_left_out = pass == Pass::Reinvocation && policy["reinvocationPolicy"] != "IfNeeded";
         if is_left_out || !bound.fits(state, attributes) {
             continue;
         }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Attributes, matching::Versioned};
+use super::{Attributes, Stage, matching::Versioned};
 use crate::{
     client_config,
     decode::{json_type, misfit},
@@ -92,7 +92,7 @@ pub(super) struct Verdict {
 ///
 /// # Errors
 /// Fails with the message that the client sees after `failed calling webhook "name": `.
-pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Result<Verdict, String> {
+pub(super) fn verdict(asked: &Value, reply: &WebhookReply, stage: Stage) -> Result<Verdict, String> {
     let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
@@ -108,7 +108,7 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, mutates: bool) -> Res
     let patch = patch(&response["patch"]).map_err(|why| format!("failed to call webhook: {why}"))?;
     if asked["apiVersion"] == "admission.k8s.io/v1" {
         let (has_patch, has_type) = (!patch.is_empty(), response["patchType"].is_string());
-        if has_patch != has_type || (has_patch && !mutates) {
+        if has_patch != has_type || (has_patch && stage == Stage::Validating) {
             return invalid("response.patch and response.patchType belong together, in mutating webhooks".into());
         }
     }

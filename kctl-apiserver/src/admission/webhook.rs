@@ -13,7 +13,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Attributes,
+    Attributes, Pass, Stage,
     matching::{self, Versioned},
     patch::{self, PatchError},
     redecode,
@@ -166,9 +166,9 @@ fn read_verdict(
     asked: &Value,
     reply: &WebhookReply,
     attributes: &Attributes<'_>,
-    mutates: bool,
+    stage: Stage,
 ) -> Result<Verdict, WebhookFailure> {
-    let verdict = review::verdict(asked, reply, mutates).map_err(WebhookFailure::Call)?;
+    let verdict = review::verdict(asked, reply, stage).map_err(WebhookFailure::Call)?;
     let round = &attributes.info.round;
     verdict.warnings.iter().for_each(|text| round.warn(text));
     for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
@@ -237,7 +237,7 @@ impl Mutating {
         }
     }
 
-    /// Calls all webhooks in order, or (`once_more`) those that are due again. Returns `true` if one changed the
+    /// Calls all webhooks in order, or in the second pass those that are due again. Returns `true` if one changed the
     /// object.
     ///
     /// A webhook with `reinvocationPolicy: IfNeeded` is due again if the object changed after its call. Each webhook
@@ -249,12 +249,12 @@ impl Mutating {
         &mut self,
         state: &State,
         attributes: &mut Attributes<'_>,
-        once_more: bool,
+        pass: Pass,
     ) -> Result<bool, StatusError> {
         let due = std::mem::take(&mut self.due);
         let mut any = false;
         for (index, webhook) in self.webhooks.iter().enumerate() {
-            if once_more && !due.contains(&index) {
+            if pass == Pass::Reinvocation && !due.contains(&index) {
                 continue;
             }
             let Some(resource) = wanted(state, webhook, attributes)? else { continue };
@@ -286,7 +286,7 @@ fn ask_mutating(
     };
     let review = webhook_call.review.clone();
     let reply = attributes.info.round.call(webhook_call)?;
-    let verdict = match read_verdict(webhook, &review, &reply, attributes, true) {
+    let verdict = match read_verdict(webhook, &review, &reply, attributes, Stage::Mutating) {
         Ok(verdict) => verdict,
         Err(failure) => return by_policy(webhook, failure).map(|()| false),
     };
@@ -341,7 +341,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     let webhook_calls = calls.iter().map(|(_, webhook_call)| webhook_call.clone()).collect();
     let replies = attributes.info.round.call_all(webhook_calls)?;
     for ((webhook, webhook_call), reply) in calls.iter().zip(&replies) {
-        if let Err(failure) = read_verdict(webhook, &webhook_call.review, reply, attributes, false) {
+        if let Err(failure) = read_verdict(webhook, &webhook_call.review, reply, attributes, Stage::Validating) {
             errors.extend(by_policy(webhook, failure).err());
         }
     }

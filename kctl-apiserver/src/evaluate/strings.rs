@@ -32,14 +32,14 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> 
             let bounds = index(*from, letters.len()).and_then(|from| Ok((from, index(*to, letters.len())?)));
             bounds.map(|(from, to)| made(&letters[from..to]))
         }
-        ("indexOf", [Cel::String(part)]) => found(&letters(), part, 0, false),
-        ("indexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, false),
+        ("indexOf", [Cel::String(part)]) => found(&letters(), part, 0, Occurrence::First),
+        ("indexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, Occurrence::First),
         ("lastIndexOf", [Cel::String(part)]) => match letters() {
             letters if part.is_empty() => Ok(count(letters.len())),
             letters if letters.is_empty() => Ok(Cel::Int(-1)),
-            letters => found(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), true),
+            letters => found(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), Occurrence::Last),
         },
-        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, true),
+        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, Occurrence::Last),
         ("replace", [Cel::String(old), Cel::String(new), Cel::Int(n)]) if *n < 0 => {
             Ok(Cel::String(Arc::new(text.replace(old.as_str(), new))))
         }
@@ -85,11 +85,20 @@ fn index(index: i64, n_letters: usize) -> Result<usize, String> {
     known.ok_or_else(|| format!("index out of range: {index}"))
 }
 
-/// Returns the index of the first occurrence of `part` at or after `from`, or with `is_last` of the last one at or
-/// before it; -1 if there is no such occurrence. An empty `part` is found at `from`.
+/// The occurrence that a search returns.
+#[derive(Clone, Copy)]
+enum Occurrence {
+    /// The first one at or after the start of the search.
+    First,
+    /// The last one at or before it.
+    Last,
+}
+
+/// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part` is
+/// found at `from`.
 ///
 /// A negative `from` is an error; one at or beyond the end finds nothing.
-fn found(letters: &[char], part: &str, from: i64, is_last: bool) -> Said {
+fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> Said {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {
         return Ok(Cel::Int(from));
@@ -99,6 +108,9 @@ fn found(letters: &[char], part: &str, from: i64, is_last: bool) -> Said {
         return Ok(Cel::Int(-1));
     };
     let is_there = |at: &usize| letters[*at..].starts_with(&part);
-    let at = if is_last { (0..=from.min(last)).rev().find(is_there) } else { (from..=last).find(is_there) };
+    let at = match which {
+        Occurrence::First => (from..=last).find(is_there),
+        Occurrence::Last => (0..=from.min(last)).rev().find(is_there),
+    };
     Ok(at.map_or(Cel::Int(-1), count))
 }

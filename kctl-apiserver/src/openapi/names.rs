@@ -1,13 +1,19 @@
 //! Names of operations, tags and descriptions (`k8s.io/apiserver/pkg/endpoints/openapi`).
 
-/// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter, except
-/// possibly the first.
+/// The first letter of a name in camel case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    AsWritten,
+    Capital,
+}
+
+/// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter.
 ///
 /// Other characters are kept, so the result is an identifier only for names of groups, versions and
 /// kinds.
-fn identifier(text: &str, capital: bool) -> String {
+fn identifier(text: &str, first: First) -> String {
     let mut name = String::new();
-    let mut is_start = capital;
+    let mut is_start = first == First::Capital;
     for letter in text.chars() {
         match letter {
             '.' | '-' | ':' => is_start = true,
@@ -55,9 +61,11 @@ impl<'a> PathGroup<'a> {
 pub(super) fn tag(root: &str) -> String {
     let place = PathGroup::of(root);
     match (place.group, place.version) {
-        (Some(group), Some(version)) => format!("{}_{}", identifier(group, false), identifier(version, false)),
-        (Some(group), None) => identifier(group, false),
-        (None, _) => identifier(place.first, false),
+        (Some(group), Some(version)) => {
+            format!("{}_{}", identifier(group, First::AsWritten), identifier(version, First::AsWritten))
+        }
+        (Some(group), None) => identifier(group, First::AsWritten),
+        (None, _) => identifier(place.first, First::AsWritten),
     }
 }
 
@@ -66,9 +74,9 @@ pub(super) fn tag(root: &str) -> String {
 /// Generators of clients name their methods after it, so it must not change.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     let place = PathGroup::of(root);
-    let group = place.group.map_or_else(String::new, |group| identifier(group, true));
-    let version = place.version.map_or_else(String::new, |version| identifier(version, true));
-    format!("{verb}{group}{version}{}", identifier(rest, true))
+    let group = place.group.map_or_else(String::new, |group| identifier(group, First::Capital));
+    let version = place.version.map_or_else(String::new, |version| identifier(version, First::Capital));
+    format!("{verb}{group}{version}{}", identifier(rest, First::Capital))
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.

@@ -24,6 +24,7 @@ pub(crate) use self::{
 
 use crate::{
     crd::{self, Rules},
+    metadata::Scope,
     schema::Schema,
     status::GroupResource,
 };
@@ -57,6 +58,13 @@ pub(crate) struct Listed {
     /// Identifies the storage version; see `storage_version_hash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) storage_version_hash: Option<String>,
+}
+
+impl Listed {
+    /// Returns the scope of the kind.
+    pub(crate) fn scope(&self) -> Scope {
+        if self.namespaced { Scope::Namespaced } else { Scope::Cluster }
+    }
 }
 
 /// One version of a resource, with its rules and schema.

@@ -111,17 +111,24 @@ pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut 
     }
 }
 
-/// Validates a `resourceFieldRef`. With `of_file` it must name the container that it is about
-/// (`FieldValueRequired`), since a volume belongs to all containers; a variable means its own
-/// container.
+/// The place of a `resourceFieldRef`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An environment variable, whose container is the default.
+    Variable,
+    /// A file of a volume, which has to name a container.
+    File,
+}
+
+/// Validates a `resourceFieldRef`. In a file it must name the container that it is about (`FieldValueRequired`), since a
+/// volume belongs to all containers.
 ///
-/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid`
-/// at `divisor`, with the resource name as the value, as upstream prints it). Whether the container
-/// exists is not validated.
-pub(crate) fn amount(reference: &Value, at: &str, of_file: bool, errors: &mut Errors) {
+/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with the
+/// resource name as the value, as upstream prints it). Whether the container exists is not validated.
+pub(crate) fn amount(reference: &Value, at: &str, target: Target, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
-    if of_file && text(&reference["containerName"]).is_empty() {
+    if target == Target::File && text(&reference["containerName"]).is_empty() {
         errors.required(&format!("{at}.containerName"), "");
     } else if name.is_empty() {
         errors.required(&format!("{at}.resource"), "");

@@ -54,7 +54,7 @@ fn source(variable: &Value, at: &str, errors: &mut Errors) {
         let (at, reference) = (format!("{at}.{kind}"), &from[*kind]);
         match *kind {
             "fieldRef" => downward::field(reference, &at, downward::OF_VARIABLES, errors),
-            "resourceFieldRef" => downward::amount(reference, &at, false, errors),
+            "resourceFieldRef" => downward::amount(reference, &at, downward::Target::Variable, errors),
             "fileKeyRef" => key_of_file(reference, &at, errors),
             _ => key_of_object(reference, &at, errors),
         }

@@ -28,7 +28,7 @@ use crate::{
 /// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = &object["spec"];
-    spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
+    spec(pod, text(&object["metadata"]["name"]), "spec", ports::HostPorts::Required, errors);
     volume::tokens(pod, "spec", errors);
     container::images(pod, "spec", errors);
 }
@@ -54,7 +54,7 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
 /// The ephemeral containers are validated all the same, so that they can have errors of both sorts.
 pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     metadata_of_template(template, at, errors);
-    spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
+    spec(&template["spec"], "", &format!("{at}.spec"), ports::HostPorts::Optional, errors);
     if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.forbidden(&format!("{at}.spec.ephemeralContainers"), detail);
@@ -71,17 +71,17 @@ pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Erro
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
 }
 
-/// Validates a Pod spec. `name` is the name of the Pod, empty for a template; `is_pod` is `false` for a template.
+/// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
 ///
 /// `at` is `spec` or, for example, `spec.template.spec`. Overhead is validated like the limits of a
 /// container. Volumes and resource claims come first, because containers refer to them by name.
-fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
+fn spec(spec: &Value, name: &str, at: &str, host_ports: ports::HostPorts, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
     let claims = claims(&spec["resourceClaims"], &field("resourceClaims"), errors);
     container::containers(spec, at, &volumes, &claims, errors);
     resources::of_pod(spec, at, &claims, errors);
-    ports::on_host(spec, at, is_pod, errors);
+    ports::on_host(spec, at, host_ports, errors);
     errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
     security::of_pod(spec, at, errors);
     affinity::affinity(&spec["affinity"], &field("affinity"), errors);

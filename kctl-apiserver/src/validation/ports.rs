@@ -79,18 +79,26 @@ pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut 
     }
 }
 
-/// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`). A template may also
-/// leave them out.
+/// Host ports of a Pod with `hostNetwork`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostPorts {
+    /// In a Pod, whose defaults set them.
+    Required,
+    /// In a template.
+    Optional,
+}
+
+/// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
 ///
 /// `is_pod` is `false` for a template, which is validated without the defaulting of host ports.
-pub(crate) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
+pub(crate) fn on_host(spec: &Value, at: &str, host_ports: HostPorts, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;
     }
     for (index, container) in entries(&spec["containers"]) {
         for (nth, port) in entries(&container["ports"]) {
             let (host, own) = (number(port, "hostPort"), number(port, "containerPort"));
-            if (is_pod || host != 0) && host != own {
+            if (host_ports == HostPorts::Required || host != 0) && host != own {
                 let at = format!("{at}.containers[{index}].ports[{nth}].hostPort");
                 errors.invalid(&at, &host.into(), "must match `containerPort` when `hostNetwork` is true");
             }

@@ -21,16 +21,25 @@ use crate::{
 pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
-        requirement_of(requirement, &format!("{at}.matchExpressions[{index}]"), false, errors);
+        requirement_of(requirement, &format!("{at}.matchExpressions[{index}]"), Operators::Known, errors);
     }
 }
 
-/// Validates one label requirement; `any_operator` accepts unknown operators.
+/// The operators that a requirement may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operators {
+    /// `In`, `NotIn`, `Exists` and `DoesNotExist`.
+    Known,
+    /// Also unknown ones, which newer clients may send.
+    Any,
+}
+
+/// Validates one label requirement.
 ///
 /// Errors are at the requirement's `values` and `key`. The operator is checked first, then the key,
 /// then each value, which must be a valid label value.
-pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
-    values(requirement, at, any_operator, errors);
+pub(crate) fn requirement_of(requirement: &Value, at: &str, operators: Operators, errors: &mut Errors) {
+    values(requirement, at, operators, errors);
     errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
     for (nth, value) in entries(&requirement["values"]) {
         if let Some(message) = check_label_value(text(value)) {
@@ -45,7 +54,7 @@ pub(crate) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, 
 ///
 /// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
 /// only. An unknown operator is `FieldValueInvalid`.
-pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
+pub(crate) fn values(requirement: &Value, at: &str, operators: Operators, errors: &mut Errors) {
     let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
     match text(&requirement["operator"]) {
         "In" | "NotIn" if !has_values => {
@@ -58,7 +67,7 @@ pub(crate) fn values(requirement: &Value, at: &str, any_operator: bool, errors: 
             );
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        _ if any_operator => {}
+        _ if operators == Operators::Any => {}
         _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
     }
 }

@@ -194,7 +194,7 @@ fn file(file: &Value, at: &str, errors: &mut Errors) {
             errors.invalid(at, &"resource".into(), "fieldRef and resourceFieldRef can not be specified simultaneously");
         }
     } else if amount.is_object() {
-        downward::amount(amount, &format!("{at}.resourceFieldRef"), true, errors);
+        downward::amount(amount, &format!("{at}.resourceFieldRef"), downward::Target::File, errors);
     } else {
         errors.required(at, "one of fieldRef and resourceFieldRef is required");
     }

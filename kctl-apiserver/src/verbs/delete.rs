@@ -63,11 +63,10 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     let (mut answer, gone) = if options.is_dry {
         tried(resource, &object, deletion)
     } else {
-        let (last, gone) = match deletion.write(state, resource, &info.key(), &kept) {
-            Deleted::Kept(present) => (present, false),
-            Deleted::Gone(last) => (last, true),
-        };
-        (answer(resource, &in_version_of(&object, last), gone), gone)
+        match deletion.write(state, resource, &info.key(), &kept) {
+            Deleted::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
+            Deleted::Gone(last) => (answer_gone(resource, &in_version_of(&object, last)), true),
+        }
     };
     if !gone && options.are_old_cascade() {
         answer.code = StatusCode::ACCEPTED;
@@ -80,16 +79,16 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
 /// The state is not changed; the second value decides about 202.
 fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
-        Deletion::Pending => (answer(resource, object, false), false),
-        Deletion::Marked(new) => (answer(resource, &in_version_of(object, new.into()), false), false),
-        Deletion::Ended(new) => (answer(resource, &in_version_of(object, new.into()), false), true),
+        Deletion::Pending => (Answer::ok(object.clone()), false),
+        Deletion::Marked(new) => (Answer::ok(in_version_of(object, new.into())), false),
+        Deletion::Ended(new) => (Answer::ok(in_version_of(object, new.into())), true),
         // Upstream removes an object that needs a last update in two steps. A dry run does not find the update, and
         // returns an empty object.
         Deletion::Gone { changes: true } => {
             let empty = json!({ "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": {} });
             (Answer::ok(empty), true)
         }
-        Deletion::Gone { changes: false } => (answer(resource, object, true), true),
+        Deletion::Gone { changes: false } => (answer_gone(resource, object), true),
     }
 }
 
@@ -152,11 +151,11 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     shown.into()
 }
 
-/// Returns the response to a delete: the object if it still exists, or a `Status` of success.
+/// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state.
 ///
 /// The details of the status are name, group, resource and uid of the object that is gone.
-fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
-    if !gone || resource.rules.delete_answer != DeleteAnswer::Status {
+fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
+    if resource.rules.delete_answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];

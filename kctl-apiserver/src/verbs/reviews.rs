@@ -218,7 +218,9 @@ fn ignored(kind: &str, selector: &Value) -> Option<String> {
     let (n_read, n_all) = if raw.is_empty() {
         (requirements.iter().filter(|one| is_read(of_fields, one)).count(), requirements.len())
     } else {
-        (usize::from(selector::is_readable(raw, of_fields)), 1)
+        let is_valid =
+            if of_fields { selector::is_field_selector(raw) } else { kctl_apimachinery::labels::parse(raw).is_some() };
+        (usize::from(is_valid), 1)
     };
     let part = if n_read > 0 { "partially " } else { "" };
     (n_read < n_all).then(|| format!("spec.resourceAttributes.{kind} {part}ignored due to parse error"))

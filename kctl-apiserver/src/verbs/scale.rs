@@ -12,7 +12,7 @@ use super::{Answer, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
-    metadata::validate_metadata,
+    metadata::{Scope, validate_metadata},
     names::NameRule,
     request::{Operation, RequestInfo, Verb},
     schema::Schema,
@@ -253,7 +253,7 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
         (&*of.group, info.resource.kind(), format!(".{}", paths(info).spec.join(".")), Vec::new())
     } else {
-        let errors = validate_metadata(&scale["metadata"], true, NameRule::Subdomain);
+        let errors = validate_metadata(&scale["metadata"], Scope::Namespaced, NameRule::Subdomain);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)
     };
     if replicas < 0 {

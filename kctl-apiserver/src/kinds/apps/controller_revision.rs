@@ -24,8 +24,8 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "controllerrevisions",
     kind: "ControllerRevision",
-    validate: |object, errors| validate(object, false, errors),
-    validate_create: Some(|object, errors| validate(object, true, errors)),
+    validate,
+    validate_create: Some(validate_create),
     validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
     warns_once_per_generation: true,
     printer: Some(cells),
@@ -50,13 +50,14 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
 }
 
-/// Validates `revision`, and `data` of a new object: required, and a JSON object. Updates may not change `data`, so
-/// they do not check it again.
-fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
+/// Validates `revision`.
+fn validate(object: &Value, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
-    if !is_new {
-        return;
-    }
+}
+
+/// Validates a new object: also `data`, which is required, and a JSON object. Updates may not change it.
+fn validate_create(object: &Value, errors: &mut Errors) {
+    validate(object, errors);
     if object["data"].is_null() {
         errors.required("data", "data is mandatory");
     } else if !object["data"].is_object() {

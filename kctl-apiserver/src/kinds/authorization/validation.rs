@@ -8,7 +8,10 @@ use serde_json::Value;
 use crate::{
     field_error::FieldError,
     field_errors::{Errors, text},
-    validation::{entries, selector},
+    validation::{
+        entries,
+        selector::{self, Operators},
+    },
 };
 
 /// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
@@ -80,15 +83,14 @@ fn selectors(resource: &Value, errors: &mut Errors) {
         }
         for (index, requirement) in entries(requirements) {
             let at = format!("{at}.requirements[{index}]");
-            // Unknown operators may come from newer clients.
             if kind == "labelSelector" {
-                selector::requirement_of(requirement, &at, true, errors);
+                selector::requirement_of(requirement, &at, Operators::Any, errors);
                 continue;
             }
             if text(&requirement["key"]).is_empty() {
                 errors.required(&format!("{at}.key"), "must be specified");
             }
-            selector::values(requirement, &at, true, errors);
+            selector::values(requirement, &at, Operators::Any, errors);
         }
     }
 }

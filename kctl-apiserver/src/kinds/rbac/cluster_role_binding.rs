@@ -4,7 +4,7 @@
 //! - Subjects that are service accounts need a namespace.
 //! - `kubectl get -o wide` adds users, groups and service accounts.
 
-use crate::{names::NameRule, registry::kind::Kind};
+use crate::{metadata::Scope, names::NameRule, registry::kind::Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
@@ -13,7 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::WholePathSegment,
     creates_on_update: true,
     default: super::defaults::binding,
-    validate: |object, errors| super::validation::binding(object, false, errors),
+    validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
     validate_update: super::validation::role_stays,
     printer: Some(super::table::binding),
     ..Kind::DEFAULT

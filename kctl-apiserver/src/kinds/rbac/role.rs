@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting,
+    metadata::Scope,
     names::NameRule,
     registry::kind::{Kind, Undecoded},
 };
@@ -22,6 +23,6 @@ pub(crate) static KIND: Kind = Kind {
     default: |object| defaulting::add(object, "rules", Value::Null),
     later_defaults: &[("/rules", Undecoded::AsDefault)],
     filled_in: &["/rules"],
-    validate: |object, errors| super::validation::role(object, true, errors),
+    validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),
     ..Kind::DEFAULT
 };

@@ -5,7 +5,7 @@
 //! - `roleRef` is immutable: to bind another role, delete the binding and create another.
 //! - `kubectl get -o wide` adds users, groups and service accounts.
 
-use crate::{names::NameRule, registry::kind::Kind};
+use crate::{metadata::Scope, names::NameRule, registry::kind::Kind};
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
@@ -14,7 +14,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::WholePathSegment,
     creates_on_update: true,
     default: super::defaults::binding,
-    validate: |object, errors| super::validation::binding(object, true, errors),
+    validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
     validate_update: super::validation::role_stays,
     printer: Some(super::table::binding),
     ..Kind::DEFAULT

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
+    metadata::Scope,
     names::NameRule,
     validation::entries,
 };
@@ -17,14 +18,14 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 ///
 /// A rule is about resources or about paths outside of the API. One about resources has at least
 /// one group and one resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
-pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
         let at = format!("rules[{index}]");
         let is_empty = |list: &str| entries(&rule[list]).next().is_none();
         if !is_empty("nonResourceURLs") {
             let names = ["apiGroups", "resources", "resourceNames"];
             let urls = &rule["nonResourceURLs"];
-            if namespaced {
+            if scope == Scope::Namespaced {
                 let detail = "namespaced rules cannot apply to non-resource URLs";
                 errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
             }
@@ -48,7 +49,7 @@ pub(crate) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
 /// A controller sets the rules of such a role to those of all selected roles. At least one selector
 /// is required, and an invalid one gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
-    role(object, false, errors);
+    role(object, Scope::Cluster, errors);
     if object["aggregationRule"].is_null() {
         return;
     }
@@ -69,19 +70,19 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
 ///
 /// `namespaced` is `true` for a `RoleBinding`, which may also refer to a `Role`. A binding without
 /// subjects is valid.
-pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let role = &object["roleRef"];
     if text(&role["apiGroup"]) != GROUP {
         errors.unsupported("roleRef.apiGroup", &format!("{:?}", text(&role["apiGroup"])), &[GROUP]);
     }
-    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let kinds: &[&str] = if scope == Scope::Namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     let kind = text(&role["kind"]);
     if !kinds.contains(&kind) {
         errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
     }
     errors.name("roleRef.name", &role["name"], NameRule::PathSegment);
     for (index, subject) in entries(&object["subjects"]) {
-        one_subject(subject, &format!("subjects[{index}]"), namespaced, errors);
+        one_subject(subject, &format!("subjects[{index}]"), scope, errors);
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
 ///
 /// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
 /// requires one.
-fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors) {
+fn one_subject(subject: &Value, at: &str, scope: Scope, errors: &mut Errors) {
     let group = text(&subject["apiGroup"]);
     match text(&subject["kind"]) {
         "ServiceAccount" => {
@@ -100,7 +101,7 @@ fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors)
             if !group.is_empty() {
                 errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[""]);
             }
-            if !namespaced && text(&subject["namespace"]).is_empty() {
+            if scope == Scope::Cluster && text(&subject["namespace"]).is_empty() {
                 errors.required(&format!("{at}.namespace"), "");
             }
         }

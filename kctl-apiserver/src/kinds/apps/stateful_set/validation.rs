@@ -43,8 +43,19 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the spec. Fields that never change, `serviceName` and the claim templates, are
-/// validated on create only.
+/// Validates the spec of a new object: also the claim templates and `serviceName`, which never change.
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
+    validate(object, errors);
+    let spec = &object["spec"];
+    for (index, claim) in entries(&spec["volumeClaimTemplates"]) {
+        volume_claim::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
+    }
+    if !text(&spec["serviceName"]).is_empty() {
+        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
+    }
+}
+
+/// Validates the spec.
 ///
 /// | field | rule |
 /// |---|---|
@@ -52,10 +63,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// | `updateStrategy` | see `update_strategy` |
 /// | `persistentVolumeClaimRetentionPolicy` | `Retain` or `Delete` |
 /// | `replicas`, `minReadySeconds`, `ordinals.start` | not negative |
-/// | `serviceName` | DNS label, or empty |
 /// | `selector` | required, and matches the template |
 /// | `template` | a Pod that always restarts |
-pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
         let detail = "must be 'OrderedReady' or 'Parallel'";
@@ -67,15 +77,9 @@ pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
         let at = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
         errors.one_of(&at, &retention[name], &["Retain", "Delete"]);
     }
-    for (index, claim) in entries(&spec["volumeClaimTemplates"]).filter(|_| is_new) {
-        volume_claim::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
-    }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     errors.not_negative("spec.ordinals.start", &spec["ordinals"]["start"]);
-    if is_new && !text(&spec["serviceName"]).is_empty() {
-        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
-    }
     let given = &spec["selector"];
     if selector::of_workload(given, "statefulset", errors) {
         selector::fits_template(given, &spec["template"], "spec.template", errors);

@@ -47,7 +47,7 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     if least.is_some_and(|least| most < least) {
         errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to `minReplicas`");
     }
-    reference(&spec["scaleTargetRef"], "spec.scaleTargetRef", true, errors);
+    reference(&spec["scaleTargetRef"], "spec.scaleTargetRef", Group::Required, errors);
     let mut scales_to_none = false;
     for (index, metric) in entries(&spec["metrics"]) {
         scales_to_none |= ["Object", "External"].contains(&text(&metric["type"]));
@@ -62,11 +62,19 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a reference to another object, of any version. The scale target needs a group (`needs_group`).
+/// The group in the `apiVersion` of a reference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// For the scale target, unless it is a `ReplicationController`.
+    Required,
+    Optional,
+}
+
+/// Validates a reference to another object, of any version.
 ///
 /// Of the core group, only a `ReplicationController` has a scale subresource; other targets need a
 /// group.
-fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
+fn reference(target: &Value, at: &str, expected: Group, errors: &mut Errors) {
     for name in ["kind", "name"] {
         errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);
     }
@@ -76,7 +84,7 @@ fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
     if version.matches('/').count() > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
         errors.invalid(&format!("{at}.apiVersion"), &version.into(), &detail);
-    } else if needs_group && group.is_empty() && !is_controller {
+    } else if expected == Group::Required && group.is_empty() && !is_controller {
         errors.invalid(&format!("{at}.apiVersion"), &version.into(), "apiVersion must specify API group");
     }
 }
@@ -138,7 +146,7 @@ fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
         }
         _ => {
             if kind == "object" {
-                reference(&source["describedObject"], &format!("{at}.describedObject"), false, errors);
+                reference(&source["describedObject"], &format!("{at}.describedObject"), Group::Optional, errors);
             }
             let (name, at) = (&source["metric"]["name"], format!("{at}.metric.name"));
             if text(name).is_empty() {

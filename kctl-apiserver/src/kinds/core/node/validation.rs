@@ -16,26 +16,25 @@ const RANGES_MAX: usize = 2;
 /// Maximum length of the name of a declared feature, in bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-/// Validates taints, amounts of resources and declared features of a node; of a new one also swap and Pod ranges.
-///
-/// An update validates these two once, in the caller.
+/// Validates a new node: also swap and Pod ranges, which an update validates in the caller.
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
+    validate(object, errors);
+    swap(&object["status"]["nodeInfo"]["swap"]["capacity"], errors);
+    ranges(&object["spec"]["podCIDRs"], errors);
+}
+
+/// Validates taints, amounts of resources and declared features of a node.
 ///
 /// `is_new` is `true` on create. Errors about taints are at `metadata.taints`, though the field is
 /// `spec.taints`.
-pub(crate) fn validate(object: &Value, is_new: bool, errors: &mut Errors) {
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
         for (name, amount) in pairs(&object["status"][part]) {
             resources::value(name, amount, &format!("status.{part}.{name}"), errors);
         }
     }
-    if is_new {
-        swap(&object["status"]["nodeInfo"]["swap"]["capacity"], errors);
-    }
     features(&object["status"]["declaredFeatures"], errors);
-    if is_new {
-        ranges(&object["spec"]["podCIDRs"], errors);
-    }
 }
 
 /// Validates that a swap capacity is above 0 bytes (`FieldValueInvalid`).
@@ -50,7 +49,7 @@ pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
 ///
 /// An address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
-    validate(object, false, errors);
+    validate(object, errors);
     let mut known: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
