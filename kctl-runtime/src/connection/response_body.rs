@@ -55,18 +55,22 @@ impl ResponseBody {
 }
 
 impl ResponseBody {
-    /// Releases everything once the body ended or broke off.
-    ///
-    /// `is_lost` is `true` for a read error. On a shared connection that error is the first sign that the connection
-    /// is dead, so the next request opens a new one instead of failing as well.
-    fn end(&mut self, is_lost: bool) {
+    /// Releases everything once the body ended.
+    fn end(&mut self) {
         self.place = None;
         self.over = None;
-        if let Some(stream) = self.on.take()
-            && is_lost
-        {
+        self.on = None;
+    }
+
+    /// Releases everything after a read error.
+    ///
+    /// On a shared connection that error is the first sign that the connection is dead, so the next request opens a new
+    /// one instead of failing as well.
+    fn fail(&mut self) {
+        if let Some(stream) = self.on.take() {
             stream.lost();
         }
+        self.end();
     }
 }
 
@@ -89,10 +93,10 @@ impl Body for ResponseBody {
             None => body.poll_frame(context),
         });
         match &frame {
-            Some(Err(_)) => answer.end(true),
-            None => answer.end(false),
+            Some(Err(_)) => answer.fail(),
+            None => answer.end(),
             // A caller that knows the length of the body does not poll again.
-            Some(Ok(_)) if answer.body.is_end_stream() => answer.end(false),
+            Some(Ok(_)) if answer.body.is_end_stream() => answer.end(),
             Some(Ok(_)) => {}
         }
         Poll::Ready(frame)

@@ -17,7 +17,10 @@ use self::{
     index::{ByKey, Map, UserIndex, take},
     marks::{Mark, Marks},
 };
-use super::{Change, IndexFn, tombstones::Tombstones};
+use super::{
+    Change, IndexFn,
+    tombstones::{LastVersion, Tombstones},
+};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
@@ -447,9 +450,10 @@ impl Cache {
         match self.get(key).cloned() {
             Some(old) if old.meta().uid == uid => {
                 let revision = old.meta().revision();
-                let reported = revision.is_none_or(|revision| !self.unreported.contains_key(&revision));
+                let is_reported = revision.is_none_or(|revision| !self.unreported.contains_key(&revision));
+                let last = if is_reported { LastVersion::Reported } else { LastVersion::Unreported };
                 self.remove(&old);
-                self.tombstones.add(uid, key.clone(), revision, reported);
+                self.tombstones.add(uid, key.clone(), revision, last);
                 vec![Change::Deleted { last: old }]
             }
             _ => {

@@ -26,6 +26,15 @@ struct Tombstone {
     revision: Option<u64>,
 }
 
+/// The last version of an object that this process deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastVersion {
+    /// The watch has reported it.
+    Reported,
+    /// It is an own write that the watch has not reported yet.
+    Unreported,
+}
+
 /// The objects that this process deleted, by uid.
 #[derive(Default)]
 pub(super) struct Tombstones {
@@ -94,14 +103,13 @@ impl Tombstones {
         self.ended.add(uid);
     }
 
-    /// Remembers a delete. `reported` is `false` if the last version is an own write that the watch has not reported
-    /// yet.
-    pub(super) fn add(&mut self, uid: Uid, key: ObjectKey, revision: Option<u64>, reported: bool) {
+    /// Remembers a delete. The last version may be an own write that the watch has not reported yet.
+    pub(super) fn add(&mut self, uid: Uid, key: ObjectKey, revision: Option<u64>, last: LastVersion) {
         self.ended.add(&uid);
         if self.by_uid.len() >= TOMBSTONES_MAX {
             return;
         }
-        if let Some(revision) = revision.filter(|_| !reported) {
+        if let Some(revision) = revision.filter(|_| last == LastVersion::Unreported) {
             self.unreported.insert(revision, uid.clone());
         }
         self.by_key.insert(key.clone(), uid.clone());

@@ -75,13 +75,13 @@ impl<'a> Search<'a> {
     /// simulation.
     pub(super) fn begin(&mut self) -> bool {
         let case = Case { name: "none".into(), plan: Vec::new() };
-        let first = self.run(&case, false);
+        let first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
             self.fail(&case, found, first.lines);
             return false;
         }
-        let second = self.run(&case, false);
+        let second = self.run(&case);
         self.count(&second);
         if let Some(difference) = trace::difference(&first.lines, &second.lines) {
             self.fail(&case, Found::new(ONE_TRACE, difference), second.lines);
@@ -144,11 +144,11 @@ impl<'a> Search<'a> {
     /// Executes a case, and a second time if `twice` is set and nothing was found: both have to
     /// produce the same trace.
     fn examine(&self, case: &Case, twice: bool) -> Outcome {
-        let first = self.run(case, true);
+        let first = self.compare(case);
         if !twice || first.found.is_some() {
             return first;
         }
-        let second = self.run(case, true);
+        let second = self.compare(case);
         let difference = trace::difference(&first.lines, &second.lines);
         let found = difference.map(|difference| Found::new(ONE_TRACE, difference));
         let (n_runs, mut injected) = (first.n_runs + second.n_runs, first.injected);
@@ -156,10 +156,14 @@ impl<'a> Search<'a> {
         Outcome { found, injected, n_runs, ..second }
     }
 
-    /// Executes a case once, and compares its final state with the expected one if `compared` is set.
-    fn run(&self, case: &Case, compared: bool) -> Outcome {
-        let expected = compared.then_some(&self.expected);
-        run(self.scenario, self.servers, GENERATOR_SEED, &case.plan, expected)
+    /// Executes a case once, and compares its final state with the expected one.
+    fn compare(&self, case: &Case) -> Outcome {
+        run(self.scenario, self.servers, case.seed, &case.plan, Some(&self.expected))
+    }
+
+    /// Executes a case once, whose final state is the expected one of others.
+    fn run(&self, case: &Case) -> Outcome {
+        run(self.scenario, self.servers, GENERATOR_SEED, &case.plan, None)
     }
 
     /// Adds the numbers of a run to the report.
@@ -209,7 +213,7 @@ impl<'a> Search<'a> {
     fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
         let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
         let plan = (0..self.points.instances).map(crash).collect();
-        let restarted = self.run(&Case { name: String::new(), plan }, true);
+        let restarted = self.compare(&Case { name: String::new(), plan });
         self.count(&restarted);
         let is_mended = normal::difference(&found.state, &restarted.reference.state).is_none();
         is_mended.then_some(
