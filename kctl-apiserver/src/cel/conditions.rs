@@ -198,7 +198,7 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
         Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.to_string().as_str()) => {
             let wanted = wanted.join(" or ");
-            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {}", found)))
+            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {found}")))
         }
         Ok(_) => kctl_cel::instantiate(expression).err().map(Problem::Internal),
     }

@@ -222,7 +222,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaO
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != wanted => {
-            Some((Compiled::Not, format!("must evaluate to {}, found {}", wanted, found)))
+            Some((Compiled::Not, format!("must evaluate to {wanted}, found {found}")))
         }
         Ok(_) => Some((Compiled::Typed, kctl_cel::instantiate(expression).err()?)),
     }

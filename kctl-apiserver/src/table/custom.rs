@@ -169,7 +169,7 @@ fn write_json(value: &Value, out: &mut String) {
         }
         Value::String(text) => write_text(text, out),
         Value::Number(number) if number.is_f64() => {
-            out.push_str(&strconv::format_json_float(number.as_f64().unwrap_or_default()))
+            out.push_str(&strconv::format_json_float(number.as_f64().unwrap_or_default()));
         }
         _ => out.push_str(&value.to_string()),
     }

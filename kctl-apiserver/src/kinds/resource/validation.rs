@@ -36,7 +36,7 @@ fn problem(expression: &str) -> Option<String> {
     match type_of(expression, &Environment::of_device()) {
         Err(why) => Some(format!("compilation failed: {why}")),
         Ok(Some(found)) if !matches!(found, Type::Bool | Type::Any) => {
-            Some(format!("must evaluate to bool or the unknown type, not {}", found))
+            Some(format!("must evaluate to bool or the unknown type, not {found}"))
         }
         Ok(_) => None,
     }
