@@ -18,7 +18,7 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// The scope of a kind, `scope` of a CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// Objects are in a namespace.
     Namespaced,
     /// Objects are in no namespace.

@@ -656,7 +656,7 @@ fn ring_has_the_kinds_of_the_declarations() {
 }
 
 fn names() -> RbacOptions {
-    RbacOptions { name: "podset".into(), namespace: "default".into(), ..RbacOptions::default() }
+    RbacOptions::new("podset", "default")
 }
 
 /// Installs roles and bindings for the service account of the app.
@@ -709,11 +709,7 @@ async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
         let config = kctl::from_json(json!({ "metadata": { "name": format!("config-{number}") } })).unwrap();
         configs.create(&PostParams::default(), &config).await.unwrap();
     }
-    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
-    let user = User {
-        name: "system:serviceaccount:default:podset".into(),
-        groups: groups.iter().map(ToString::to_string).collect(),
-    };
+    let user = User::service_account("default", "podset");
     let _sharder = tokio::spawn(sharder.run());
     let mut stops = Vec::new();
     for shard in ["a", "b"] {

@@ -642,6 +642,15 @@ pub(super) fn print(text: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kctl_runtime::{
+        reconcile::{Action, Context},
+        shard::ShardBy,
+    };
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -717,6 +726,60 @@ mod tests {
             let error = parsed(options).err().unwrap();
             assert!(error.exit_code() == 2 && error.to_string().contains(part), "{options}: {error}");
         }
+    }
+
+    #[crate::controller(crate = crate)]
+    async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    fn manager_of(app: &App, options: &str) -> (Value, Vec<String>) {
+        let line = format!("app generate-manifests{options}");
+        let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+        let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+        let (names, manager) = (options.names.of(app), options.deploy.manager(app));
+        let deployment = manifest::deployment(&names, manager, &Resources::default(), "web:1").unwrap().object;
+        let roles = manifest::manager_rbac(&names, manager).unwrap().into_iter().map(|manifest| manifest.file);
+        (deployment["spec"].clone(), roles.filter(|file| file.starts_with("rbac/role-")).collect())
+    }
+
+    #[test]
+    fn generated_manifests_follow_the_slots_that_the_program_sets() {
+        let plain = App::new("web").controller::<idle>();
+        let sharded = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+        let (shards, elects) = ("rbac/role-web-shards.default.yaml", "rbac/role-web-leader-election.default.yaml");
+        for (app, options, replicas, arg, role) in [
+            (&plain, "", 1, None, None),
+            (&plain, " --shards 0", 1, None, None),
+            (&plain, " --shards 4", 2, Some("--shards=4"), Some(shards)),
+            (&sharded, "", 2, Some("--shards=8"), Some(shards)),
+            (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
+            (&sharded, " --shards 0", 1, Some("--shards=0"), None),
+            (&sharded, " --leader-elect", 2, Some("--leader-elect"), Some(elects)),
+        ] {
+            let (deployment, roles) = manager_of(app, options);
+            assert_eq!(deployment["replicas"], replicas, "{options:?}");
+            let args = deployment["template"]["spec"]["containers"][0]["args"].to_string();
+            assert!(arg.is_none_or(|arg| args.contains(&format!("{arg:?}"))), "{options:?}: {args}");
+            assert_eq!(args.contains("shards"), arg.is_some_and(|arg| arg.contains("shards")), "{options:?}: {args}");
+            assert_eq!(roles, role.into_iter().collect::<Vec<_>>(), "{options:?}");
+        }
+    }
+
+    /// `GOLDEN=overwrite` writes the manifests again.
+    #[test]
+    fn manifests_of_a_sharded_program_are_the_golden_ones() {
+        let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
+        if !Path::new(all).exists() {
+            return say!("skipped: {all} is not in the published crate");
+        }
+        let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+        let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
+        let way = if overwrite { "--allow-breaking --out" } else { "--check" };
+        let line = format!("app generate-manifests --with monitoring --image web:1 {way} {all}/sharded");
+        let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+        let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+        generate_manifests(&app, options).unwrap();
     }
 
     #[test]

@@ -121,7 +121,9 @@ impl ManagerOptions {
     pub(super) fn ring(&self, namespace: &str) -> Option<std::result::Result<RingConfig, RingError>> {
         let ring = self.controller_ring.as_deref()?;
         let identity = self.leader_election_identity.clone().unwrap_or_else(host_name);
-        Some(RingConfig::new(ring, ElectionConfig { identity, ..self.election("unused", namespace) }))
+        let mut election = self.election("unused", namespace);
+        election.identity = identity;
+        Some(RingConfig::new(ring, election))
     }
 
     /// Returns the number of slots, `None` without shards. Leader election and a controller ring turn off those that the

@@ -233,17 +233,11 @@ impl Election {
         }
     }
 
-    /// Makes it share the Lease with other processes of the same identity.
+    /// Sets the processes that may hold the Lease under this identity.
     ///
-    /// A holder reads the Lease before it renews it. A record that another one has renewed since the last read was
+    /// Processes that hold it together read it before they renew it. A record that another one has renewed since the last read was
     /// written after that read began, so this process leads from then on, without writing. One of n
     /// holders writes, and none of them conflicts. If each renewed it, each would conflict with the one before.
-    #[cfg(test)]
-    pub(super) fn together(self) -> Self {
-        self.held_by(Holders::Together)
-    }
-
-    /// Sets the processes that may hold the Lease under this identity.
     pub(super) fn held_by(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self
