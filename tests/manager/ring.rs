@@ -609,7 +609,9 @@ mod frozen {
     fn shard_that_was_frozen_until_its_lease_was_taken_writes_nothing() {
         let (ours, theirs) = (runtime(), runtime());
         let world = ours.block_on(World::new(Duration::from_secs(2)));
-        let _sharder = ours.block_on(async { world.shards() });
+        let entered = ours.enter();
+        let _sharder = world.shards();
+        drop(entered);
         let a = theirs.block_on(world.start("a"));
         let _b = ours.block_on(world.start("b"));
         let both = [&ours, &theirs];
