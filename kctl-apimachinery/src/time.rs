@@ -27,6 +27,8 @@ pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Parses an RFC 3339 time between the years 1 and 9999, with all digits of its fraction.
 ///
+/// Returns `None` in the last 26 hours of the year 9999, which jiff does not have; [`parse_with_offset`] reads these, too.
+///
 /// Go is more lenient than the RFC: it accepts one digit for the hour, and a comma before the fraction. It is stricter than
 /// jiff's parser, which accepts more of ISO 8601: a space instead of the `T`, lower case, and offsets without a colon.
 ///

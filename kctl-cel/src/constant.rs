@@ -204,7 +204,7 @@ fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to a timestamp, from RFC 3339 or from seconds since 1970 within the years 1 to 9999.
 fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if time::parse(&text).is_none() => wrong("string", TIMESTAMP),
+        Constant::Text(text) if time::parse_with_offset(&text).is_none() => wrong("string", TIMESTAMP),
         Constant::Int(seconds) if !time::SECONDS.contains(&seconds) => Err("timestamp overflow".into()),
         Constant::Text(_) | Constant::Int(_) | Constant::UnknownText | Constant::Other(TIMESTAMP) => {
             Ok(Some(Constant::Other(TIMESTAMP)))

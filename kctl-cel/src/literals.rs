@@ -76,7 +76,7 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
     let Some(last) = arguments.last() else { return };
     let is_right = match (name, &last.is) {
         ("matches", Expr::Text(pattern)) => crate::pattern(pattern).is_ok(),
-        ("timestamp", Expr::Text(text)) if !is_method => time::parse(text).is_some(),
+        ("timestamp", Expr::Text(text)) if !is_method => time::parse_with_offset(text).is_some(),
         ("duration", Expr::Text(text)) if !is_method => duration::parse(text).is_some(),
         ("duration", Expr::Int(_)) if !is_method => false,
         ("timestamp", Expr::Int(seconds)) if !is_method => time::SECONDS.contains(seconds),
