@@ -57,14 +57,14 @@ const BY_FUNCTION: &[(&str, &str)] = &[
 struct Gate {
     name: String,
     /// In the order of versions. The last one is that of the version of the data.
-    stages: Vec<Stage>,
+    stages: Vec<GateStage>,
     /// The fields that need the gate, by type.
     #[serde(default)]
     fields: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
-struct Stage {
+struct GateStage {
     default: bool,
 }
 

@@ -2,6 +2,9 @@
 //!
 //! A `resourceVersion` is the revision of etcd, one sequence for all objects of a server. So the log has the exact order of all
 //! writes, and no clock is compared: at the revision of a write, the last write of the slot's Lease says who held it.
+//!
+//! The check is stricter than the fence promises in one way: a write that arrives in the last moment of a Lease is fine for it, and one
+//! after another replica took the Lease is not, however short the time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,7 +36,9 @@ pub(crate) const REPLICA: &str = "replica-";
 /// A write that the server accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Write {
+    /// The revision of etcd at which it was stored.
     revision: u64,
+    /// The replica, or the run itself.
     user: String,
     /// Verb, resource and name, for people.
     what: String,
@@ -43,9 +48,12 @@ struct Write {
     times: [String; 2],
 }
 
+/// The object that a write is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Of {
+    /// A primary, a status of one, or a Pod by its controller owner.
     Primary(ObjectKey),
+    /// A Lease with its holder after the write; empty if it was released.
     Lease { name: String, holder: String },
 }
 
@@ -67,6 +75,8 @@ pub(crate) struct Verdict {
 }
 
 /// Reads one line. Returns `None` if it is not a successful write of a known kind.
+///
+/// The user is the impersonated one: all replicas have the kubeconfig of the administrator.
 fn read(line: &str) -> Option<Write> {
     let event: Value = serde_json::from_str(line).ok()?;
     let code = event["responseStatus"]["code"].as_u64()?;

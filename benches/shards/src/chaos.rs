@@ -1,6 +1,15 @@
 //! Three replicas of podset on kube-apiserver, killed, stopped and frozen at random while sets change.
 //!
 //! In the end each set has exactly its Pods, and the audit log shows one owner per key at any time ([`crate::audit`]).
+//!
+//! | disturbance | effect |
+//! |---|---|
+//! | SIGKILL, and a new process seconds later | the Leases expire, and slots move |
+//! | SIGTERM | the replica hands its slots over |
+//! | SIGSTOP for less than a Lease duration | renewals are late |
+//! | SIGSTOP for longer | the replica has lost its slots when it continues, and must not write |
+//!
+//! kube-apiserver runs with the garbage collector and without a kubelet, so Pods stay pending; that is enough for the number of Pods.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +58,7 @@ const PRINTED_MAX: usize = 20;
 
 /// Disturbs three replicas of podset, and checks the audit log
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct ChaosOptions {
     /// The folder with the scripts `up DIR` and `down DIR` of kube-apiserver
     #[arg(long, env = "ENVTEST", default_value = "tests/envtest")]
     envtest: PathBuf,
@@ -80,6 +89,7 @@ pub(crate) struct Options {
 struct Numbers(u64);
 
 impl Numbers {
+    /// Returns a number from 0 to `end`, without it.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -87,6 +97,7 @@ impl Numbers {
         (mixed ^ (mixed >> 31)) % end
     }
 
+    /// Returns an index of a list that is not empty.
     fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or_default()
     }
@@ -94,6 +105,7 @@ impl Numbers {
 
 /// One of the replicas.
 enum Seat {
+    /// Works.
     Running(Replica),
     /// Stopped by SIGSTOP until a time.
     Frozen(Replica, Instant),
@@ -106,13 +118,17 @@ enum Seat {
 /// How often each disturbance happened.
 #[derive(Default)]
 struct Counts {
+    /// By SIGKILL.
     kills: u32,
+    /// By SIGTERM.
     stops: u32,
+    /// By SIGSTOP.
     freezes: u32,
     /// Freezes for longer than a Lease lasts.
     long_freezes: u32,
     /// Replicas that ended by themselves, because they had lost their Leases.
     exits: u32,
+    /// Sets that got more replicas; then those that got fewer, and Pods that were deleted.
     grown: u32,
     shrunk: u32,
     deleted: u32,
@@ -122,6 +138,7 @@ struct Counts {
 struct Cluster {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
+    /// By the number of the set.
     wanted: Vec<usize>,
 }
 
@@ -129,7 +146,7 @@ struct Cluster {
 ///
 /// # Errors
 /// A set has not exactly its Pods in the end, or a replica wrote for a key whose slot it did not own.
-pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     let folder = &options.folder;
     if folder.join("server").exists() {
         // A server of a run that was interrupted.
@@ -194,12 +211,13 @@ pub(crate) fn audit(log: &Path, n_slots: u32) -> Result<Verdict, Failure> {
     }
 }
 
+/// Returns the kind of the sets.
 fn podset() -> ApiResource {
     resource("apps.example.com", "v1", "PodSet", "podsets")
 }
 
 /// Returns the arguments of all replicas.
-fn arguments(server: &Server, options: &Options) -> Vec<String> {
+fn arguments(server: &Server, options: &ChaosOptions) -> Vec<String> {
     let kubeconfig = server.kubeconfig.display();
     let arguments = format!(
         "--kubeconfig {kubeconfig} --namespace {NAMESPACE} --leader-election-namespace {NAMESPACE} --shards {}",
@@ -209,7 +227,7 @@ fn arguments(server: &Server, options: &Options) -> Vec<String> {
 }
 
 /// Creates all sets.
-async fn create(sets: &Api<DynamicObject>, options: &Options) -> Result<(), Failure> {
+async fn create(sets: &Api<DynamicObject>, options: &ChaosOptions) -> Result<(), Failure> {
     let creates = (0..options.sets).map(|number| async move {
         let labels = json!({ "set": name(number) });
         let container = json!({ "name": "app", "image": "registry.example.com/app:1" });
@@ -229,12 +247,14 @@ async fn create(sets: &Api<DynamicObject>, options: &Options) -> Result<(), Fail
     futures::stream::iter(creates).buffer_unordered(CREATES_MAX).try_collect::<()>().await
 }
 
+/// Returns the name of a set.
 fn name(number: usize) -> String {
     format!("set-{number}")
 }
 
 impl Cluster {
-    fn new(server: &Server, options: &Options) -> Self {
+    /// Prepares requests for the sets, which do not exist yet.
+    fn new(server: &Server, options: &ChaosOptions) -> Self {
         let client = server.client.clone();
         Self {
             sets: Api::namespaced_with(client.clone(), NAMESPACE, &podset()),
@@ -269,6 +289,9 @@ impl Cluster {
     }
 
     /// Returns the sets that are not exactly as they should be, and why.
+    ///
+    /// A set is right with exactly the wanted number of Pods that are not being deleted, and with a status of its newest generation.
+    /// Pods without a set are wrong, too.
     async fn wrong(&self) -> Result<Vec<String>, Failure> {
         let all = ListParams::default();
         let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
@@ -304,7 +327,7 @@ impl Cluster {
         Ok(wrong)
     }
 
-    /// Returns the versions of all objects.
+    /// Returns the versions of all objects by uid: two equal results mean that nothing was written in between.
     async fn versions(&self) -> Result<BTreeMap<Option<String>, Option<String>>, Failure> {
         let all = ListParams::default();
         let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
@@ -323,6 +346,9 @@ fn found<T>(answer: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
 }
 
 /// Waits until every set is complete. Returns how long that took.
+///
+/// # Errors
+/// [`SETTLES_WITHIN`] has passed: with the first ten sets that are wrong.
 async fn settle(cluster: &Cluster, crew: &mut Crew) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
@@ -341,22 +367,29 @@ async fn settle(cluster: &Cluster, crew: &mut Crew) -> Result<Duration, Failure>
 /// The replicas.
 struct Crew {
     program: Program,
+    /// Always [`REPLICAS`] of them.
     seats: Vec<Seat>,
+    /// Decides which seat is disturbed, how, and for how long.
     numbers: Numbers,
     counts: Counts,
+    /// The number of the last process, which its user has: the audit log tells apart processes of one seat.
     n_started: usize,
+    /// The Lease duration.
     lease: Duration,
 }
 
 impl Crew {
-    fn new(options: &Options, program: Program) -> Self {
+    /// Prepares the replicas; the first [`look`](Self::look) starts them.
+    fn new(options: &ChaosOptions, program: Program) -> Self {
         let lease = Duration::from_secs(options.lease_seconds);
         let seats = (0..REPLICAS).map(|_| Seat::Absent(Instant::now())).collect();
         Self { program, seats, numbers: Numbers(options.seed), counts: Counts::default(), n_started: 0, lease }
     }
 
     /// Disturbs replicas and changes sets until the time is over.
-    async fn disturb(&mut self, options: &Options, cluster: &mut Cluster) -> Result<(), Failure> {
+    ///
+    /// Changes have numbers of their own, so that the same replicas are disturbed on a slow and on a fast server.
+    async fn disturb(&mut self, options: &ChaosOptions, cluster: &mut Cluster) -> Result<(), Failure> {
         let (mut numbers, begun) = (Numbers(options.seed.wrapping_add(1)), Instant::now());
         let ends = begun + Duration::from_secs(options.seconds);
         let (mut next, mut n_changes, mut printed) = (begun + Duration::from_secs(5), 0, 0);
@@ -382,7 +415,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Kills, stops or freezes a random replica that runs.
+    /// Kills, stops or freezes a random replica. If that one does not run at the moment, nothing happens.
     fn disturb_one(&mut self) -> Result<(), Failure> {
         let index = self.numbers.index(REPLICAS);
         let how = self.numbers.below(3);
@@ -454,6 +487,7 @@ impl Crew {
         Ok(())
     }
 
+    /// Stops the replicas one after the other, as a Deployment that is scaled to zero does not: each hands over to the next.
     async fn stop_all(&mut self) -> Result<(), Failure> {
         for seat in std::mem::take(&mut self.seats) {
             if let Seat::Running(mut replica) = seat {
@@ -466,9 +500,9 @@ impl Crew {
 }
 
 /// Prints what was done.
-fn print(options: &Options, counts: &Counts, n_pods: usize, [took, settled]: [Duration; 2]) {
+fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]: [Duration; 2]) {
     let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted } = counts;
-    let Options { sets, shards, lease_seconds, seed, .. } = options;
+    let ChaosOptions { sets, shards, lease_seconds, seed, .. } = options;
     say(&format!(
         "{sets} sets with {n_pods} Pods, {shards} slots, {REPLICAS} replicas, Leases of {lease_seconds} s, seed {seed}"
     ));

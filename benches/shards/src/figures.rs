@@ -1,4 +1,17 @@
 //! The figures of one, two and three replicas in one run: memory, CPU, the times of hand-overs, a rolling update, and rest.
+//!
+//! | step | measured |
+//! |---|---|
+//! | no objects | memory of the process itself |
+//! | create | CPU and time until each primary has its Pods |
+//! | start | CPU, time and lists of Pods of processes that start over all objects; memory at rest |
+//! | changes | CPU, and the time from a change of a primary to the end of its reconcile |
+//! | moves | with three replicas: kills and clean stops, until the keys run elsewhere |
+//! | rolling update | three replicas replaced one by one, under changes |
+//! | rest | requests for Leases, and CPU |
+//!
+//! The first four run for each number of replicas, on a new server each. The goals are printed beside the figures; only an overlap or
+//! a lost change fails the run, since times depend on the machine.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,7 +46,7 @@ const BETWEEN_REPLICAS: Duration = Duration::from_secs(3);
 
 /// Compares 1, 2 and 3 replicas
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct FigureOptions {
     /// Number of primaries; each owns two Pods
     #[arg(long, default_value_t = 5_000)]
     primaries: usize,
@@ -63,27 +76,35 @@ pub(crate) struct Options {
 /// The figures of one number of replicas.
 #[derive(Default)]
 struct Figures {
+    /// Number of replicas.
     n: usize,
     /// Memory of a replica without objects, then with all of them; the largest of all replicas.
     empty: Memory,
+    /// Read some seconds after the start, so that garbage of the first lists is returned.
     full: Memory,
     /// CPU seconds of all replicas: to create all Pods, to start over them, and for the changes.
     create: f64,
+    /// From the start of the processes to the memory at rest.
     start: f64,
+    /// For all changes of the step, which have the same rate for each number of replicas.
     changes: f64,
     /// Seconds from the start of the processes until all keys were reconciled.
     create_took: Duration,
     start_took: Duration,
     /// Lists of Pods that the start caused.
     lists: f64,
+    /// Times of the changes.
     lags: Lags,
 }
 
 /// A row of the comparison.
 type Row = (&'static str, fn(&Figures) -> f64);
 
-/// Measures and prints everything. Returns an error if a key ran twice at once, or a change was lost.
-pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+/// Measures and prints everything.
+///
+/// # Errors
+/// A key ran twice at once, or a change was not reconciled within a minute after the last one. A goal that is missed is no error.
+pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     let before = load();
     let mut all = Vec::new();
     let mut last = None;
@@ -117,7 +138,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Measures `n` replicas on a new server, and leaves them running.
-async fn compare(options: &Options, n: usize) -> Result<(Figures, Stage), Failure> {
+///
+/// The replicas start three times: without objects, over primaries without Pods, and over all Pods. So each figure is of processes
+/// that did nothing before.
+async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
     let folder = options.folder.join(n.to_string());
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -168,18 +192,20 @@ async fn lists(stage: &Stage) -> Result<f64, Failure> {
     Ok(counts.into_iter().filter(|(verb, _)| verb == "LIST").map(|(_, count)| count).sum())
 }
 
-async fn server(options: &Options, folder: &Path) -> Result<Server, Failure> {
+/// Starts the embedded server, or kube-apiserver if a folder with its scripts is named.
+async fn server(options: &FigureOptions, folder: &Path) -> Result<Server, Failure> {
     match &options.envtest {
         Some(scripts) => Server::real(&std::fs::canonicalize(scripts)?, folder, None).await,
         None => Server::embedded(folder).await,
     }
 }
 
+/// Starts `n` replicas at once.
 fn start(stage: &mut Stage, n: usize) -> Result<(), Failure> {
     (0..n).try_for_each(|_| stage.start())
 }
 
-/// Returns the most memory of a replica.
+/// Returns the most memory of a replica. Each of the three values may come from another one.
 fn largest(stage: &Stage) -> Result<Memory, Failure> {
     let mut largest = Memory::default();
     for replica in &stage.replicas {
@@ -194,20 +220,25 @@ fn largest(stage: &Stage) -> Result<Memory, Failure> {
 struct Sent {
     /// The number of the primary.
     group: usize,
+    /// `spec.change`, which the replica copies to its journal.
     change: i64,
     /// Nanoseconds since 1970, before the request.
     at: u64,
 }
 
 /// Changes of one primary after the other at a constant rate, in a task.
+///
+/// Late ticks are made up for at once, so the rate is that of the option unless all [`CHANGES_MAX`] requests are on their way.
 struct Changes {
+    /// Ends only by an error, or when it is aborted.
     task: tokio::task::JoinHandle<Result<(), Failure>>,
+    /// The accepted changes so far.
     sent: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Changes {
     /// Starts the changes. The first has the number after `last`; numbers only grow.
-    fn start(stage: &Stage, options: &Options, last: i64) -> Self {
+    fn start(stage: &Stage, options: &FigureOptions, last: i64) -> Self {
         let (n_groups, rate) = (options.primaries, options.rate);
         let (groups, sent) = (stage.groups.clone(), Arc::new(Mutex::new(Vec::new())));
         let noted = sent.clone();
@@ -252,6 +283,7 @@ impl Changes {
 struct Lags {
     /// Milliseconds, sorted.
     ms: Vec<f64>,
+    /// Changes without a reconcile that saw them.
     n_lost: usize,
 }
 
@@ -299,13 +331,16 @@ fn lags_now(journals: &Journals, sent: &[Sent]) -> Lags {
 
 /// Times until the keys of a replica that ended ran elsewhere.
 struct Moves {
+    /// After SIGKILL: the Leases have to expire.
     kills: Vec<Duration>,
+    /// After SIGTERM: the replica releases its Leases.
     stops: Vec<Duration>,
+    /// The most keys that a replica had when it ended.
     n_keys: usize,
 }
 
 /// Kills and stops replicas, one after the other; each time a new one replaces it.
-async fn moves(stage: &mut Stage, options: &Options) -> Result<Moves, Failure> {
+async fn moves(stage: &mut Stage, options: &FigureOptions) -> Result<Moves, Failure> {
     let mut moves = Moves { kills: Vec::new(), stops: Vec::new(), n_keys: 0 };
     for number in 0..2 * options.repeats {
         stage.wait_for_shares().await?;
@@ -329,7 +364,8 @@ async fn moves(stage: &mut Stage, options: &Options) -> Result<Moves, Failure> {
 }
 
 impl Moves {
-    fn print(&self, options: &Options) {
+    /// Prints the longest times beside their goals: a Lease duration and a second, and a second.
+    fn print(&self, options: &FigureOptions) {
         let lease = Duration::from_secs(options.lease_seconds);
         let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();
         let seconds = |times: &[Duration]| {
@@ -357,12 +393,14 @@ impl Moves {
 
 /// A rolling update under changes.
 struct Rolling {
+    /// Times of the changes during the update.
     lags: Lags,
+    /// From before the first new replica to after the last old one.
     took: Duration,
 }
 
 /// Replaces each replica as a Deployment does: a new one starts, then an old one stops.
-async fn rolling(stage: &mut Stage, options: &Options) -> Result<Rolling, Failure> {
+async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, Failure> {
     let begun = now();
     // Later numbers than those of the changes before.
     let changes = Changes::start(stage, options, 1_000_000);
@@ -382,7 +420,8 @@ async fn rolling(stage: &mut Stage, options: &Options) -> Result<Rolling, Failur
 }
 
 impl Rolling {
-    fn print(&self, options: &Options, n_overlaps: usize) {
+    /// Prints the times of changes, and the overlaps of the whole run.
+    fn print(&self, options: &FigureOptions, n_overlaps: usize) {
         let Self { lags, took } = self;
         let (p50, p99, max) = (lags.at(0.5), lags.at(0.99), lags.at(1.0));
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -406,12 +445,14 @@ struct Rest {
     leases: Vec<(String, f64)>,
     /// Shares of a core, in percent.
     server: f64,
+    /// All replicas together.
     replicas: f64,
+    /// Updates of Leases per second by the settings, if each holder renews once per retry period.
     expected: f64,
 }
 
 /// Counts the requests for Leases and the CPU of three idle replicas.
-async fn rest(stage: &mut Stage, options: &Options) -> Result<Rest, Failure> {
+async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failure> {
     stage.wait_for_shares().await?;
     let before = (stage.server.requests("leases").await?, stage.server.cpu()?, stage.cpu()?, now());
     sleep(Duration::from_secs(options.seconds)).await;
@@ -431,6 +472,7 @@ async fn rest(stage: &mut Stage, options: &Options) -> Result<Rest, Failure> {
 }
 
 impl Rest {
+    /// Prints the rates of requests for Leases by verb. Only updates have an expected rate.
     fn print(&self) {
         say("\n| 3 idle replicas | | expected |\n|---|---|---|");
         for (verb, rate) in &self.leases {
@@ -443,7 +485,9 @@ impl Rest {
 }
 
 /// Prints the comparison of the numbers of replicas.
-fn compared(all: &[Figures], options: &Options, server: &str) {
+///
+/// The goal for memory is `1 / n` and a fifth of the single replica, the goal for CPU 1.3 of it.
+fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
     let Some(single) = all.first() else { return };
     say(&format!(
         "{} primaries, {} Pods, {} slots, {server}",
@@ -496,6 +540,7 @@ fn compared(all: &[Figures], options: &Options, server: &str) {
     }
 }
 
+/// Returns the word for a goal.
 fn verdict(is_reached: bool) -> &'static str {
     if is_reached { "reached" } else { "missed" }
 }

@@ -1,4 +1,7 @@
 //! The reconciles of all replicas, from the files that they append to.
+//!
+//! A line is `S TIME KEY CHANGE` for a start, and the same with `E` or `F` for the end: done, or failed and cut off. Times are nanoseconds
+//! since 1970 of one clock, because all processes are on one machine.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,14 +31,18 @@ pub(crate) struct Run {
 /// The journals of all replicas so far.
 #[derive(Default)]
 pub(crate) struct Journals {
+    /// In the order of `users`.
     files: Vec<Journal>,
+    /// The replicas since the start of the run, ended ones too.
     pub(crate) users: Vec<String>,
     /// The reconciles of each key, in the order in which they were read.
     pub(crate) runs: HashMap<String, Vec<Run>>,
 }
 
+/// The file of a replica.
 struct Journal {
     path: PathBuf,
+    /// Bytes that were read. Always at the end of a line.
     offset: u64,
 }
 
@@ -58,6 +65,9 @@ impl Journals {
     }
 
     /// Reads what was appended since the last call.
+    ///
+    /// # Errors
+    /// A file can't be read, or a line has another form.
     pub(crate) fn refresh(&mut self) -> Result<(), Failure> {
         for (replica, journal) in self.files.iter_mut().enumerate() {
             // A replica creates its journal with its first reconcile.
@@ -92,6 +102,8 @@ impl Journals {
     }
 
     /// Returns pairs of reconciles of one key that ran at the same time.
+    ///
+    /// A reconcile that ends in the nanosecond in which the next one starts does not overlap with it.
     pub(crate) fn overlaps(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (key, runs) in self.runs.iter().collect::<BTreeMap<_, _>>() {
@@ -108,6 +120,7 @@ impl Journals {
     }
 }
 
+/// Adds a line to the reconciles of its key.
 fn take(runs: &mut HashMap<String, Vec<Run>>, replica: usize, line: &str) -> Result<(), Failure> {
     let mut words = line.split(' ');
     let (Some(event), Some(time), Some(key), Some(change)) = (words.next(), words.next(), words.next(), words.next())

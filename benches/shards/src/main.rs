@@ -5,6 +5,18 @@
 //! cargo xtask chaos --minutes 5
 //! ```
 //!
+//! `figures` compares costs, and `chaos` looks for a wrong write. Both start their servers and replicas as processes, and end them when
+//! they end, also by Ctrl-C.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `figures` | one, two and three replicas beside each other |
+//! | `chaos`, `audit` | replicas that are killed and frozen, and the check of the API server's audit log |
+//! | `stage` | a server with objects, and the replicas that work on them |
+//! | `journal` | the reconciles of all replicas |
+//! | `process`, `server` | processes: memory, CPU, signals; the API server |
+//! | `replica` | a separate program: the operator that is measured |
+//!
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
 mod audit;
@@ -20,20 +32,20 @@ use std::path::PathBuf;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Any error; a benchmark has nothing to handle.
+/// Any error; a benchmark has nothing to handle. It ends the run, and dropping its values ends all processes.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures several active replicas beside one
 #[derive(Parser)]
-struct Options {
+struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    Figures(figures::Options),
-    Chaos(chaos::Options),
+    Figures(figures::FigureOptions),
+    Chaos(chaos::ChaosOptions),
     /// Checks the audit log of an earlier chaos run, such as one that did not end well
     Audit {
         /// The file `audit.log` of the run
@@ -53,7 +65,7 @@ enum Command {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let run = async {
-        match Options::parse().command {
+        match Cli::parse().command {
             Command::Figures(options) => figures::run(&options).await,
             Command::Chaos(options) => chaos::run(&options).await,
             Command::Audit { log, shards } => chaos::audit(&log, shards).map(|_verdict| ()),

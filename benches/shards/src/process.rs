@@ -46,12 +46,16 @@ pub(crate) struct Memory {
 pub(crate) struct Replica {
     /// The user of its requests, and its identity in Leases. No two processes of a run have the same.
     pub(crate) user: String,
+    /// The file to which it appends its reconciles.
     pub(crate) journal: PathBuf,
     child: Child,
 }
 
 impl Replica {
     /// Starts a replica as this user. Its log goes to `USER.log` in the folder of the program.
+    ///
+    /// It impersonates the user, so that the API server's audit log tells replicas apart, and it is an administrator: roles are not
+    /// what is measured.
     pub(crate) fn start(program: &Program, user: &str) -> Result<Self, Failure> {
         let log = File::create(program.folder.join(format!("{user}.log")))?;
         let journal = program.folder.join(format!("{user}.journal"));
@@ -132,7 +136,7 @@ pub(crate) fn lease_times(seconds: u64) -> Vec<String> {
     times.split(' ').map(ToOwned::to_owned).collect()
 }
 
-/// Returns the load average of the last minute.
+/// Returns the load average of the last minute, which is printed beside the results: others may use the machine.
 pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

@@ -85,8 +85,11 @@ static JOURNAL: LazyLock<Option<File>> = LazyLock::new(|| {
 
 /// A reconcile in the journal. It ends when this is dropped, also if the reconcile is cut off.
 struct Entry {
+    /// The name of the primary.
     name: String,
+    /// Its `spec.change`.
     change: i64,
+    /// `false` until the reconcile has written its status.
     is_done: bool,
 }
 
@@ -98,6 +101,7 @@ impl Entry {
         entry
     }
 
+    /// Appends a line. Without `BENCH_JOURNAL` it does nothing.
     fn write(&self, event: char) {
         let Some(mut file) = JOURNAL.as_ref() else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();

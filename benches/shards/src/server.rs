@@ -1,4 +1,6 @@
 //! The API server of a run, as separate processes: the embedded one, or kube-apiserver with etcd.
+//!
+//! A process of its own makes its CPU time separate from that of the benchmark, and lets it have the thread that `kctl apiserver` has.
 
 use std::{
     fs,
@@ -25,8 +27,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A running server. Dropping it stops it.
 pub(crate) struct Server {
+    /// For the head of the results.
     pub(crate) name: &'static str,
+    /// An administrator.
     pub(crate) client: Client,
+    /// The same administrator, for the replicas.
     pub(crate) kubeconfig: PathBuf,
     /// Its processes: one, or kube-apiserver and etcd.
     pids: Vec<u32>,
@@ -35,6 +40,7 @@ pub(crate) struct Server {
 
 /// The way to stop a server.
 enum End {
+    /// Kill the process; it has nothing to save.
     Kill(Child),
     /// Run the script `down` with the server's folder.
     Down(PathBuf, PathBuf),
@@ -121,6 +127,8 @@ impl Server {
     }
 
     /// Returns how many requests for a resource the server has counted, by verb, such as `PUT`.
+    ///
+    /// Both servers have `apiserver_request_total`; its other labels are added up.
     pub(crate) async fn requests(&self, resource: &str) -> Result<Vec<(String, f64)>, Failure> {
         let text = self.client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
         let of = format!("resource=\"{resource}\"");

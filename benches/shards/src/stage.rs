@@ -44,11 +44,15 @@ const STEADY_FOR: Duration = Duration::from_secs(3);
 /// A server, its objects, and running replicas.
 pub(crate) struct Stage {
     pub(crate) server: Server,
+    /// Running replicas, the oldest first.
     pub(crate) replicas: Vec<Replica>,
+    /// The reconciles of running and of ended replicas.
     pub(crate) journals: Journals,
+    /// The primaries.
     pub(crate) groups: Api<DynamicObject>,
     leases: Api<DynamicObject>,
     program: Program,
+    /// The number of the last replica: none gets the name of an earlier one.
     n_started: usize,
     /// The number of slots, `None` for one replica without shards.
     shards: Option<u32>,
@@ -145,6 +149,9 @@ impl Stage {
 
     /// Waits until `n` keys have been reconciled since a time, then until all replicas have their share of the slots.
     /// Returns the time at which the last key was done.
+    ///
+    /// # Errors
+    /// It takes more than [`WITHIN`], or a replica has ended.
     pub(crate) async fn wait_for_all(&mut self, n: usize, since: u64) -> Result<u64, Failure> {
         let start = Instant::now();
         loop {
@@ -162,6 +169,9 @@ impl Stage {
     }
 
     /// Waits until each running replica has its share of the slots, and no slot has moved for some seconds.
+    ///
+    /// A share is the number of slots by that of the replicas, rounded up. Without shards it waits for the same seconds, so that single
+    /// and several replicas rest equally long.
     pub(crate) async fn wait_for_shares(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         let Some(n_slots) = self.shards else {
@@ -207,7 +217,7 @@ impl Stage {
         Ok(slots.collect())
     }
 
-    /// Returns the numbers of the keys that a replica owns.
+    /// Returns the numbers of the keys that a replica owns, by the same hash as in the program.
     pub(crate) async fn keys_of(&self, user: &str, n: usize) -> Result<Vec<usize>, Failure> {
         let owners = self.owners().await?;
         let slots = Slots::new(self.shards.unwrap_or(1), ShardBy::Object);
@@ -242,13 +252,13 @@ impl Stage {
         }
     }
 
-    /// Returns the CPU time of all running replicas so far, in seconds.
+    /// Returns the CPU time of all running replicas so far, in seconds. Replicas that have ended do not count.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         self.replicas.iter().map(Replica::cpu).sum()
     }
 }
 
-/// Returns the name of a primary.
+/// Returns the name of a primary. Names have one length, so that all objects have the same size.
 pub(crate) fn name(number: usize) -> String {
     format!("group-{number:05}")
 }
