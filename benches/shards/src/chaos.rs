@@ -487,7 +487,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Stops the replicas one after the other, as a Deployment that is scaled to zero does not: each hands over to the next.
+    /// Stops the replicas one after the other, so that each hands its slots over to the next.
     async fn stop_all(&mut self) -> Result<(), Failure> {
         for seat in std::mem::take(&mut self.seats) {
             if let Seat::Running(mut replica) = seat {

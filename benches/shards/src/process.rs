@@ -68,6 +68,9 @@ impl Replica {
     }
 
     /// Sends a signal, such as `TERM`.
+    ///
+    /// # Errors
+    /// The process has ended.
     pub(crate) fn signal(&self, name: &str) -> Result<(), Failure> {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status()?;
         if sent.success() { Ok(()) } else { Err(format!("failed to send SIG{name} to {}", self.user).into()) }
@@ -79,6 +82,9 @@ impl Replica {
     }
 
     /// Waits until the process has ended by itself.
+    ///
+    /// # Errors
+    /// It still runs after [`ENDS_WITHIN`], which is longer than the default grace of a Pod.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         while !self.has_ended()? {
@@ -91,6 +97,9 @@ impl Replica {
     }
 
     /// Returns its memory.
+    ///
+    /// # Errors
+    /// The process has ended, or the kernel has no `smaps_rollup` (before Linux 4.14).
     pub(crate) fn memory(&self) -> Result<Memory, Failure> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.child.id()));
         let (status, rollup) = (read("status")?, read("smaps_rollup")?);

@@ -105,6 +105,9 @@ impl Server {
     }
 
     /// Installs the CRDs that the program prints with `generate-crds`, and waits until `kind` is served.
+    ///
+    /// # Errors
+    /// The program fails, the server refuses the CRD, or it does not serve the kind within [`READY_WITHIN`].
     pub(crate) async fn install(&self, program: &Path, kind: &ApiResource) -> Result<(), Failure> {
         let printed = Command::new(program).arg("generate-crds").output()?;
         if !printed.status.success() {
