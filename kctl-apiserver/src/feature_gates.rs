@@ -23,7 +23,7 @@ pub(crate) enum FeatureGate {
     DRANodeAllocatableResources,
     /// `volumeStatus` of the mounts in the statuses of containers.
     ImageVolumeWithDigest,
-    /// `rollingUpdate.maxUnavailable` of StatefulSets.
+    /// `rollingUpdate.maxUnavailable` of `StatefulSet`s.
     MaxUnavailableStatefulSet,
     /// The operators `Gt` and `Lt` of tolerations.
     TaintTolerationComparisonOperators,
