@@ -259,7 +259,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn frozen_process_repeats_no_request_after_its_time() {
         let (client, asked) = busy(429, 2, 1);
-        let sent = send_within(&client, "write it", Method::PUT, "/", None, Duration::from_secs(10));
+        let sent = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(10));
         let mut sent = pin!(sent);
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;

@@ -31,7 +31,7 @@ const VIEW_BYTES_MAX: usize = 440;
 const METADATA_BYTES_MAX: usize = 430;
 /// Bytes of an informer without objects, with the part of the client that its watch needs. The state of optional and of
 /// unreadable objects is a tenth of it.
-const INFORMER_BYTES_MAX: usize = 4_800;
+const INFORMER_BYTES_MAX: usize = 4_850;
 /// The most that is allocated while all objects are listed, over what is kept.
 const PEAK_PERCENT_MAX: usize = 120;
 
