@@ -4,7 +4,7 @@
 //! `Gate` per controller lets keys of those slots into the queue and to the workers, once the caches of the
 //! controller are as new as the tenure. The manager's `shards` module acquires and hands over the Leases.
 //!
-//! [`Ring`] is the counterpart for a shard of kubernetes-controller-sharding, whose keys are assigned by labels.
+//! `Ring` is the counterpart for a shard of kubernetes-controller-sharding, whose keys are assigned by labels.
 
 mod gate;
 mod hash;
