@@ -33,17 +33,12 @@ impl Owner {
     /// Returns the API group of the owner, empty for the core group.
     ///
     /// ```
-    /// use kctl_runtime::object::{Owner, Uid};
+    /// use kctl_runtime::object::Owner;
     ///
-    /// let owner = Owner {
-    ///     api_version: "apps/v1".into(),
-    ///     kind: "ReplicaSet".into(),
-    ///     name: "web".into(),
-    ///     uid: Uid::from("1"),
-    ///     controller: true,
-    ///     block_owner_deletion: Some(true),
-    /// };
+    /// let reference = r#"{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": true}"#;
+    /// let owner: Owner = serde_json::from_str(reference)?;
     /// assert_eq!(owner.group(), "apps");
+    /// # Ok::<_, serde_json::Error>(())
     /// ```
     pub fn group(&self) -> &str {
         self.api_version.rsplit_once('/').map_or("", |(group, _)| group)

@@ -17,6 +17,7 @@ use crate::reconcile::Action;
 ///         Outcome::Failed { .. } => "error",
 ///         Outcome::Panicked(_) => "panic",
 ///         Outcome::TimedOut => "timeout",
+///         _ => "another outcome",
 ///     }
 /// }
 /// assert_eq!(word(&Outcome::Done(Action::await_change())), "ok");

@@ -101,6 +101,7 @@ pub enum Effect {
 ///             eprintln!("leader election lost: {why}");
 ///             1
 ///         }
+///         _ => 1,
 ///     }
 /// }
 /// assert_eq!(exit_code(&End::Released), 0);

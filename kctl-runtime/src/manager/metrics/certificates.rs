@@ -30,6 +30,13 @@ pub struct CertificateReads {
     pub errors: u64,
 }
 
+impl CertificateReads {
+    /// Returns these counts: all reads, and the failed ones among them.
+    pub fn new(total: u64, errors: u64) -> Self {
+        Self { total, errors }
+    }
+}
+
 /// Returns the current counts of one certificate.
 type Reads = Box<dyn Fn() -> CertificateReads + Send + Sync>;
 
@@ -86,6 +93,6 @@ impl ReadCounter {
     pub(crate) fn reads(&self) -> CertificateReads {
         // `errors` is loaded first, so that it never exceeds `total`.
         let errors = self.errors.load(Ordering::Relaxed);
-        CertificateReads { errors, total: self.total.load(Ordering::Relaxed) }
+        CertificateReads::new(self.total.load(Ordering::Relaxed), errors)
     }
 }

@@ -274,7 +274,7 @@ impl Metrics {
     /// use kctl_runtime::manager::metrics::{CertificateReads, Format, Metrics};
     ///
     /// let metrics = Metrics::default();
-    /// metrics.certificate_reads(|| CertificateReads { total: 3, errors: 1 });
+    /// metrics.certificate_reads(|| CertificateReads::new(3, 1));
     /// let text = metrics.text(Format::Prometheus);
     /// assert!(text.contains("certwatcher_read_certificate_errors_total 1"));
     /// ```
