@@ -83,7 +83,7 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a node selector term. With `judges_values` each value must be a valid label value; preferred terms skip it.
 ///
-/// Requirements within a term are `ANDed`. A term without requirements is valid and matches no
+/// All requirements of a term must hold. A term without requirements is valid and matches no
 /// Node. Rules by operator:
 ///
 /// | operator | values | else |

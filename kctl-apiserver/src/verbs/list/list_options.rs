@@ -21,7 +21,7 @@ pub(in crate::verbs) struct ListOptions {
     pub(in crate::verbs) seconds: i64,
     /// Label and field selector, before their fields are checked.
     ///
-    /// Parsed; labels and fields are `ANDed`.
+    /// Parsed; both must select the object, by labels and by fields.
     selector: Selector,
 }
 
