@@ -40,7 +40,8 @@ pub(crate) fn chaos(options: &Chaos) -> Result {
 
 /// Runs a short chaos in the build of the tests.
 pub(crate) fn short_chaos(version: Option<&str>) -> Result {
-    cargo("build").args(["-p", "shards-bench", "-p", "podset"]).run()?;
+    // A test beside the programs selects the dependencies' features of `cargo test --workspace`, so nothing is built twice.
+    cargo("build").args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "podset"]).run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
     match version {
         Some(version) => run.env(crate::real_server::VERSION, version),
