@@ -2,7 +2,7 @@
 
 mod error;
 
-use std::{future::poll_fn, io, pin::pin, task::Poll, time::Duration};
+use std::{future::poll_fn, io, task::Poll, time::Duration};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -90,12 +90,13 @@ pub(crate) async fn send_within(
 /// Unlike [`tokio::time::timeout`], it never polls the future when the time is over. A process that was frozen continues
 /// with both: whatever the request waited for (a `Retry-After`, a connection) is over as well as its time, and a write
 /// that is sent then could arrive after one of the next leader.
-pub(crate) async fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
     let until = Instant::now() + within;
-    let mut future = pin!(future);
+    // On the heap: within the state of its callers, a request would be copied through each of their frames.
+    let mut future = Box::pin(future);
     let unless_late =
-        poll_fn(|cx| if Instant::now() >= until { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
-    tokio::time::timeout_at(until, unless_late).await.unwrap_or_default()
+        poll_fn(move |cx| if Instant::now() >= until { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
+    async move { tokio::time::timeout_at(until, unless_late).await.unwrap_or_default() }
 }
 
 /// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the response's status has been checked.
@@ -212,6 +213,7 @@ async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
 mod tests {
     use std::{
         convert::Infallible,
+        pin::pin,
         sync::{
             Arc,
             atomic::{AtomicU32, Ordering},

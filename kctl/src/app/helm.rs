@@ -177,7 +177,7 @@ fn add_roles<'a>(
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
 /// Alerts of leader election and of shards are within conditions in the same `PrometheusRule`. They are found by generating the
-/// rule with and without them. The dashboard has the panels of both.
+/// rule with and without them. The dashboard is there once for each, since its panels are one string.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
     let of = |leader_elect, shards| {
         let mut manager = manifest::ManagerOptions::default().with_metrics();
@@ -212,7 +212,16 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
                 }
                 template.file(&lines)
             }
-            "dashboard" => template.of(&[with_uid(manifest)?])?,
+            "dashboard" => {
+                let variant = |all: &[manifest::Manifest]| -> Result<String> {
+                    Ok(template.lines(&template::yaml(&with_uid(all[index].clone())?)?))
+                };
+                let (sharded, elected, without) = (variant(&sharded)?, variant(&elected)?, variant(&without)?);
+                template.file(&format!(
+                    "{{{{- if gt (int .Values.shards) 0 }}}}\n{sharded}{{{{- else if include \"KCTL-CHART.elects\" . }}}}\n{elected}{{{{- \
+                     else }}}}\n{without}{{{{- end }}}}\n"
+                ))
+            }
             _ => template.of(&[manifest])?,
         };
         add(&format!("templates/monitoring/{file}.yaml"), text);
