@@ -159,7 +159,7 @@ async fn missing_kinds_delay_no_rules_and_are_followed_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_layer_at_a_place_of_the_control_plane_is_refused() {
+async fn own_layer_at_a_control_planes_place_is_refused() {
     for place in [Place::Configurable, Place::Webhook] {
         let layer = || {
             Configurable::of_control_plane(

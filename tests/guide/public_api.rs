@@ -687,7 +687,7 @@ const EXHAUSTIVE: [(&str, &str); 55] = [
 ];
 
 #[test]
-fn public_data_may_grow_or_is_complete_for_a_reason() {
+fn public_data_may_grow_or_has_a_reason() {
     let found: BTreeSet<&str> = PUBLIC.values().flat_map(|public| &public.exhaustive).map(String::as_str).collect();
     let known: BTreeSet<&str> = EXHAUSTIVE.iter().map(|(name, _)| *name).collect();
     let undecided: Vec<_> = found.difference(&known).collect();

@@ -307,7 +307,7 @@ async fn shard_that_joins_gets_its_part_by_drains() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_of_a_shard_keeps_the_label_of_the_sharder() {
+async fn shard_lease_keeps_the_sharders_label() {
     let world = World::new(Duration::from_millis(20)).await;
     let _sharder = world.shards();
     let _a = world.start("a").await;
@@ -371,7 +371,7 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_during_a_drain_is_reconciled_by_the_same_shard_again() {
+async fn change_during_a_drain_is_reconciled_again() {
     let world = World::new(Duration::from_secs(8)).await;
     let sharder = world.shards();
     let _a = world.start("a").await;
@@ -455,7 +455,7 @@ async fn unanswered_write_delays_the_hand_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_a_crashed_shard_move_when_its_lease_is_taken() {
+async fn crashed_shards_keys_move_with_its_taken_lease() {
     let world = World::new(Duration::from_millis(20)).await;
     let _sharder = world.shards();
     let (a, _b) = (world.start("a").await, world.start("b").await);
@@ -606,7 +606,7 @@ mod frozen {
     }
 
     #[test]
-    fn shard_that_was_frozen_until_its_lease_was_taken_writes_nothing() {
+    fn frozen_shard_with_a_taken_lease_writes_nothing() {
         let (ours, theirs) = (runtime(), runtime());
         let world = ours.block_on(World::new(Duration::from_secs(2)));
         let entered = ours.enter();

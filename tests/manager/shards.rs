@@ -415,7 +415,7 @@ async fn slot_with_a_deleted_lease_keeps_one_owner() {
 
 /// The owner does not reach its Leases, so it does not create them again, and works until its write permit ends.
 #[tokio::test(start_paused = true)]
-async fn replica_that_never_saw_a_deleted_lease_waits_for_its_duration() {
+async fn replica_waits_out_a_missing_lease_it_never_saw() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     seconds(10).await;
@@ -439,7 +439,7 @@ async fn replica_that_never_saw_a_deleted_lease_waits_for_its_duration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_creates_a_deleted_lease_again_before_another_replica_starts_with_it() {
+async fn owner_recreates_a_deleted_lease_before_others_start() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     seconds(10).await;
@@ -460,7 +460,7 @@ async fn owner_creates_a_deleted_lease_again_before_another_replica_starts_with_
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_of_a_new_number_are_taken_with_the_lease_of_the_settings() {
+async fn slots_of_a_new_number_are_taken_at_once() {
     let world = World::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
@@ -637,7 +637,7 @@ async fn create_config(world: &World, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphan_is_adopted_by_the_replica_of_its_new_owner() {
+async fn orphan_is_adopted_by_its_new_owners_replica() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -687,7 +687,7 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_keep_a_share_apart_from_a_whole_cache_of_its_kind() {
+async fn metrics_keep_share_and_whole_cache_apart() {
     let world = World::new(Duration::from_millis(20)).await;
     let mut watches = None;
     let a = world.start_by("a", |manager, client| {

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn crate_without_versions_is_checked_without_and_with_its_feature() {
+    fn crate_without_versions_is_checked_for_each_feature() {
         assert_eq!(sets(&names("[features]\ncheck = []\n"), Extent::Gate), ["", "check"]);
     }
 

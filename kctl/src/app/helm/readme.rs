@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn table_has_each_value_with_the_default_of_the_file() {
+    fn table_has_each_value_with_its_default() {
         let text = readme(&chart(), None, &json!({ "replicaCount": 3 })).unwrap();
         let expected = "| Key | Type | Default | Description |\n|---|---|---|---|\n\
             | replicaCount | int | `3` | Replicas. |\n\

@@ -29,7 +29,7 @@ fn version(server: &ApiServer) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_of_slot_0_renews_certificates_and_the_next_one_after_its_crash() {
+async fn owner_of_slot_0_and_its_successor_renew_certificates() {
     let server = ApiServer::new();
     let reached = Reached::Url("https://127.0.0.1:1".into());
     let configuration = Configurations { name: "web", client: &reached, authority: None };
