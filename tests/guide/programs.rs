@@ -1,5 +1,6 @@
 //! The book is true: its programs compile and pass their tests as rendered, its links lead somewhere, its words are plain.
 
+mod filters;
 mod format;
 mod links;
 mod prose;

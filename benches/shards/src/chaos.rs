@@ -85,10 +85,10 @@ pub(crate) struct ChaosOptions {
     folder: PathBuf,
 }
 
-/// Numbers that a seed determines (`SplitMix64`).
-struct Numbers(u64);
+/// Rng that a seed determines (`SplitMix64`).
+struct Rng(u64);
 
-impl Numbers {
+impl Rng {
     /// Returns a number from 0 to `end`, without it.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -104,7 +104,7 @@ impl Numbers {
 }
 
 /// One of the replicas.
-enum Seat {
+enum ReplicaState {
     /// Works.
     Running(Replica),
     /// Stopped by SIGSTOP until a time.
@@ -162,24 +162,25 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     let path = beside("podset")?;
     server.install(&path, &podset()).await?;
     let mut cluster = Cluster::new(&server, options);
-    let mut crew = Crew::new(options, Program { path, arguments: arguments(&server, options), folder: folder.clone() });
+    let mut replicas =
+        Replicas::new(options, Program { path, arguments: arguments(&server, options), folder: folder.clone() });
     let (begun, before) = (Instant::now(), load());
     let sets = cluster.sets.clone();
-    let (created, disturbed) = tokio::join!(create(&sets, options), crew.disturb(options, &mut cluster));
+    let (created, disturbed) = tokio::join!(create(&sets, options), replicas.disturb(options, &mut cluster));
     created?;
     disturbed?;
-    crew.restore().await?;
+    replicas.restore().await?;
     let took = begun.elapsed();
-    let settled = settle(&cluster, &mut crew).await?;
+    let settled = settle(&cluster, &mut replicas).await?;
     let versions = cluster.versions().await?;
     sleep(QUIET_FOR).await;
     if cluster.versions().await? != versions {
         return Err(format!("something is still written {QUIET_FOR:?} after all sets were complete").into());
     }
-    crew.stop_all().await?;
+    replicas.stop_all().await?;
     let n_pods = cluster.wanted.iter().sum::<usize>();
     drop(server);
-    print(options, &crew.counts, n_pods, [took, settled]);
+    print(options, &replicas.counts, n_pods, [took, settled]);
     let verdict = audit(&log, options.shards)?;
     say(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
     // A log of another format would show no violation either.
@@ -264,9 +265,9 @@ impl Cluster {
     }
 
     /// Changes a random set: grows it, shrinks it, or deletes one of its Pods. A set that does not exist yet is left alone.
-    async fn change(&mut self, numbers: &mut Numbers, counts: &mut Counts) -> Result<(), Failure> {
-        let (set, by) = (numbers.index(self.wanted.len()), 1 + numbers.index(4));
-        let wanted = match numbers.below(3) {
+    async fn change(&mut self, rng: &mut Rng, counts: &mut Counts) -> Result<(), Failure> {
+        let (set, by) = (rng.index(self.wanted.len()), 1 + rng.index(4));
+        let wanted = match rng.below(3) {
             0 => self.wanted[set] + by,
             1 => self.wanted[set].saturating_sub(by),
             _ => {
@@ -349,7 +350,7 @@ fn found<T>(answer: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
 ///
 /// # Errors
 /// [`SETTLES_WITHIN`] has passed: with the first ten sets that are wrong.
-async fn settle(cluster: &Cluster, crew: &mut Crew) -> Result<Duration, Failure> {
+async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
         let wrong = cluster.wrong().await?;
@@ -359,50 +360,50 @@ async fn settle(cluster: &Cluster, crew: &mut Crew) -> Result<Duration, Failure>
         if begun.elapsed() > SETTLES_WITHIN {
             return Err(format!("{} wrong, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(10)]).into());
         }
-        crew.look()?;
+        replicas.look()?;
         sleep(Duration::from_secs(1)).await;
     }
 }
 
 /// The replicas.
-struct Crew {
+struct Replicas {
     program: Program,
     /// Always [`REPLICAS`] of them.
-    seats: Vec<Seat>,
-    /// Decides which seat is disturbed, how, and for how long.
-    numbers: Numbers,
+    states: Vec<ReplicaState>,
+    /// Decides which replica is disturbed, how, and for how long.
+    rng: Rng,
     counts: Counts,
-    /// The number of the last process, which its user has: the audit log tells apart processes of one seat.
+    /// The number of the last process, which its user has: the audit log tells apart processes of one replica.
     n_started: usize,
     /// The Lease duration.
     lease: Duration,
 }
 
-impl Crew {
+impl Replicas {
     /// Prepares the replicas; the first [`look`](Self::look) starts them.
     fn new(options: &ChaosOptions, program: Program) -> Self {
         let lease = Duration::from_secs(options.lease_seconds);
-        let seats = (0..REPLICAS).map(|_| Seat::Absent(Instant::now())).collect();
-        Self { program, seats, numbers: Numbers(options.seed), counts: Counts::default(), n_started: 0, lease }
+        let states = (0..REPLICAS).map(|_| ReplicaState::Absent(Instant::now())).collect();
+        Self { program, states, rng: Rng(options.seed), counts: Counts::default(), n_started: 0, lease }
     }
 
     /// Disturbs replicas and changes sets until the time is over.
     ///
-    /// Changes have numbers of their own, so that the same replicas are disturbed on a slow and on a fast server.
+    /// Changes have a generator of their own, so that the same replicas are disturbed on a slow and on a fast server.
     async fn disturb(&mut self, options: &ChaosOptions, cluster: &mut Cluster) -> Result<(), Failure> {
-        let (mut numbers, begun) = (Numbers(options.seed.wrapping_add(1)), Instant::now());
+        let (mut rng, begun) = (Rng(options.seed.wrapping_add(1)), Instant::now());
         let ends = begun + Duration::from_secs(options.seconds);
         let (mut next, mut n_changes, mut printed) = (begun + Duration::from_secs(5), 0, 0);
         while Instant::now() < ends {
             self.look()?;
             if Instant::now() >= next {
                 self.disturb_one()?;
-                let pause = PAUSE_MS.start + self.numbers.below(PAUSE_MS.end - PAUSE_MS.start);
+                let pause = PAUSE_MS.start + self.rng.below(PAUSE_MS.end - PAUSE_MS.start);
                 next = Instant::now() + Duration::from_millis(pause);
             }
             // One at a time: on a slow server, changes must not keep replicas from being disturbed.
             if n_changes < begun.elapsed().as_secs() * CHANGES_PER_SECOND {
-                cluster.change(&mut numbers, &mut self.counts).await?;
+                cluster.change(&mut rng, &mut self.counts).await?;
                 n_changes += 1;
             }
             if begun.elapsed().as_secs() >= printed + 30 {
@@ -417,32 +418,32 @@ impl Crew {
 
     /// Kills, stops or freezes a random replica. If that one does not run at the moment, nothing happens.
     fn disturb_one(&mut self) -> Result<(), Failure> {
-        let index = self.numbers.index(REPLICAS);
-        let how = self.numbers.below(3);
-        let seat = std::mem::replace(&mut self.seats[index], Seat::Absent(Instant::now()));
-        let Seat::Running(replica) = seat else {
-            self.seats[index] = seat;
+        let index = self.rng.index(REPLICAS);
+        let how = self.rng.below(3);
+        let state = std::mem::replace(&mut self.states[index], ReplicaState::Absent(Instant::now()));
+        let ReplicaState::Running(replica) = state else {
+            self.states[index] = state;
             return Ok(());
         };
-        self.seats[index] = match how {
+        self.states[index] = match how {
             0 => {
                 self.counts.kills += 1;
                 drop(replica);
-                Seat::Absent(Instant::now() + Duration::from_millis(self.numbers.below(ABSENT_MS)))
+                ReplicaState::Absent(Instant::now() + Duration::from_millis(self.rng.below(ABSENT_MS)))
             }
             1 => {
                 self.counts.stops += 1;
                 replica.signal("TERM")?;
-                Seat::Stopping(replica)
+                ReplicaState::Stopping(replica)
             }
             _ => {
                 // Between no time and twice the duration of a Lease.
                 let lease = u64::try_from(self.lease.as_millis())?;
-                let frozen = Duration::from_millis(self.numbers.below(2 * lease));
+                let frozen = Duration::from_millis(self.rng.below(2 * lease));
                 self.counts.freezes += 1;
                 self.counts.long_freezes += u32::from(frozen > self.lease);
                 replica.signal("STOP")?;
-                Seat::Frozen(replica, Instant::now() + frozen)
+                ReplicaState::Frozen(replica, Instant::now() + frozen)
             }
         };
         Ok(())
@@ -450,37 +451,39 @@ impl Crew {
 
     /// Continues and starts replicas whose time has come.
     fn look(&mut self) -> Result<(), Failure> {
-        for seat in &mut self.seats {
+        for state in &mut self.states {
             let now = Instant::now();
-            let has_ended = match seat {
-                Seat::Running(replica) | Seat::Stopping(replica) => replica.has_ended()?,
-                Seat::Frozen(..) | Seat::Absent(_) => false,
+            let has_ended = match state {
+                ReplicaState::Running(replica) | ReplicaState::Stopping(replica) => replica.has_ended()?,
+                ReplicaState::Frozen(..) | ReplicaState::Absent(_) => false,
             };
-            let next = match seat {
-                Seat::Absent(until) if now >= *until => {
+            let next = match state {
+                ReplicaState::Absent(until) if now >= *until => {
                     self.n_started += 1;
-                    Seat::Running(Replica::start(&self.program, &format!("{REPLICA}{}", self.n_started))?)
+                    ReplicaState::Running(Replica::start(&self.program, &format!("{REPLICA}{}", self.n_started))?)
                 }
-                Seat::Frozen(replica, until) if now >= *until => {
+                ReplicaState::Frozen(replica, until) if now >= *until => {
                     replica.signal("CONT")?;
-                    let Seat::Frozen(replica, _) = std::mem::replace(seat, Seat::Absent(now)) else { continue };
-                    Seat::Running(replica)
+                    let ReplicaState::Frozen(replica, _) = std::mem::replace(state, ReplicaState::Absent(now)) else {
+                        continue;
+                    };
+                    ReplicaState::Running(replica)
                 }
-                Seat::Stopping(_) if has_ended => Seat::Absent(now),
-                Seat::Running(_) if has_ended => {
+                ReplicaState::Stopping(_) if has_ended => ReplicaState::Absent(now),
+                ReplicaState::Running(_) if has_ended => {
                     self.counts.exits += 1;
-                    Seat::Absent(now)
+                    ReplicaState::Absent(now)
                 }
                 _ => continue,
             };
-            *seat = next;
+            *state = next;
         }
         Ok(())
     }
 
     /// Waits until all replicas run again.
     async fn restore(&mut self) -> Result<(), Failure> {
-        while !self.seats.iter().all(|seat| matches!(seat, Seat::Running(_))) {
+        while !self.states.iter().all(|state| matches!(state, ReplicaState::Running(_))) {
             self.look()?;
             sleep(TICK).await;
         }
@@ -489,8 +492,8 @@ impl Crew {
 
     /// Stops the replicas one after the other, so that each hands its slots over to the next.
     async fn stop_all(&mut self) -> Result<(), Failure> {
-        for seat in std::mem::take(&mut self.seats) {
-            if let Seat::Running(mut replica) = seat {
+        for state in std::mem::take(&mut self.states) {
+            if let ReplicaState::Running(mut replica) = state {
                 replica.signal("TERM")?;
                 replica.ended().await?;
             }

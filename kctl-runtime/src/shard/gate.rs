@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{Busy, Ring, Tenure, Tenures};
+use super::{Ring, RunningReconcile, Tenure, Tenures};
 use crate::{key::ObjectKey, writer::ShardPermits};
 
 /// Admits the keys of slots whose tenure the controller has opened. Clones share the state.
@@ -31,7 +31,7 @@ pub(crate) enum Pass {
     /// The slot is this replica's as long as this tenure lasts.
     During(Arc<Tenure>),
     /// The key is this shard's, and is not handed over while this exists.
-    Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] Busy),
+    Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] RunningReconcile),
 }
 
 impl Pass {

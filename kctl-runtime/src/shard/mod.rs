@@ -14,7 +14,7 @@ mod tenure;
 
 pub(crate) use gate::{Gate, Pass};
 pub(crate) use hash::{mix, spread};
-pub(crate) use ring::{Busy, Duty, Labelled, Ring, RingLabels};
+pub(crate) use ring::{LabelledShare, NextStep, Ring, RingLabels, RunningReconcile};
 pub(crate) use slots::seat_name;
 pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};
 pub(crate) use tenure::{Phase, Tenure, Tenures};

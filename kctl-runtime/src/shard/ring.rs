@@ -41,9 +41,9 @@ pub(crate) struct RingLabels {
 
 /// The next step of a shard for a key.
 #[derive(Debug)]
-pub(crate) enum Duty {
+pub(crate) enum NextStep {
     /// Reconcile it. The value counts the reconcile until it is dropped.
-    Reconcile(Busy),
+    Reconcile(RunningReconcile),
     /// Forget it: the object belongs to another shard, or is handed over by another reconcile.
     Forget,
     /// Remove the labels, because no reconcile of the key runs any more.
@@ -76,18 +76,18 @@ pub(crate) struct Ring {
 }
 
 /// A reconcile that runs.
-pub(crate) struct Busy {
+pub(crate) struct RunningReconcile {
     state: Arc<Mutex<State>>,
     primary: Option<Primary>,
 }
 
-impl fmt::Debug for Busy {
+impl fmt::Debug for RunningReconcile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Busy").field(&self.primary).finish()
+        f.debug_tuple("RunningReconcile").field(&self.primary).finish()
     }
 }
 
-impl Drop for Busy {
+impl Drop for RunningReconcile {
     fn drop(&mut self) {
         let Some(primary) = self.primary.take() else { return };
         let mut state = self.state.lock();
@@ -182,25 +182,25 @@ impl Ring {
     ///
     /// Both answers take effect under one lock: a reconcile that begins is counted, and after a hand-over begins no
     /// cache that is older than it begins another.
-    pub(crate) fn duty(&self, kind: &Kind, object: &Stored) -> Duty {
+    pub(crate) fn duty(&self, kind: &Kind, object: &Stored) -> NextStep {
         if !self.labels.is_mine(object) {
-            return Duty::Forget;
+            return NextStep::Forget;
         }
         let (primary, version) = ((kind.clone(), object.key().clone()), object.meta().revision());
         let mut state = self.state.lock();
         if self.labels.is_drained(object) {
             if state.running.contains_key(&primary) {
-                return Duty::Forget;
+                return NextStep::Forget;
             }
             state.handed_over.extend(version.map(|version| (primary, version)));
-            return Duty::HandOver;
+            return NextStep::HandOver;
         }
         if state.handed_over.get(&primary).is_some_and(|handed_over| version <= Some(*handed_over)) {
-            return Duty::Forget;
+            return NextStep::Forget;
         }
         state.handed_over.remove(&primary);
         *state.running.entry(primary.clone()).or_default() += 1;
-        Duty::Reconcile(Busy { state: self.state.clone(), primary: Some(primary) })
+        NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary) })
     }
 
     /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
@@ -239,9 +239,9 @@ impl ShardPermits for Ring {
 /// The part of a kind that a cache with the label of a shard has.
 ///
 /// Only what the cache has is known to be of this shard: another object may belong to another shard, or not exist.
-pub(crate) struct Labelled(pub(crate) Arc<SharedStore>);
+pub(crate) struct LabelledShare(pub(crate) Arc<SharedStore>);
 
-impl Share for Labelled {
+impl Share for LabelledShare {
     fn has(&self, key: &ObjectKey) -> bool {
         self.0.get(key).is_some()
     }

@@ -9,7 +9,7 @@ use crate::{
     key::ObjectKey,
     object::Stored,
     reconcile::Reconcile,
-    shard::{Duty, Pass, Ring},
+    shard::{NextStep, Pass, Ring},
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
@@ -34,9 +34,9 @@ impl<C: Reconcile> Pool<C> {
         // A key without an object has no label. Its reconcile only forgets it.
         let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else { return Some(Pass::Always) };
         match ring.duty(&self.env.spec.primary.kind, &stored) {
-            Duty::Reconcile(busy) => return Some(Pass::Counted(busy)),
-            Duty::Forget => self.forget(key),
-            Duty::HandOver => self.hand_over(ring, key, &stored).await,
+            NextStep::Reconcile(busy) => return Some(Pass::Counted(busy)),
+            NextStep::Forget => self.forget(key),
+            NextStep::HandOver => self.hand_over(ring, key, &stored).await,
         }
         None
     }

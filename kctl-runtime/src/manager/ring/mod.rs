@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     reconcile::Env,
-    shard::{Labelled, Ring},
+    shard::{LabelledShare, Ring},
     source::Source,
     spec::{ControllerSpec, RelationSpec, Role},
     store::Part,
@@ -115,7 +115,7 @@ impl Manager {
     pub(super) fn limit_to_shard(&self, spec: &ControllerSpec, relation: &RelationSpec, source: &Source) {
         if self.labelled_in(spec, relation).is_some() {
             source.selects_part(match relation.role {
-                Role::Primary => Part::Primaries(Arc::new(Labelled(source.store().clone()))),
+                Role::Primary => Part::Primaries(Arc::new(LabelledShare(source.store().clone()))),
                 _ => Part::Children,
             });
         }
