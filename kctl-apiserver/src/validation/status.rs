@@ -84,26 +84,32 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 ///
 /// | field | rule | error |
 /// |---|---|---|
-/// | `type` | a qualified name, unique in the list | `FieldValueInvalid`, `FieldValueDuplicate` |
-/// | `status` | `True`, `False` or `Unknown` | `FieldValueNotSupported` |
+/// | the condition | its `type` is unique in the list | `FieldValueDuplicate` |
+/// | `type` | present, a qualified name | `FieldValueRequired`, `FieldValueInvalid` |
+/// | `status` | present, `True`, `False` or `Unknown` | `FieldValueRequired`, `FieldValueNotSupported` |
 /// | `observedGeneration` | at least 0 | `FieldValueInvalid` |
 /// | `lastTransitionTime` | present | `FieldValueRequired` |
 /// | `reason` | present, an identifier of at most 1,024 bytes | `FieldValueRequired`, `…Invalid`, `…TooLong` |
 /// | `message` | at most 32 KiB | `FieldValueTooLong` |
 ///
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
-/// these rules.
+/// these rules. For kinds whose `conditions` have the tag `+k8s:listMapKey`, [`super::declared`] has reported duplicates.
 pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
-        let at = |field: &str| format!("{at}[{index}].{field}");
+        let item_at = format!("{at}[{index}]");
+        let at = |field: &str| format!("{item_at}.{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
-        if seen.contains(&kind) {
-            errors.duplicate(&at("type"), &Value::from(kind).to_string());
+        if seen.contains(&kind) && !errors.has_duplicate(&item_at) {
+            errors.duplicate(&item_at, &Value::from(kind).to_string());
         }
         seen.push(kind);
-        errors.qualified_name(&at("type"), kind);
-        errors.always_one_of(&at("status"), &condition["status"], &["False", "True", "Unknown"]);
+        if kind.is_empty() {
+            errors.required(&at("type"), "");
+        } else {
+            errors.qualified_name(&at("type"), kind);
+        }
+        errors.required_one_of(&at("status"), &condition["status"], &["False", "True", "Unknown"]);
         if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
             let detail = "must be greater than or equal to zero";
             errors.invalid(&at("observedGeneration"), &condition["observedGeneration"], detail);
