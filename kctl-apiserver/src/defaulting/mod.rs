@@ -5,7 +5,7 @@
 //! The steps of `default_object`, in this order:
 //!
 //! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed, and
-//!    quantities get their canonical form, so that two ways to write an object are stored alike.
+//!    quantities and times get their canonical form, so that two ways to write an object are stored alike.
 //! 2. `Kind::default` of the kind sets the defaults that Kubernetes documents.
 //! 3. `zeros` adds the fields that Go writes even if they are zero.
 //!
@@ -26,6 +26,8 @@ mod zeros;
 
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::{
@@ -48,7 +50,7 @@ pub(crate) struct Type<'a> {
 /// Fills in the defaults of a built-in kind.
 ///
 /// Nulls, zero values of non-pointer Go fields, and empty lists and maps count as absent and are removed, as
-/// kube-apiserver does when it decodes an object. Quantities get their canonical form. A `Pod` also gets the
+/// kube-apiserver does when it decodes an object. Quantities and times get their canonical form. A `Pod` also gets the
 /// tolerations and the priority that the admission plugins `DefaultTolerationSeconds` and `Priority` set. The
 /// function is idempotent.
 ///
@@ -132,7 +134,7 @@ const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPA
 
 /// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
 /// a map of strings is the empty string.
-/// Quantities get their canonical form.
+/// Quantities and times get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {
@@ -164,8 +166,12 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 let Some(field) = schema.field(name) else { return true };
                 decode(field, value, stored);
                 let is_entry = schema.property(name).is_none();
-                if is_quantity(field) {
+                if is(&QUANTITY, field) {
                     decode_quantity(is_entry, value);
+                } else if is(&TIME, field) {
+                    decode_time(time::seconds, value);
+                } else if is(&MICRO_TIME, field) {
+                    decode_time(time::micros, value);
                 } else if value.is_null() && is_entry && field.type_name() == Some("string") {
                     *value = "".into();
                 }
@@ -188,9 +194,21 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
 
 static QUANTITY: LazyLock<Option<Schema<'static>>> =
     LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity"));
+static TIME: LazyLock<Option<Schema<'static>>> =
+    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.Time"));
+static MICRO_TIME: LazyLock<Option<Schema<'static>>> =
+    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"));
 
-fn is_quantity(schema: Schema<'_>) -> bool {
-    QUANTITY.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
+/// Returns `true` if a field has this type. Types are compared by address.
+fn is(of: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool {
+    of.is_some_and(|of| std::ptr::eq(of.json(), schema.json()))
+}
+
+/// Writes a time in UTC, with the precision of its type. One that jiff does not have stays as sent.
+fn decode_time(write: fn(Timestamp) -> String, value: &mut Value) {
+    if let Some(time) = value.as_str().and_then(time::parse) {
+        *value = write(time).into();
+    }
 }
 
 /// Writes a quantity in its canonical form. An invalid quantity stays as sent, so that validation reports it.

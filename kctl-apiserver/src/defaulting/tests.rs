@@ -208,3 +208,13 @@ fn fields_of_features_that_are_off_go() {
     default_object("storage.k8s.io/v1", "CSIDriver", &mut driver, None);
     assert!(driver["spec"].get("preventPodSchedulingIfMissing").is_none());
 }
+
+#[test]
+fn times_are_stored_in_utc_with_the_precision_of_their_type() {
+    let mut node = json!({ "spec": { "taints": [{ "key": "a", "effect": "NoExecute", "timeAdded": "2020-01-01T01:00:00.5+01:00" }] } });
+    default_object("v1", "Node", &mut node, None);
+    assert_eq!(node["spec"]["taints"][0]["timeAdded"], "2020-01-01T00:00:00Z");
+    let mut lease = json!({ "spec": { "renewTime": "2020-01-01T01:00:00.000001+01:00", "acquireTime": "soon" } });
+    default_object("coordination.k8s.io/v1", "Lease", &mut lease, None);
+    assert_eq!(lease["spec"], json!({ "renewTime": "2020-01-01T00:00:00.000001Z", "acquireTime": "soon" }));
+}
