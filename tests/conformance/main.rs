@@ -145,6 +145,7 @@ topics! {
     service_ip_families,
     services_and_volumes,
     status_validation,
+    storage_version_migrations,
     subresource_admission,
     subresource_metadata,
     subresources,

@@ -41,6 +41,7 @@ pub(crate) mod rbac;
 pub(crate) mod resource;
 pub(crate) mod scheduling;
 pub(crate) mod storage;
+pub(crate) mod storagemigration;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -121,6 +122,7 @@ pub(crate) static ALL: &[&Kind] = &[
     &storage::storage_class::KIND,
     &storage::volume_attachment::KIND,
     &storage::volume_attributes_class::KIND,
+    &storagemigration::storage_version_migration::KIND,
 ];
 
 /// The registry of the built-in kinds, made on first use. Each server clones it and adds its custom
