@@ -111,8 +111,8 @@ pub(crate) struct Kind {
     pub(crate) prepare_status: fn(&Value, &mut Value),
     /// Sets the times in a status that was written.
     pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
-    /// Sets times that were left out.
-    pub(crate) set_times: fn(&dyn Environment, &mut Value),
+    /// Sets times that were left out, or that a change sets anew: old, new.
+    pub(crate) set_times: fn(&dyn Environment, Option<&Value>, &mut Value),
     /// Drops fields that are accepted and never stored. A write of them still counts as a generation.
     pub(crate) drop_unstored: fn(&mut Value),
     /// Fields of the metadata that a write of the status leaves as they are.
@@ -345,7 +345,7 @@ impl Kind {
         prepare_update: |_, _, _| {},
         prepare_status: |_, _| {},
         set_status_times: |_, _, _| {},
-        set_times: |_, _| {},
+        set_times: |_, _, _| {},
         drop_unstored: |_| {},
         kept_by_status: &[],
         reset_fields: &[],

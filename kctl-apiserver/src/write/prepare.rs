@@ -92,7 +92,7 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
-    (info.resource.rules.set_times)(state, object);
+    (info.resource.rules.set_times)(state, None, object);
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
@@ -103,7 +103,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
     default(info, new, Some(old));
     let rules = info.resource.rules;
     (rules.default_metadata)(new);
-    (rules.set_times)(state, new);
+    (rules.set_times)(state, Some(old), new);
     if info.subresource == "status" {
         (rules.set_status_times)(state, old, new);
     }

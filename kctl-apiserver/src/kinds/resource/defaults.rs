@@ -1,9 +1,12 @@
-//! Defaults of claims for devices: reads what a client sent, leaves what is stored.
+//! Defaults of claims for devices, and of taints: reads what a client sent, leaves what is stored.
 //! Upstream: `pkg/apis/resource/v1/defaults.go`.
 
 use serde_json::Value;
 
-use crate::defaulting::{fill, is_text, items, part};
+use crate::{
+    defaulting::{fill, is_text, items, part},
+    registry::kind::Environment,
+};
 
 /// Fills in the defaults of a claim: those of its requests, and the operators of tolerations in its
 /// allocation.
@@ -44,5 +47,15 @@ fn one(request: &mut Value) {
 fn tolerations(request: &mut Value) {
     for toleration in items(request, "tolerations") {
         fill(toleration, "operator", "Equal");
+    }
+}
+
+/// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint`).
+///
+/// It is not a default, because the time depends on the clock: a second decoding must not change
+/// it.
+pub(crate) fn taint_time(environment: &dyn Environment, taint: &mut Value) {
+    if taint["timeAdded"].is_null() {
+        taint["timeAdded"] = environment.now().into();
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
+    kinds::resource::defaults,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
     selector,
     table::{
@@ -37,18 +38,13 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint` of `pkg/apis/resource/v1/defaults.go`).
-///
-/// It is not a default, because the time depends on the clock: a second decoding must not change
-/// it.
-fn set_taint_times(environment: &dyn Environment, object: &mut Value) {
+/// Sets the times of taints that were sent without one.
+fn set_taint_times(environment: &dyn Environment, _: Option<&Value>, object: &mut Value) {
     let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
     for device in devices.into_iter().flatten() {
         let taints = device.get_mut("taints").and_then(Value::as_array_mut);
         for taint in taints.into_iter().flatten().filter(|taint| taint.is_object()) {
-            if taint["timeAdded"].is_null() {
-                taint["timeAdded"] = environment.now().into();
-            }
+            defaults::taint_time(environment, taint);
         }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::{
     cel::type_of,
     field_errors::{Errors, text},
+    names::check_label_value,
     validation::{each, entries, unique},
 };
 
@@ -93,5 +94,13 @@ pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
             let detail = format!("{other} are required to use {field}");
             errors.invalid(&format!("{at}.{other}"), &Value::Null, &detail);
         }
+    }
+}
+
+/// Validates key and value of a taint. The effect is checked by the schema's own rules.
+pub(crate) fn taint(taint: &Value, at: &str, errors: &mut Errors) {
+    errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
+    if let Some(message) = check_label_value(text(&taint["value"])) {
+        errors.invalid(&format!("{at}.value"), &taint["value"], message);
     }
 }

@@ -6,8 +6,11 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, pairs, text},
-    kinds::resource::{resource_slice::request_policy, validation::bindings},
-    names::{NameRule, check_label_value},
+    kinds::resource::{
+        resource_slice::request_policy,
+        validation::{bindings, taint},
+    },
+    names::NameRule,
     validation::{
         affinity, each, entries,
         format::{driver, pool_name, qualified},
@@ -214,12 +217,4 @@ fn is_semver(version: &str) -> bool {
         && numbers.split('.').all(is_number)
         && before.is_none_or(|rest| rest.split('.').all(|part| is_word(part) && (!all_digits(part) || is_number(part))))
         && build.is_none_or(|rest| rest.split('.').all(is_word))
-}
-
-/// Validates key and value of a taint. The effect is checked by the schema's own rules.
-fn taint(taint: &Value, at: &str, errors: &mut Errors) {
-    errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
-    if let Some(message) = check_label_value(text(&taint["value"])) {
-        errors.invalid(&format!("{at}.value"), &taint["value"], message);
-    }
 }
