@@ -91,6 +91,7 @@ topics! {
     delete_options,
     deletion_metadata_updates,
     device_selectors,
+    device_taint_rules,
     discovery,
     dynamic_resource_allocation,
     embedded_resources,

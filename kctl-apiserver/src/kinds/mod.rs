@@ -112,6 +112,7 @@ pub(crate) static ALL: &[&Kind] = &[
     &rbac::role::KIND,
     &rbac::role_binding::KIND,
     &resource::device_class::KIND,
+    &resource::device_taint_rule::KIND,
     &resource::resource_claim::KIND,
     &resource::resource_claim_template::KIND,
     &resource::resource_slice::KIND,

@@ -1,0 +1,92 @@
+//! `DeviceTaintRule` of `resource.k8s.io`: an administrator's taint on all devices that a selector matches.
+//!
+//! - The time of the taint says since when its effect holds: an update of the effect alone sets it anew.
+//! - The generation counts changes. A write of `status` leaves spec and metadata as they are.
+//! - The eviction of Pods from tainted devices is a controller's, which is not part of this server.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    field_errors::Errors,
+    kinds::resource::{defaults, validation::taint},
+    names::NameRule,
+    registry::kind::{Environment, Generation, Kind},
+    table::{
+        age::{age, since_text},
+        fields::{name, text},
+    },
+    validation::{
+        entries,
+        format::{driver, pool_name},
+        status,
+    },
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "resource.k8s.io",
+    resource: "devicetaintrules",
+    kind: "DeviceTaintRule",
+    generation: Generation::Counted,
+    allows_unconditional_update: false,
+    kept_by_status: Kind::CLIENT_METADATA,
+    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
+    set_times,
+    validate,
+    validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
+    printer: Some(cells),
+    ..Kind::DEFAULT
+};
+
+/// Maximum number of conditions (`DeviceTaintRuleStatusMaxConditions`).
+const CONDITIONS_MAX: usize = 8;
+
+/// Sets the time of a taint that was sent without one, or whose effect has changed and whose time has not
+/// (`PrepareForUpdate` in `pkg/registry/resource/devicetaintrule/strategy.go`).
+fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Value) {
+    let Some(taint) = object.pointer_mut("/spec/taint").filter(|taint| taint.is_object()) else { return };
+    defaults::taint_time(environment, taint);
+    if let Some(old) = old.map(|old| &old["spec"]["taint"])
+        && old["effect"] != taint["effect"]
+        && old["timeAdded"] == taint["timeAdded"]
+    {
+        taint["timeAdded"] = environment.now().into();
+    }
+}
+
+/// Validates the taint, and the names in the selector that are set (`validateDeviceTaintRuleSpec`).
+fn validate(object: &Value, errors: &mut Errors) {
+    let (selector, at) = (&object["spec"]["deviceSelector"], "spec.deviceSelector");
+    if !selector["driver"].is_null() {
+        driver(&selector["driver"], &format!("{at}.driver"), errors);
+    }
+    if !selector["pool"].is_null() {
+        pool_name(&selector["pool"], &format!("{at}.pool"), errors);
+    }
+    if !selector["device"].is_null() {
+        errors.name(&format!("{at}.device"), &selector["device"], NameRule::Label);
+    }
+    taint(&object["spec"]["taint"], "spec.taint", errors);
+}
+
+/// Validates the conditions (`ValidateDeviceTaintRuleStatusUpdate`).
+fn validate_status(conditions: &Value, at: &str, errors: &mut Errors) {
+    status::conditions(conditions, at, errors);
+    let found = entries(conditions).count();
+    if found > CONDITIONS_MAX {
+        errors.too_many(at, found, CONDITIONS_MAX);
+    }
+}
+
+/// Returns name, the parts of the taint, and age (`printDeviceTaint`).
+fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let added = text(object, "/spec/taint/timeAdded");
+    vec![
+        json!(name(object)),
+        json!(text(object, "/spec/taint/key")),
+        json!(text(object, "/spec/taint/value")),
+        json!(text(object, "/spec/taint/effect")),
+        json!(if added.is_empty() { String::new() } else { since_text(added, now) }),
+        json!(age(object, now)),
+    ]
+}
