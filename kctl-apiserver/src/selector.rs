@@ -40,7 +40,8 @@ impl Selector {
         })
     }
 
-    /// Checks the fields of the selector. `known` are the fields of the kind, beside name and namespace.
+    /// Checks the fields of the selector. `known` are the fields of the kind besides the name; a kind that has none
+    /// supports the namespace.
     ///
     /// Which fields a kind has is part of its registration; CRDs declare theirs in
     /// `selectableFields`. Without this check, a misspelled field would compare with the empty
@@ -52,14 +53,12 @@ impl Selector {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
                 "metadata.name" => true,
-                "metadata.namespace" => !WITHOUT_NAMESPACE.contains(&known),
+                "metadata.namespace" if known.is_empty() => true,
                 path => known.contains(&path),
             };
             if !is_known {
-                let why = format!(
-                    "fieldSelector: {path:?} is not one of metadata.name, metadata.namespace, {}",
-                    known.join(", ")
-                );
+                let known = if known.is_empty() { &["metadata.namespace"] } else { known };
+                let why = format!("fieldSelector: {path:?} is not one of metadata.name, {}", known.join(", "));
                 return Err(StatusError::bad_request(why));
             }
         }
@@ -93,18 +92,6 @@ impl Selector {
             && self.fields.iter().all(|wanted| (field(object, &wanted.path) == wanted.value) == wanted.equal)
     }
 }
-
-/// Fields of a `ResourceSlice`.
-pub(crate) const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
-/// Fields of Namespaces.
-pub(crate) const OF_NAMESPACES: &[&str] = &["status.phase"];
-/// Fields of Nodes.
-pub(crate) const OF_NODES: &[&str] = &["spec.unschedulable"];
-/// Fields of `CertificateSigningRequests`.
-pub(crate) const OF_REQUESTS: &[&str] = &["spec.signerName"];
-/// Field sets of cluster-scoped kinds whose selectors don't support `metadata.namespace`. Kinds without their own
-/// fields support it, even if they are cluster-scoped.
-const WITHOUT_NAMESPACE: [&[&str]; 4] = [OF_SLICES, OF_NAMESPACES, OF_NODES, OF_REQUESTS];
 
 /// Returns `true` for a valid field selector of any kind.
 ///

@@ -63,7 +63,8 @@ pub(crate) struct Kind {
     // Requests.
     /// The warning in each response.
     pub(crate) deprecation: Option<&'static str>,
-    /// Fields for `fieldSelector` besides name and namespace (`AddFieldLabelConversionsFor…`).
+    /// Fields for `fieldSelector` besides `metadata.name` (`AddFieldLabelConversionFunc`). A kind without fields of its own
+    /// supports `metadata.namespace`; one with such fields lists it.
     pub(crate) selectable_fields: &'static [&'static str],
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,

@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "jobs",
     kind: "Job",
     generation: Generation::Counted,
-    selectable_fields: &["status.successful"],
+    selectable_fields: &["metadata.namespace", "status.successful"],
     orphans_dependents: true,
     deletion_warning: Some(
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \

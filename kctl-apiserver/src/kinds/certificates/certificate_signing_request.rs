@@ -16,7 +16,6 @@ use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{Kind, NewStatus},
-    selector,
     table::{
         age::{age, human},
         fields::{at, condition, name, text, text_or},
@@ -29,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "certificatesigningrequests",
     kind: "CertificateSigningRequest",
     names: NameRule::PathSegment,
-    selectable_fields: selector::OF_REQUESTS,
+    selectable_fields: &["spec.signerName"],
     new_status: NewStatus::Empty,
     prepare_update: keep_request,
     reset_fields: &[

@@ -20,6 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Event",
     names: NameRule::PathSegment,
     selectable_fields: &[
+        "metadata.namespace",
         "involvedObject.kind",
         "involvedObject.namespace",
         "involvedObject.name",

@@ -15,7 +15,6 @@ use crate::{
     json_path::set,
     names::{NameRule, check_label_value, check_qualified_name},
     registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
-    selector,
     table::{
         age::age,
         fields::{self, name},
@@ -27,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "namespaces",
     kind: "Namespace",
     names: NameRule::Label,
-    selectable_fields: selector::OF_NAMESPACES,
+    selectable_fields: &["status.phase"],
     delete_answer: DeleteAnswer::UndocumentedObject,
     is_marked_first: true,
     prepare_create,

@@ -16,7 +16,6 @@ use crate::{
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{Environment, Kind, NewStatus},
-    selector,
     table::{
         age::{UNKNOWN, age},
         fields::{at, condition, flag, list, name, text, text_or},
@@ -27,7 +26,7 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "nodes",
     kind: "Node",
-    selectable_fields: selector::OF_NODES,
+    selectable_fields: &["spec.unschedulable"],
     connects: &["proxy"],
     new_status: NewStatus::AsSent,
     prepare_create: drop_configuration,

@@ -37,6 +37,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Pod",
     generation: Generation::Counted,
     selectable_fields: &[
+        "metadata.namespace",
         "spec.nodeName",
         "spec.restartPolicy",
         "spec.schedulerName",

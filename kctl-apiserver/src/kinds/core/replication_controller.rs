@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ReplicationController",
     names: NameRule::SubdomainOnceWhole,
     generation: Generation::Counted,
-    selectable_fields: &["status.replicas"],
+    selectable_fields: &["metadata.namespace", "status.replicas"],
     orphans_dependents: true,
     default,
     defaults_metadata: true,

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "secrets",
     kind: "Secret",
-    selectable_fields: &["type"],
+    selectable_fields: &["metadata.namespace", "type"],
     default,
     validate,
     validate_update,

@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "services",
     kind: "Service",
     names: NameRule::Label,
-    selectable_fields: &["spec.clusterIP", "spec.type"],
+    selectable_fields: &["metadata.namespace", "spec.clusterIP", "spec.type"],
     creates_on_update: true,
     delete_answer: DeleteAnswer::Object,
     connects: &["proxy"],

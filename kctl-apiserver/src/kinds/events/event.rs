@@ -24,6 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "events",
     kind: "Event",
     selectable_fields: &[
+        "metadata.namespace",
         "regarding.kind",
         "regarding.namespace",
         "regarding.name",

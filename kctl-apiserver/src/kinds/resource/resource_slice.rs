@@ -15,7 +15,6 @@ use crate::{
     field_errors::{Errors, text},
     kinds::resource::defaults,
     registry::kind::{DeleteAnswer, Environment, Generation, Kind},
-    selector,
     table::{
         age::age,
         fields::{self, name},
@@ -28,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "resourceslices",
     kind: "ResourceSlice",
     generation: Generation::Counted,
-    selectable_fields: selector::OF_SLICES,
+    selectable_fields: &["spec.driver", "spec.nodeName"],
     delete_answer: DeleteAnswer::Object,
     set_times: set_taint_times,
     validate: validation::slice,

@@ -71,8 +71,7 @@ impl ListOptions {
 
     /// Returns the selector. A name in the path selects that object.
     ///
-    /// Built-in kinds list their fields in `selectable_fields`; `metadata.name` and
-    /// `metadata.namespace` are always supported.
+    /// Built-in kinds list their fields in `selectable_fields`; `metadata.name` is always supported.
     ///
     /// # Errors
     /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
