@@ -403,3 +403,17 @@ async fn candidates_of_one_lease_never_lead_together() {
     }
     assert_eq!(led.len(), 5, "each has led and was cut off: {led:?}");
 }
+
+/// The request that acquires the Lease is on its way when the candidate is stopped.
+#[tokio::test(start_paused = true)]
+async fn candidate_stopped_while_it_acquires_leaves_no_holder() {
+    for fault in [Fault::Delay(Duration::from_secs(1)), Fault::DelayAnswer(Duration::from_secs(1))] {
+        let contest = Contest::new();
+        let candidate = contest.start(config("a"));
+        candidate.faults.add(fault, writes_leases);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(candidate.stop(true).await, End::Released);
+        seconds(5).await;
+        assert_eq!(contest.held().await.0, "", "nothing would work under it until it expires");
+    }
+}

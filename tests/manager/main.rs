@@ -14,5 +14,6 @@ mod manifests;
 mod metrics;
 mod ring;
 mod rolling;
+mod seats;
 mod shards;
 mod trace;

@@ -38,7 +38,7 @@ use tokio::{
 
 use crate::contest::{Contest, config, seconds};
 
-const N_SLOTS: u32 = 8;
+pub(crate) const N_SLOTS: u32 = 8;
 const N_KEYS: usize = 40;
 
 /// The work of all replicas.
@@ -103,15 +103,15 @@ impl Reconcile for Configs {
 }
 
 /// A cluster with replicas of one app.
-struct World {
-    contest: Contest,
+pub(crate) struct World {
+    pub(crate) contest: Contest,
     seen: Arc<Mutex<Seen>>,
     takes: Duration,
 }
 
-struct Replica {
-    faults: Faults,
-    view: View,
+pub(crate) struct Replica {
+    pub(crate) faults: Faults,
+    pub(crate) view: View,
     metrics: Metrics,
     health: Health,
     stop: oneshot::Sender<()>,
@@ -119,12 +119,12 @@ struct Replica {
 }
 
 impl Replica {
-    async fn stop(self) -> Result<(), ManagerError> {
+    pub(crate) async fn stop(self) -> Result<(), ManagerError> {
         self.stop.send(()).unwrap();
         self.running.await.unwrap()
     }
 
-    async fn crash(self) {
+    pub(crate) async fn crash(self) {
         self.running.abort();
         let _aborted = self.running.await;
     }
@@ -142,7 +142,7 @@ impl Replica {
         self.view.shards().unwrap().leader_permit().is_some()
     }
 
-    fn n_owned(&self) -> usize {
+    pub(crate) fn n_owned(&self) -> usize {
         self.view.shards().unwrap().n_owned()
     }
 
@@ -158,12 +158,12 @@ impl Replica {
     }
 }
 
-fn shards(identity: &str, n: u32) -> ShardConfig {
+pub(crate) fn shards(identity: &str, n: u32) -> ShardConfig {
     ShardConfig::new(config(identity), n, ShardBy::Object).unwrap()
 }
 
 impl World {
-    async fn new(takes: Duration) -> Self {
+    pub(crate) async fn new(takes: Duration) -> Self {
         let world = Self { contest: Contest::new(), seen: Arc::default(), takes };
         for number in 0..N_KEYS {
             let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
@@ -178,7 +178,7 @@ impl World {
         Api::default_namespaced(self.contest.client.clone())
     }
 
-    async fn start(&self, replica: &'static str) -> Replica {
+    pub(crate) async fn start(&self, replica: &'static str) -> Replica {
         self.start_by(replica, |manager, client| manager.shard(client, shards(replica, N_SLOTS)).unwrap()).await
     }
 
@@ -186,7 +186,7 @@ impl World {
         self.start_on(replica, Faults::default(), set_up).await
     }
 
-    async fn start_on(
+    pub(crate) async fn start_on(
         &self,
         replica: &'static str,
         faults: Faults,
@@ -205,7 +205,7 @@ impl World {
     }
 
     /// Sets the state of all objects.
-    async fn change(&self, state: u64) {
+    pub(crate) async fn change(&self, state: u64) {
         for number in 0..N_KEYS {
             let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
             self.configs().patch(&format!("config-{number}"), &PatchParams::default(), &patch).await.unwrap();
@@ -220,7 +220,7 @@ impl World {
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
-    async fn reaches(&self, state: u64) -> Duration {
+    pub(crate) async fn reaches(&self, state: u64) -> Duration {
         let begun = Instant::now();
         while self.reached(state).0 < N_KEYS {
             assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.reached(state));
@@ -229,12 +229,12 @@ impl World {
         begun.elapsed()
     }
 
-    fn check_nothing_ran_twice(&self) {
+    pub(crate) fn check_nothing_ran_twice(&self) {
         assert_eq!(self.seen.lock().twice, [""; 0]);
         assert_eq!(self.seen.lock().lost, [""; 0], "a cache was older than its slot, or lacked a part of it");
     }
 
-    async fn leases(&self) -> BTreeMap<String, String> {
+    pub(crate) async fn leases(&self) -> BTreeMap<String, String> {
         let all = self.contest.leases().list(&ListParams::default()).await.unwrap();
         let holder = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
         all.iter().map(|lease| (lease.name_any(), holder(lease).unwrap_or_default())).collect()

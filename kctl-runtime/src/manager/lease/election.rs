@@ -167,6 +167,10 @@ pub struct Election {
     holders: Holders,
     /// Start of the last request whose answer showed the record in `seen`. A later record was written after it.
     shown: Instant,
+    /// Annotation of each record that this process writes as the holder.
+    note: Option<(&'static str, String)>,
+    /// `true` for a candidate whose write got no answer: it may hold the Lease.
+    may_hold: bool,
 }
 
 /// The processes that may hold the Lease under one identity.
@@ -231,6 +235,8 @@ impl Election {
             failure: None,
             holders: Holders::One,
             shown: now,
+            note: None,
+            may_hold: false,
         }
     }
 
@@ -250,6 +256,17 @@ impl Election {
         self.seen_is_own = record.holder() == self.config.identity;
         self.seen = Some((record, at));
         self
+    }
+
+    /// Sets an annotation of the Lease, which the next write as its holder has.
+    pub(super) fn note(&mut self, name: &'static str, value: String) {
+        self.note = Some((name, value));
+    }
+
+    /// Returns `true` if this process does not lead and the request of this step would make it the holder.
+    pub(super) fn is_acquiring(&self) -> bool {
+        let writes = matches!(self.step, Step::Send(LeaseRequest::Create(_) | LeaseRequest::Update(_), _));
+        writes && self.leading.is_none()
     }
 
     /// Makes it start with the knowledge that the Lease is missing, so that the record counts from its own time rather than from
@@ -287,6 +304,7 @@ impl Election {
             Input::Stop { release } => self.stop(release, now, &mut effects),
             Input::Woke => self.attempt(now, wall, &mut effects),
             Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
+            Input::Absent if self.releasing.is_some() && self.leading.is_none() => self.end(End::Stopped, &mut effects),
             Input::Absent if self.releasing.is_some() => {
                 // Deleted by hand while it was held. A process that starts later could not know that it is free.
                 let transitions = Record { lease_transitions: Some(0), ..Record::default() };
@@ -305,6 +323,7 @@ impl Election {
             }
             Input::Absent => {
                 self.has_read();
+                self.may_hold = false;
                 self.is_new |= self.leading.is_none();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
@@ -346,6 +365,7 @@ impl Election {
     fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(lease);
         self.gone = false;
+        self.may_hold = false;
         let is_renewed = self.seen.as_ref().is_some_and(|(known, _)| *known != record);
         let mine = self.is_own(lease, &record);
         self.seen_is_own = mine;
@@ -398,10 +418,13 @@ impl Election {
         record.holder() == self.config.identity && (self.holders != Holders::Named || is_signed())
     }
 
-    /// Adds the annotation of this process to a Lease that others may hold under the same identity.
+    /// Adds the note, and the annotation of this process to a Lease that others may hold under the same identity.
     fn signed(&self, mut lease: Value) -> Value {
         if self.holders == Holders::Named {
             lease["metadata"]["annotations"][PROCESS] = self.process().into();
+        }
+        if let Some((name, value)) = &self.note {
+            lease["metadata"]["annotations"][*name] = value.as_str().into();
         }
         lease
     }
@@ -447,6 +470,7 @@ impl Election {
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
         // Another candidate was faster. The next read returns the holder.
         let lost_race = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
+        self.may_hold |= self.is_acquiring() && error.code().is_none();
         if lost_race {
             self.failure = None;
         } else {
@@ -501,9 +525,11 @@ impl Election {
 
     /// Ends the election, releasing the Lease first if this process leads and may.
     ///
-    /// A Lease that is not released is taken over after `lease_duration`; a released one at once.
+    /// A Lease that is not released is taken over after `lease_duration`; a released one at once. A candidate whose write
+    /// may have acquired the Lease releases it too: nothing would work under it.
     fn stop(&mut self, release: bool, now: Instant, effects: &mut Vec<Effect>) {
-        if self.leading.is_none() || !release || !self.config.release_on_stop {
+        let may_hold = self.leading.is_some() || self.may_hold || self.is_acquiring();
+        if !may_hold || !release || !self.config.release_on_stop {
             return self.end(End::Stopped, effects);
         }
         self.releasing = Some(now + self.config.renew_deadline);

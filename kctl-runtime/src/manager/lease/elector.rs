@@ -17,7 +17,7 @@ use kube::Client;
 use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, timeout_at},
 };
 
 use super::{
@@ -58,6 +58,8 @@ pub struct Elector {
     watched: Option<Watched>,
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
+    /// An annotation that follows the state of this process.
+    note: Option<Note>,
 }
 
 /// A Lease that another part of the process watches, together with others.
@@ -68,6 +70,15 @@ pub(in crate::manager) struct Watched {
     pub(in crate::manager) missing: Option<Missing>,
     /// Notified when the Lease is free or has expired, so that a candidate tries at once.
     pub(in crate::manager) free: Arc<Notify>,
+}
+
+/// An annotation that the holder of a Lease keeps up to date.
+pub(in crate::manager) struct Note {
+    pub(in crate::manager) name: &'static str,
+    /// Returns the present value. Called before each write.
+    pub(in crate::manager) value: Box<dyn Fn() -> String + Send + Sync>,
+    /// Notified when the value has changed, so that the holder renews the Lease at once.
+    pub(in crate::manager) changed: Arc<Notify>,
 }
 
 /// Marks a Lease that was missing when its record was noted.
@@ -95,7 +106,14 @@ impl Elector {
             of_new_lease: Arc::default(),
             watched: None,
             holders: Holders::One,
+            note: None,
         })
+    }
+
+    /// Adds an annotation to the Lease while it is held.
+    pub(in crate::manager) fn noting(mut self, note: Note) -> Self {
+        self.note = Some(note);
+        self
     }
 
     /// Uses the watch of another part of the process, and opens none.
@@ -173,17 +191,26 @@ impl Elector {
         let mut stopping = false;
         let mut notice = std::pin::pin!(handback::notice(self.client.clone(), &self.config, handed_back.clone()));
         loop {
+            let acquiring = election.is_acquiring();
+            let mut performed = std::pin::pin!(self.perform(election.step().clone(), &handed_back));
             let input = tokio::select! {
                 biased;
                 release = &mut stop, if !stopping => {
                     stopping = true;
                     // No write begins from here on, even if the Lease is still valid.
                     self.permission.send_replace(LeaseState::Lost);
+                    if acquiring {
+                        // The server may get the request later than the one that would release the Lease.
+                        let _unpublished = election.on(performed.await, Instant::now(), (self.clock)());
+                    }
                     Input::Stop { release }
                 }
-                input = self.perform(election.step().clone(), &handed_back) => input,
+                input = &mut performed => input,
                 () = &mut notice, if watches => unreachable!("a watch goes on for ever"),
             };
+            if let Some(Note { name, value, .. }) = &self.note {
+                election.note(name, value());
+            }
             let effects = election.on(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|known| {
                 let news = election.failure().map(ToOwned::to_owned);
@@ -204,7 +231,7 @@ impl Elector {
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
     ///
-    /// Only a standby is woken early. A leader that waits for its next renewal gains nothing from it.
+    /// A leader that waits for its next renewal gains nothing from that. It is woken when its note has changed.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
@@ -212,7 +239,13 @@ impl Elector {
                 Input::Woke
             }
             Step::Wait(until) => {
-                sleep_until(until).await;
+                let changed = async {
+                    match &self.note {
+                        Some(note) => note.changed.notified().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let _timed = timeout_at(until, changed).await;
                 Input::Woke
             }
             Step::Send(request, deadline) => match timeout_at(deadline, self.send(request)).await {

@@ -37,6 +37,7 @@
 mod config;
 mod election;
 mod elector;
+mod expired;
 mod handback;
 mod leadership;
 mod record;
@@ -45,7 +46,8 @@ pub use config::{ElectionConfig, ElectionError, host_name, identity};
 use election::Holders;
 pub use election::{Effect, Election, End, Input, Step};
 pub use elector::Elector;
-pub(super) use elector::{Missing, Watched};
+pub(super) use elector::{Missing, Note, Watched};
+pub(super) use expired::release_expired;
 pub use leadership::{Leadership, Standing};
 pub use record::Record;
 

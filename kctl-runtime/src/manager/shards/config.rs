@@ -99,6 +99,11 @@ impl ShardConfig {
         self.leases.lease_duration
     }
 
+    /// Returns the time between two renewals of a Lease.
+    pub(super) fn retry_period(&self) -> Duration {
+        self.leases.retry_period
+    }
+
     /// Returns how long a write may take: 8.25 s with the default times.
     ///
     /// It is shorter than [`ElectionConfig::write_timeout`], because the write also has to fit into the Lease of the

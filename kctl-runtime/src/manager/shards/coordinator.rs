@@ -10,7 +10,13 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{LABEL, Planted, ShardConfig, ShardView, assignment::preferred, slot_task::Holder, view::Shared};
+use super::{
+    LABEL, Planted, ShardConfig, ShardView,
+    division::{Division, Part},
+    seat,
+    slot_task::Holder,
+    view::Shared,
+};
 use crate::{
     key::ObjectKey,
     manager::{
@@ -21,7 +27,7 @@ use crate::{
     object::Kind,
     queue::WorkQueue,
     reconcile::Env,
-    shard::{Tenures, seat_name, slot_name},
+    shard::{Phase, Tenures, slot_name},
     source::{Identity, Source},
     store::{Change, Handler, SharedStore},
     writer::{ShardPermits, WritePermit},
@@ -32,29 +38,21 @@ use crate::{
 const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
-/// Wait before the next seat is tried after one was lost.
-const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// The slots of one replica.
 pub(in crate::manager) struct Coordinator {
-    client: Client,
-    clock: Clock,
-    config: Arc<ShardConfig>,
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
-    shared: Arc<Mutex<Shared>>,
+    pub(super) shared: Arc<Mutex<Shared>>,
     /// Notified when a Lease or this replica's seat has changed.
-    changed: Arc<Notify>,
+    pub(super) changed: Arc<Notify>,
+    /// Notified when this replica sees other seats live than it has noted at its own seat.
+    pub(super) note_changed: Arc<Notify>,
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
     planted: Option<Planted>,
-}
-
-/// The slots that this replica should own while these seats are live.
-#[derive(Default)]
-struct Wanted {
-    live: Vec<u32>,
-    own: Option<u32>,
-    slots: Vec<u32>,
 }
 
 /// A task that holds or awaits one slot.
@@ -69,7 +67,8 @@ impl Coordinator {
     pub(in crate::manager) fn new(client: Client, clock: Clock, config: ShardConfig, common: WritePermit) -> Self {
         let tenures = Arc::new(Tenures::new(config.slots(), common));
         let (shared, changed, source) = (Arc::default(), Arc::default(), Arc::new(source(client.clone(), &config)));
-        Self { client, clock, config: Arc::new(config), tenures, shared, changed, source, planted: None }
+        let (config, note_changed) = (Arc::new(config), Arc::default());
+        Self { client, clock, config, tenures, shared, changed, note_changed, source, planted: None }
     }
 
     /// Plants a bug.
@@ -152,8 +151,9 @@ impl Coordinator {
             match change {
                 Change::Deleted { .. } => shared.sightings.miss(&change.latest().key().name, now),
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
-                    let record = serde_json::from_str(&lease.json()).map(|lease| Record::read(&lease));
-                    shared.sightings.see(&lease.key().name, record.unwrap_or_default(), now);
+                    let (name, lease) = (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
+                    shared.sightings.see(name, Record::read(&lease), now);
+                    shared.sightings.see_note(name, seat::noted(&lease));
                 }
             }
             changed.notify_one();
@@ -177,16 +177,20 @@ impl Coordinator {
         let (mut held, mut tasks): (BTreeMap<u32, Held>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
         let mut seat = std::pin::pin!(self.keep_seat(left));
-        let (mut seat_ended, mut wishes) = (false, Wanted::default());
+        let (mut seat_ended, mut sweep) = (false, seat::Sweep::default());
+        let (n_slots, lease) = (self.config.slots().count(), self.config.lease_duration());
+        let mut division = Division::new(n_slots, self.config.retry_period(), lease);
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
-            let wanted = if stopping { &[] } else { self.wanted(&mut wishes, now) };
-            self.update(wanted, &holder, &mut held, &mut tasks, now);
+            let wanted = if stopping { Vec::new() } else { self.wanted(&mut division, &held, now) };
+            self.update(&wanted, &holder, &mut held, &mut tasks, now);
             if stopping && tasks.is_empty() && seat_ended {
                 return;
             }
+            let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().sightings.next_expiry(now);
+            let wake = [expiry, division.next_change(now), swept].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
@@ -198,25 +202,26 @@ impl Coordinator {
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,
                 () = self.changed.notified() => {}
-                () = sleep_until(expiry.unwrap_or(now)), if expiry.is_some() => {}
+                () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
             }
         }
     }
 
-    /// Returns the slots that this replica should own, as far as it can see. They are calculated again only if a seat
-    /// was taken or left: each renewal of a Lease comes here.
-    fn wanted<'a>(&self, known: &'a mut Wanted, now: Instant) -> &'a [u32] {
-        let shared = self.shared.lock();
-        let Some(own) = shared.seat else { return &[] };
-        let name = self.config.name();
-        let is_live = |seat: &u32| *seat == own || shared.sightings.holder(&seat_name(name, *seat), now).is_some();
-        let live: Vec<u32> = self.config.slots().all().filter(is_live).collect();
-        if known.own != Some(own) || known.live != live {
-            let owners = preferred(self.config.slots().count(), &live);
-            let slots = (0..).zip(owners).filter(|(_, owner)| *owner == own).map(|(slot, _)| slot).collect();
-            *known = Wanted { live, own: Some(own), slots };
+    /// Returns the slots that this replica should hold, as far as it can see. The division is calculated again only if
+    /// a seat was taken or left, or a note of the live seats has changed: each renewal of a Lease comes here.
+    fn wanted(&self, division: &mut Division, held: &BTreeMap<u32, Held>, now: Instant) -> Vec<u32> {
+        if let Some(seats) = self.seats_if_changed(division.seats(), now) {
+            division.divide(seats);
         }
-        &known.slots
+        let (phases, shared) = (self.tenures.phases(), self.shared.lock());
+        let (name, own) = (self.config.name(), self.config.identity());
+        let part = |slot: u32| match shared.sightings.holder(&slot_name(name, slot), now) {
+            _ if matches!(phases[slot as usize], Phase::Owned | Phase::HandingOver) => Part::Owner,
+            Some(holder) if holder == own && held.contains_key(&slot) => Part::Owner,
+            Some(_) => Part::Other,
+            None => Part::Free,
+        };
+        self.config.slots().all().filter(|slot| division.wants(*slot, part(*slot), now)).collect()
     }
 
     /// Starts tasks for slots that are wanted, asks those of others to hand over, and wakes candidates of free Leases.
@@ -252,12 +257,12 @@ impl Coordinator {
         }
     }
 
-    fn is_free(&self, lease: &str, now: Instant) -> bool {
+    pub(super) fn is_free(&self, lease: &str, now: Instant) -> bool {
         self.shared.lock().sightings.holder(lease, now).is_none()
     }
 
     /// Returns a candidate for a Lease that this coordinator watches.
-    fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
+    pub(super) fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
         let (seen, missing) = {
             let sightings = &self.shared.lock().sightings;
             (sightings.last(&config.name).cloned(), sightings.is_suspect(&config.name).then_some(Missing))
@@ -267,61 +272,6 @@ impl Coordinator {
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
         self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.watched(Watched { seen, missing, free: free.clone() }))
-    }
-
-    /// Holds a seat until `left` is `true`, then releases it. A seat that is lost is replaced.
-    async fn keep_seat(&self, mut left: watch::Receiver<bool>) {
-        while !*left.borrow() {
-            let Some(seat) = self.free_seat(Instant::now()) else {
-                // More replicas than slots: this one waits until a seat is free.
-                drop(timeout(Duration::from_secs(1), left.wait_for(|left| *left)).await);
-                continue;
-            };
-            self.hold_seat(seat, left.clone()).await;
-            {
-                let mut shared = self.shared.lock();
-                shared.seat = None;
-                shared.elections.remove(&seat_name(self.config.name(), seat));
-            }
-            self.changed.notify_one();
-            drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
-        }
-    }
-
-    /// Returns the first seat that no other replica holds.
-    ///
-    /// Replicas that replace others during a rolling update take over their seats, and with them the slots.
-    fn free_seat(&self, now: Instant) -> Option<u32> {
-        self.config.slots().all().find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now))
-    }
-
-    /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
-    async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
-        let free = Arc::new(Notify::new());
-        let Some(elector) = self.elector(self.config.seat(seat), &free) else { return };
-        let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
-        let (stop, stopped) = oneshot::channel();
-        let mut election = Box::pin(elector.run(async { stopped.await.unwrap_or(false) }));
-        let held = async {
-            let mut holder = leadership.holder_changes();
-            tokio::select! {
-                biased;
-                _left = left.wait_for(|left| *left) => return,
-                _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return,
-                led = leadership.led() => if !led { return },
-            }
-            self.shared.lock().seat = Some(seat);
-            self.changed.notify_one();
-            drop(left.wait_for(|left| *left).await);
-        };
-        tokio::select! {
-            biased;
-            _lost = &mut election => return,
-            () = held => {}
-        }
-        // No write depends on a seat, so it is released at once.
-        let _sent = stop.send(true);
-        election.await;
     }
 }
 

@@ -17,21 +17,48 @@ const UNKNOWN: &str = "(unknown: the Lease is missing)";
 
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
-pub(super) struct Sightings(BTreeMap<String, Sighting>);
+pub(super) struct Sightings {
+    records: BTreeMap<String, Sighting>,
+    /// The live seats as the holders of seats see them, by the name of the seat's Lease.
+    notes: BTreeMap<String, Vec<u32>>,
+    n_notes: u64,
+}
 
 impl Sightings {
     /// Notes the present record of a Lease. One that is unchanged keeps the time of its last change.
     pub(super) fn see(&mut self, name: &str, record: Record, now: Instant) {
-        match self.0.get_mut(name) {
+        match self.records.get_mut(name) {
             Some(known) if known.0 == record => {}
             Some(known) => *known = (record, now),
-            None => drop(self.0.insert(name.into(), (record, now))),
+            None => drop(self.records.insert(name.into(), (record, now))),
         }
+    }
+
+    /// Notes the live seats that the holder of a seat sees, `None` if it does not note them.
+    pub(super) fn see_note(&mut self, name: &str, live: Option<Vec<u32>>) {
+        if self.notes.get(name) == live.as_ref() {
+            return;
+        }
+        self.n_notes += 1;
+        match live {
+            Some(live) => drop(self.notes.insert(name.into(), live)),
+            None => drop(self.notes.remove(name)),
+        }
+    }
+
+    /// Returns the live seats that the holder of a seat sees.
+    pub(super) fn note(&self, name: &str) -> Option<&Vec<u32>> {
+        self.notes.get(name)
+    }
+
+    /// Returns how often a note has changed.
+    pub(super) fn n_notes(&self) -> u64 {
+        self.n_notes
     }
 
     /// Notes that a Lease was deleted. Its holder may still work, so the record counts for its duration from now.
     pub(super) fn miss(&mut self, name: &str, now: Instant) {
-        if let Some((_, at)) = self.0.get_mut(name) {
+        if let Some((_, at)) = self.records.get_mut(name) {
             *at = now;
         }
     }
@@ -39,31 +66,37 @@ impl Sightings {
     /// Notes that a Lease is missing which may have had a holder. It counts as held from `at` for the longest duration of any
     /// Lease, at least `duration`. One that was seen is left as it is.
     pub(super) fn suspect(&mut self, name: &str, duration: Duration, at: Instant) {
-        let longest = self.0.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
+        let longest = self.records.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
         let (holder, seconds) = (Some(UNKNOWN.into()), Some(longest.as_secs()));
         let record = Record { holder_identity: holder, lease_duration_seconds: seconds, ..Record::default() };
-        self.0.entry(name.into()).or_insert((record, at));
+        self.records.entry(name.into()).or_insert((record, at));
     }
 
     /// Returns `true` for a Lease that has never been seen, but [suspected](Self::suspect).
     pub(super) fn is_suspect(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|(record, _)| record.holder() == UNKNOWN)
+        self.records.get(name).is_some_and(|(record, _)| record.holder() == UNKNOWN)
     }
 
     /// Returns the last record of a Lease with the time of its change.
     pub(super) fn last(&self, name: &str) -> Option<&Sighting> {
-        self.0.get(name)
+        self.records.get(name)
     }
 
     /// Returns the holder of a Lease, `None` if it is free, expired or unknown.
     pub(super) fn holder(&self, name: &str, now: Instant) -> Option<&str> {
-        let (record, _) = self.0.get(name).filter(|sighting| expiry(sighting) > now)?;
+        let (record, _) = self.records.get(name).filter(|sighting| expiry(sighting) > now)?;
         Some(record.holder()).filter(|holder| !holder.is_empty())
+    }
+
+    /// Returns the record of a Lease that has a holder and has expired, and when it did.
+    pub(super) fn expired(&self, name: &str, now: Instant) -> Option<(&Record, Instant)> {
+        let sighting = self.records.get(name).filter(|(record, _)| !record.holder().is_empty())?;
+        Some((&sighting.0, expiry(sighting))).filter(|(_, expiry)| *expiry <= now)
     }
 
     /// Returns the time at which the next held Lease expires unless it is renewed.
     pub(super) fn next_expiry(&self, now: Instant) -> Option<Instant> {
-        let held = self.0.values().filter(|(record, _)| !record.holder().is_empty());
+        let held = self.records.values().filter(|(record, _)| !record.holder().is_empty());
         held.map(expiry).filter(|expiry| *expiry > now).min()
     }
 }
@@ -93,6 +126,8 @@ mod tests {
         seen.see("slot", held("a", "2026-01-01T01:00:00Z"), start);
         seen.see("slot", held("a", "2026-01-01T01:00:00Z"), at(10));
         assert_eq!((seen.holder("slot", at(14)), seen.holder("slot", at(15))), (Some("a"), None));
+        assert_eq!(seen.expired("slot", at(14)), None);
+        assert_eq!(seen.expired("slot", at(16)).map(|(record, since)| (record.holder(), since)), Some(("a", at(15))));
         assert_eq!((seen.next_expiry(at(10)), seen.next_expiry(at(15))), (Some(at(15)), None));
         seen.see("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
         assert_eq!((seen.holder("slot", at(26)), seen.holder("slot", at(27))), (Some("a"), None));
@@ -104,7 +139,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.see("released", held("a", "1"), start);
         seen.see("released", held("", "2"), at(1));
-        assert_eq!(seen.holder("released", at(1)), None);
+        assert_eq!((seen.holder("released", at(1)), seen.expired("released", at(60))), (None, None));
         seen.see("deleted", held("a", "1"), start);
         seen.miss("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));

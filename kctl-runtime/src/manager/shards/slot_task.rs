@@ -39,7 +39,8 @@ impl Holder {
         let serve = async {
             tokio::select! {
                 biased;
-                _unwanted = wanted.wait_for(|wanted| !wanted) => return false,
+                // Its election may have acquired the Lease already, and no reconcile has begun under it.
+                _unwanted = wanted.wait_for(|wanted| !wanted) => return true,
                 led = leadership.led() => if !led { return false },
             }
             let tenure = self.tenures.begin(slot, &leadership.permit());

@@ -1,0 +1,38 @@
+//! Releases the Lease of a holder that has not renewed it in time, without acquiring it.
+
+use http::Method;
+use k8s_openapi::jiff::Timestamp;
+use kctl_apimachinery::url;
+use kube::Client;
+use serde_json::Value;
+
+use super::{ElectionConfig, Record};
+use crate::{transport, writer::ApiError};
+
+/// Releases a Lease if its record still is `expired`, and returns `true` if it did.
+///
+/// Only for Leases under which no work is done: the former holder may be at work, and acquires the Lease again.
+///
+/// # Errors
+/// A request failed. A conflict is one: the Lease has changed meanwhile.
+pub(in crate::manager) async fn release_expired(
+    client: &Client,
+    config: &ElectionConfig,
+    expired: &Record,
+    wall: Timestamp,
+) -> Result<bool, ApiError> {
+    let ElectionConfig { namespace, name, .. } = config;
+    let path =
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", url::escape(namespace), url::escape(name));
+    let operation = format!("get the lease {namespace}/{name}");
+    let answer = transport::send(client, &operation, Method::GET, &path, None).await?;
+    let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
+    let lease: Value = serde_json::from_str(&answer).map_err(unreadable)?;
+    if Record::read(&lease) != *expired {
+        return Ok(false);
+    }
+    let released = Record::released(expired, wall).update(config, &lease).to_string().into_bytes();
+    let operation = format!("update the lease {namespace}/{name}");
+    transport::send(client, &operation, Method::PUT, &path, Some(("application/json", released))).await?;
+    Ok(true)
+}

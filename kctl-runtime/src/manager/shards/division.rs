@@ -1,0 +1,225 @@
+//! The slots that one replica should hold: by the live seats that it sees, and by those that the others see.
+//!
+//! Replicas may disagree about the live seats for a Lease duration: one that starts after a crash cannot know since when
+//! the seat of the crashed one was not renewed. So each replica notes the live seats that it sees at its own seat, and
+//! the others calculate from that which slots it asks for. A slot is released only for a replica that asks for it.
+//! One without an owner is taken by any replica if no replica asks for it, or the one that asks does not take it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+
+use super::assignment::preferred;
+
+/// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
+const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
+/// Retry periods for which a slot that another replica asks for stays without an owner.
+const PERIODS_TO_TAKE: u32 = 2;
+
+/// The seats as one replica sees them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seats {
+    /// The seat of this replica.
+    pub(super) own: Option<u32>,
+    /// All seats that count as held, with the own one.
+    pub(super) live: Vec<u32>,
+    /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
+    pub(super) noted: BTreeMap<u32, Vec<u32>>,
+    /// The number of changes of notes, by which a change is found.
+    pub(super) n_notes: u64,
+}
+
+/// This replica's part in one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It owns the slot.
+    Owner,
+    /// It does not, and another replica does.
+    Other,
+    /// The Lease is free or expired.
+    Free,
+}
+
+/// The division of the slots, as far as this replica can see it. Pure: the time is an argument.
+#[derive(Debug)]
+pub(super) struct Division {
+    n_slots: u32,
+    /// The retry period of the Leases.
+    period: Duration,
+    /// Time for which a slot is kept that another replica asked for and did not take.
+    keep: Duration,
+    seats: Seats,
+    /// The preferred owner of each slot; empty without a live seat.
+    owners: Vec<u32>,
+    /// `true` for slots that their preferred owner asks for.
+    by_preferred: Vec<bool>,
+    /// `true` for slots that a replica asks for, preferred by this one or not.
+    by_any: Vec<bool>,
+    /// Slots without an owner that another replica should own, and since when.
+    free_since: BTreeMap<u32, Instant>,
+    /// Slots that this replica owns although another one asks for them, and how long.
+    kept_until: BTreeMap<u32, Instant>,
+}
+
+impl Division {
+    /// Creates a division without seats. `period` and `lease` are times of the Leases.
+    pub(super) fn new(n_slots: u32, period: Duration, lease: Duration) -> Self {
+        Self {
+            n_slots,
+            period,
+            keep: lease,
+            seats: Seats::default(),
+            owners: Vec::new(),
+            by_preferred: Vec::new(),
+            by_any: Vec::new(),
+            free_since: BTreeMap::new(),
+            kept_until: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the seats that it was calculated from.
+    pub(super) fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
+    /// Calculates the division by other seats.
+    pub(super) fn divide(&mut self, seats: Seats) {
+        self.seats = seats;
+        let (n, seats) = (self.n_slots as usize, &self.seats);
+        self.owners = preferred(self.n_slots, &seats.live);
+        (self.by_preferred, self.by_any) = (vec![false; n], vec![false; n]);
+        // Nearly always all replicas see the same.
+        let mut by_view: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
+        for seat in &seats.live {
+            let noted = seats.noted.get(seat).filter(|_| seats.own != Some(*seat));
+            let owners = match noted {
+                Some(noted) if *noted != seats.live => {
+                    by_view.entry(noted).or_insert_with(|| preferred(self.n_slots, noted))
+                }
+                _ => &self.owners,
+            };
+            for slot in (0..n).filter(|slot| owners.get(*slot) == Some(seat)) {
+                self.by_any[slot] = true;
+                self.by_preferred[slot] |= self.owners[slot] == *seat;
+            }
+        }
+    }
+
+    /// Returns `true` if this replica should hold a slot, or try to.
+    pub(super) fn wants(&mut self, slot: u32, part: Part, now: Instant) -> bool {
+        let index = slot as usize;
+        let is_own = self.seats.own.is_some() && self.owners.get(index).copied() == self.seats.own;
+        if is_own || part != Part::Free {
+            self.free_since.remove(&slot);
+        }
+        if is_own || part == Part::Other {
+            self.kept_until.remove(&slot);
+        }
+        if is_own {
+            return true;
+        }
+        match part {
+            Part::Other => false,
+            Part::Owner => {
+                let is_kept = self.kept_until.get(&slot).is_some_and(|until| *until > now);
+                is_kept || !self.by_preferred.get(index).copied().unwrap_or_default()
+            }
+            Part::Free if self.seats.own.is_none() => false,
+            Part::Free => {
+                let since = *self.free_since.entry(slot).or_insert(now);
+                let is_over = now >= since + self.patience(index);
+                if is_over && self.by_any[index] {
+                    self.kept_until.insert(slot, now + self.keep);
+                }
+                is_over
+            }
+        }
+    }
+
+    /// Returns how long a slot stays without an owner before any replica takes it.
+    fn patience(&self, index: usize) -> Duration {
+        if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { NOT_ASKED_FOR }
+    }
+
+    /// Returns the next time at which [`wants`](Self::wants) returns something else although nothing has changed.
+    pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
+        let free = self.free_since.iter().map(|(slot, since)| *since + self.patience(*slot as usize));
+        free.chain(self.kept_until.values().copied()).filter(|at| *at > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(2);
+    const LEASE: Duration = Duration::from_secs(15);
+
+    fn division(own: Option<u32>, live: &[u32], noted: &[(u32, &[u32])]) -> Division {
+        let noted = noted.iter().map(|(seat, live)| (*seat, live.to_vec())).collect();
+        let mut division = Division::new(16, PERIOD, LEASE);
+        division.divide(Seats { own, live: live.to_vec(), noted, n_notes: 0 });
+        division
+    }
+
+    /// Returns the slots that a replica wants if it has this part in each.
+    fn wanted(division: &mut Division, part: Part, now: Instant) -> Vec<u32> {
+        (0..16).filter(|slot| division.wants(*slot, part, now)).collect()
+    }
+
+    fn preferred_by(seat: u32, live: &[u32]) -> Vec<u32> {
+        let owners = preferred(16, live);
+        (0..16).filter(|slot| owners[*slot as usize] == seat).collect()
+    }
+
+    #[test]
+    fn owner_releases_only_what_the_preferred_replica_asks_for() {
+        let now = Instant::now();
+        let agreed = [0, 1];
+        let mut division = division(Some(0), &agreed, &[(1, &[0, 1, 2])]);
+        let kept = wanted(&mut division, Part::Owner, now);
+        let asked: Vec<u32> =
+            preferred_by(1, &[0, 1, 2]).into_iter().filter(|slot| preferred_by(1, &agreed).contains(slot)).collect();
+        assert!(!asked.is_empty() && asked.len() < preferred_by(1, &agreed).len());
+        assert_eq!(kept, (0..16).filter(|slot| !asked.contains(slot)).collect::<Vec<_>>());
+        assert_eq!(wanted(&mut division, Part::Other, now), preferred_by(0, &agreed), "it takes nothing from others");
+    }
+
+    #[test]
+    fn free_slot_that_no_replica_asks_for_is_taken_after_a_second() {
+        let start = Instant::now();
+        // The other replica counts the seat of a crashed one.
+        let mut division = division(Some(0), &[0, 1], &[(1, &[0, 1, 2])]);
+        let own = preferred_by(0, &[0, 1]);
+        assert_eq!(wanted(&mut division, Part::Free, start), own);
+        assert_eq!(division.next_change(start), Some(start + NOT_ASKED_FOR));
+        let others = preferred_by(1, &[0, 1, 2]);
+        let expected: Vec<u32> = (0..16).filter(|slot| own.contains(slot) || !others.contains(slot)).collect();
+        assert_eq!(wanted(&mut division, Part::Free, start + NOT_ASKED_FOR), expected);
+    }
+
+    #[test]
+    fn slot_that_is_asked_for_and_not_taken_is_kept_for_a_lease() {
+        let start = Instant::now();
+        let mut division = division(Some(0), &[0, 1], &[]);
+        let own = preferred_by(0, &[0, 1]);
+        assert_eq!(wanted(&mut division, Part::Free, start), own);
+        let taken_at = start + 2 * PERIOD;
+        assert_eq!(wanted(&mut division, Part::Free, taken_at - Duration::from_millis(1)), own);
+        assert_eq!(wanted(&mut division, Part::Free, taken_at).len(), 16);
+        assert_eq!(wanted(&mut division, Part::Owner, taken_at + LEASE - PERIOD).len(), 16);
+        assert_eq!(wanted(&mut division, Part::Owner, taken_at + LEASE), own, "it is offered again");
+    }
+
+    #[test]
+    fn replica_without_a_seat_keeps_its_slots_until_others_ask() {
+        let now = Instant::now();
+        let mut division = division(None, &[1], &[(1, &[0, 1])]);
+        assert_eq!(wanted(&mut division, Part::Owner, now), preferred_by(0, &[0, 1]));
+        assert_eq!(wanted(&mut division, Part::Free, now + LEASE), [0; 0]);
+        division.divide(Seats { live: vec![1], ..Seats::default() });
+        assert_eq!(wanted(&mut division, Part::Owner, now), [0; 0]);
+        division.divide(Seats::default());
+        assert_eq!(wanted(&mut division, Part::Owner, now).len(), 16);
+    }
+}

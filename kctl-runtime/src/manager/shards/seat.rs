@@ -1,0 +1,187 @@
+//! Seats: the Leases by which replicas announce themselves, and the live seats as each of them notes them.
+//!
+//! No work is done under a seat, so the seat of a replica that has crashed is released by another one. A replica that
+//! starts later would count it as live for a Lease duration.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+
+use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
+use crate::{
+    manager::lease::{Note, release_expired},
+    shard::seat_name,
+};
+
+/// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
+const LIVE_SEATS: &str = "kctl.dev/live-seats";
+/// Wait before the next seat is tried after one was lost.
+const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The release of expired seats by this replica.
+#[derive(Default)]
+pub(super) struct Sweep {
+    running: JoinSet<()>,
+    /// The time of the last try, by the name of the Lease. At most one entry per seat.
+    tried: BTreeMap<String, Instant>,
+}
+
+/// Returns the live seats that the holder of a seat has noted; `None` without a valid note.
+pub(super) fn noted(lease: &Value) -> Option<Vec<u32>> {
+    let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
+    text.split(',').map(|seat| seat.parse().ok()).collect()
+}
+
+/// Returns the seats that count as held, with the own one. A seat that this replica has lost does not count.
+fn live(shared: &Shared, config: &ShardConfig, own: Option<u32>, now: Instant) -> Vec<u32> {
+    let holder = |seat: u32| shared.sightings.holder(&seat_name(config.name(), seat), now);
+    let is_live = |seat: &u32| own == Some(*seat) || holder(*seat).is_some_and(|holder| holder != config.identity());
+    config.slots().all().filter(is_live).collect()
+}
+
+impl Coordinator {
+    /// Returns the seats as this replica sees them, if they are others than those that were `known`.
+    pub(super) fn seats_if_changed(&self, known: &Seats, now: Instant) -> Option<Seats> {
+        let shared = self.shared.lock();
+        let live = live(&shared, &self.config, shared.seat, now);
+        let n_notes = shared.sightings.n_notes();
+        if known.own == shared.seat && known.live == live && known.n_notes == n_notes {
+            return None;
+        }
+        let note = |seat: u32| shared.sightings.note(&seat_name(self.config.name(), seat));
+        if let Some(own) = shared.seat {
+            let noted = note(own);
+            let is_news = known.live != live || known.noted.get(&own) != noted;
+            if is_news && noted.is_some_and(|noted| *noted != live) {
+                self.note_changed.notify_one();
+            }
+        }
+        let noted = live.iter().filter_map(|seat| Some((*seat, note(*seat)?.clone()))).collect();
+        Some(Seats { own: shared.seat, live, noted, n_notes })
+    }
+
+    /// Starts to release seats that this replica has seen expire, and returns when to come again.
+    ///
+    /// The replica with the lowest live seat does it at once, the others after a retry period, and each tries it once per
+    /// Lease duration. A seat that was renewed meanwhile is left as it is.
+    pub(super) fn sweep(&self, sweep: &mut Sweep, seats: &Seats, now: Instant) -> Option<Instant> {
+        while sweep.running.try_join_next().is_some() {}
+        let own = seats.own?;
+        let wait = if seats.live.first() == Some(&own) { Duration::ZERO } else { self.config.retry_period() };
+        let (shared, mut again) = (self.shared.lock(), None::<Instant>);
+        for seat in self.config.slots().all() {
+            let name = seat_name(self.config.name(), seat);
+            let Some((record, expiry)) = shared.sightings.expired(&name, now) else { continue };
+            let tried = sweep.tried.get(&name).map(|tried| *tried + self.config.lease_duration());
+            let at = tried.unwrap_or(expiry + wait).max(expiry + wait);
+            if at > now {
+                again = Some(again.map_or(at, |again| again.min(at)));
+                continue;
+            }
+            let (client, config, record) = (self.client.clone(), self.config.seat(seat), record.clone());
+            let wall = (self.clock)();
+            sweep.running.spawn(async move {
+                let holder = record.holder();
+                match release_expired(&client, &config, &record, wall).await {
+                    Ok(true) => {
+                        tracing::info!(lease = config.name, holder, "the expired seat of a replica was released")
+                    }
+                    Ok(false) => {}
+                    Err(error) => tracing::debug!(lease = config.name, %error, "an expired seat was not released"),
+                }
+            });
+            sweep.tried.insert(name, now);
+            let next = now + self.config.lease_duration();
+            again = Some(again.map_or(next, |again| again.min(next)));
+        }
+        again
+    }
+
+    /// Holds a seat until `left` is `true`, then releases it. A seat that is lost is replaced.
+    pub(super) async fn keep_seat(&self, mut left: watch::Receiver<bool>) {
+        while !*left.borrow() {
+            let Some(seat) = self.free_seat(Instant::now()) else {
+                // More replicas than slots: this one waits until a seat is free.
+                drop(timeout(Duration::from_secs(1), left.wait_for(|left| *left)).await);
+                continue;
+            };
+            self.hold_seat(seat, left.clone()).await;
+            {
+                let mut shared = self.shared.lock();
+                shared.seat = None;
+                shared.elections.remove(&seat_name(self.config.name(), seat));
+            }
+            self.changed.notify_one();
+            drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
+        }
+    }
+
+    /// Returns the first seat that no other replica holds.
+    ///
+    /// Replicas that replace others during a rolling update take over their seats, and with them the slots.
+    fn free_seat(&self, now: Instant) -> Option<u32> {
+        self.config.slots().all().find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now))
+    }
+
+    /// Returns the note of the live seats for the Lease of a seat.
+    fn note(&self, seat: u32) -> Note {
+        let (shared, config) = (self.shared.clone(), self.config.clone());
+        let value = move || {
+            let live = live(&shared.lock(), &config, Some(seat), Instant::now());
+            live.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+        };
+        Note { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
+    }
+
+    /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
+    async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
+        let free = std::sync::Arc::new(Notify::new());
+        let Some(elector) = self.elector(self.config.seat(seat), &free) else { return };
+        let elector = elector.noting(self.note(seat));
+        let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
+        let (stop, stopped) = oneshot::channel();
+        let mut election = Box::pin(elector.run(async { stopped.await.unwrap_or(false) }));
+        let held = async {
+            let mut holder = leadership.holder_changes();
+            tokio::select! {
+                biased;
+                _left = left.wait_for(|left| *left) => return,
+                _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return,
+                led = leadership.led() => if !led { return },
+            }
+            self.shared.lock().seat = Some(seat);
+            self.changed.notify_one();
+            drop(left.wait_for(|left| *left).await);
+        };
+        tokio::select! {
+            biased;
+            _lost = &mut election => return,
+            () = held => {}
+        }
+        // No write depends on a seat, so it is released at once.
+        let _sent = stop.send(true);
+        election.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn note_that_is_missing_or_invalid_is_no_note() {
+        let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
+        assert_eq!(noted(&lease("0,3".into())), Some(vec![0, 3]));
+        for note in ["".into(), "0,x".into(), Value::Null] {
+            assert_eq!(noted(&lease(note)), None);
+        }
+        assert_eq!(noted(&json!({})), None);
+    }
+}

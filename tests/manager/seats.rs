@@ -1,0 +1,132 @@
+//! Replicas that disagree about the live seats: no slot stays without an owner.
+
+use std::collections::BTreeMap;
+
+use kctl::prelude::*;
+use kctl_tests::{Asked, Fault, Faults};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    contest::seconds,
+    shards::{N_SLOTS, Replica, World, shards},
+};
+
+/// Longest time without an owner for a slot whose owner did not crash: a second for replicas that disagree, and the requests.
+const UNOWNED_MAX: Duration = Duration::from_millis(1_500);
+/// The same for a slot whose preferred owner asks for it and does not take it: two retry periods.
+const NOT_TAKEN_MAX: Duration = Duration::from_millis(4_500);
+const STEP: Duration = Duration::from_millis(50);
+
+/// Returns the slots that one of these replicas owns.
+fn owned(replicas: &[&Replica]) -> Vec<u32> {
+    let slots = replicas.iter().flat_map(|replica| replica.view.shards().unwrap().slots());
+    slots.filter(|slot| slot.state == "owned").map(|slot| slot.slot).collect()
+}
+
+/// Runs replicas for a time, and returns for how long each slot had no owner at most. Time before its first owner does not count.
+async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, Duration> {
+    let (begun, mut longest) = (Instant::now(), BTreeMap::new());
+    let mut since: BTreeMap<u32, Instant> = BTreeMap::new();
+    while begun.elapsed() < time {
+        let now = Instant::now();
+        for slot in owned(replicas) {
+            let unowned = since.insert(slot, now).map_or(Duration::ZERO, |before| (now - before).saturating_sub(STEP));
+            let known: &mut Duration = longest.entry(slot).or_default();
+            *known = unowned.max(*known);
+        }
+        sleep(STEP).await;
+    }
+    for (slot, since) in since {
+        let known = longest.entry(slot).or_default();
+        *known = since.elapsed().saturating_sub(2 * STEP).max(*known);
+    }
+    longest
+}
+
+/// Starts three replicas, and ends the third. Its seat keeps its holder.
+async fn world_after_a_crash() -> (World, Replica, Replica) {
+    let world = World::new(Duration::from_millis(20)).await;
+    let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
+    seconds(5).await;
+    let [a, b, c] = replicas;
+    assert!([&a, &b, &c].iter().all(|replica| replica.n_owned() > 0));
+    c.crash().await;
+    (world, a, b)
+}
+
+/// Starts a replica this long after a crash, and checks that each slot has an owner and the replica its share.
+async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
+    let (world, a, b) = world_after_a_crash().await;
+    for replica in [&a, &b].into_iter().filter(|_| !seat_can_be_released) {
+        let releases = |asked: &Asked| asked.method == "PUT" && asked.path.ends_with("-seat-2");
+        replica.faults.add(Fault::Refuse(403), releases);
+    }
+    sleep(after).await;
+    let d = world.start("d").await;
+    let longest = without_owner(&[&a, &b, &d], Duration::from_secs(40)).await;
+    assert_eq!(longest.len(), N_SLOTS as usize, "each slot has an owner");
+    assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "started after {after:?}: {longest:?}");
+    let loads = [&a, &b, &d].map(|replica| replica.n_owned());
+    assert_eq!((loads.iter().sum::<usize>(), loads.iter().max()), (8, Some(&3)), "8 slots for three: {loads:?}");
+    world.change(1).await;
+    world.reaches(1).await;
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_keep_owners_when_a_replica_replaces_a_crashed_one() {
+    for seconds in [1, 8, 14, 15, 16, 17, 20] {
+        check_start_after_crash(Duration::from_secs(seconds), true).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_keep_owners_while_replicas_disagree_about_live_seats() {
+    for seconds in [8, 15, 17, 20] {
+        check_start_after_crash(Duration::from_secs(seconds), false).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_seat_is_released_once_and_reused() {
+    let (world, a, b) = world_after_a_crash().await;
+    assert_eq!(world.leases().await["podset-seat-2"], "c");
+    let before = world.contest.server.requests().len();
+    seconds(18).await;
+    assert_eq!(world.leases().await["podset-seat-2"], "");
+    let requests = world.contest.server.requests().split_off(before);
+    let about = requests.iter().filter(|request| request.name == "podset-seat-2");
+    let about: Vec<_> = about.map(|request| format!("{} {}", request.verb, request.code)).collect();
+    assert_eq!(about, ["get 200", "update 200"], "the replica with the lowest live seat releases it");
+    let d = world.start("d").await;
+    seconds(3).await;
+    assert_eq!(world.leases().await["podset-seat-2"], "d");
+    assert_eq!(a.n_owned() + b.n_owned() + d.n_owned(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_return_from_a_replica_that_cannot_take_them() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(5).await;
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-slot-"));
+    let d = world.start_on("d", faults, |manager, client| manager.shard(client, shards("d", N_SLOTS)).unwrap()).await;
+    let longest = without_owner(&[&a, &b, &d], Duration::from_secs(60)).await;
+    assert_eq!(longest.len(), N_SLOTS as usize);
+    assert!(longest.values().all(|longest| *longest <= NOT_TAKEN_MAX), "{longest:?}");
+    assert_eq!(d.n_owned(), 0);
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_that_loses_its_seat_keeps_slots_until_others_ask() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(5).await;
+    a.faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-seat-"));
+    let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
+    assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "{longest:?}");
+    assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
+    world.check_nothing_ran_twice();
+}
