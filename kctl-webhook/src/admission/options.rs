@@ -29,32 +29,29 @@ impl Action {
     }
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$of])* $variant),* }
-
-        impl $name {
-            /// Returns the word of the Kubernetes API.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),* }
-            }
-        }
-    };
+/// The operation of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A change of an existing object.
+    Update,
+    /// A deletion.
+    Delete,
+    /// A connection to it, such as `kubectl exec`.
+    Connect,
 }
 
-words! {
-    /// The operation of a request.
-    Operation {
-        /// A new object.
-        Create = "CREATE",
-        /// A change of an existing object.
-        Update = "UPDATE",
-        /// A deletion.
-        Delete = "DELETE",
-        /// A connection to it, such as `kubectl exec`.
-        Connect = "CONNECT",
+impl Operation {
+    /// Returns the word of the Kubernetes API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
     }
 }
 
@@ -64,40 +61,83 @@ impl Operation {
     }
 }
 
-words! {
-    /// The fate of a request if the webhook does not answer.
-    FailurePolicy {
-        /// It is rejected. A webhook that is down then blocks all matching requests.
-        Fail = "Fail",
-        /// It goes on without the webhook.
-        Ignore = "Ignore",
+/// The fate of a request if the webhook does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FailurePolicy {
+    /// It is rejected. A webhook that is down then blocks all matching requests.
+    Fail,
+    /// It goes on without the webhook.
+    Ignore,
+}
+
+impl FailurePolicy {
+    /// Returns the word of the Kubernetes API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
     }
 }
-words! {
-    /// The side effects of a function, which decide about dry runs.
-    SideEffects {
-        /// It has none, so it is called for dry runs as well.
-        None = "None",
-        /// It has some, but checks [`Admission::dry_run`](super::Admission::dry_run).
-        NoneOnDryRun = "NoneOnDryRun",
+
+/// The side effects of a function, which decide about dry runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum SideEffects {
+    /// It has none, so it is called for dry runs as well.
+    None,
+    /// It has some, but checks [`Admission::dry_run`](super::Admission::dry_run).
+    NoneOnDryRun,
+}
+
+impl SideEffects {
+    /// Returns the word of the Kubernetes API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::NoneOnDryRun => "NoneOnDryRun",
+        }
     }
 }
-words! {
-    /// The handling of requests for other versions of the kind.
-    MatchPolicy {
-        /// They match, and the API server converts the object into the function's version.
-        Equivalent = "Equivalent",
-        /// They don't match.
-        Exact = "Exact",
+
+/// The handling of requests for other versions of the kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum MatchPolicy {
+    /// They match, and the API server converts the object into the function's version.
+    Equivalent,
+    /// They don't match.
+    Exact,
+}
+
+impl MatchPolicy {
+    /// Returns the word of the Kubernetes API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Equivalent => "Equivalent",
+            Self::Exact => "Exact",
+        }
     }
 }
-words! {
-    /// The handling of changes that another webhook makes after a mutating function.
-    Reinvocation {
-        /// The function is called once.
-        Never = "Never",
-        /// The function may be called again, so it has to be idempotent.
-        IfNeeded = "IfNeeded",
+
+/// The handling of changes that another webhook makes after a mutating function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reinvocation {
+    /// The function is called once.
+    Never,
+    /// The function may be called again, so it has to be idempotent.
+    IfNeeded,
+}
+
+impl Reinvocation {
+    /// Returns the word of the Kubernetes API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Never => "Never",
+            Self::IfNeeded => "IfNeeded",
+        }
     }
 }
 
