@@ -75,6 +75,7 @@ mod webhook_client;
 mod webhook_round;
 mod workloads;
 mod write;
+mod x509;
 
 pub use controllers::{Controller, ControllerOptions, UnknownController};
 pub use kubelet::Kubelet;

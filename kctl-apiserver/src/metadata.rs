@@ -88,6 +88,27 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns `true` if an update changes only owner references and finalizers (`IsOnlyMutatingGCFields`). The garbage
+/// collector makes such updates without the rights that others need.
+///
+/// Fields that are null count as absent on both sides.
+pub(crate) fn is_about_its_end(old: &Value, object: &Value) -> bool {
+    let without_end = |object: &Value| {
+        let mut rest = object.clone();
+        // `null` is an empty list of rules.
+        if let Some(fields) = rest.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+        if let Some(meta) = rest["metadata"].as_object_mut() {
+            for name in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+                meta.remove(name);
+            }
+        }
+        rest
+    };
+    without_end(old) == without_end(object)
+}
+
 /// Rejects a negative generation.
 ///
 /// Only a client can cause it, since the server counts up from 1.

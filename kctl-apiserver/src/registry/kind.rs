@@ -176,6 +176,8 @@ pub(crate) struct Kind {
     pub(crate) validates_subresources: bool,
     /// `validate` looks at the name and the specification only, so that an unchanged specification is not validated again.
     pub(crate) validates_spec_only: bool,
+    /// Returns the right on a signer of certificates that a write needs: subresource, old, new.
+    pub(crate) signer_right: for<'a> fn(&str, Option<&'a Value>, &'a Value) -> Option<SignerRight<'a>>,
     /// Adds the warnings about a created or changed object: old, new, warnings.
     pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
     /// Warnings are repeated when the generation changes, not with each write.
@@ -196,6 +198,25 @@ pub(crate) struct Kind {
     pub(crate) is_autoscaler: bool,
     /// How quotas count objects of the kind.
     pub(crate) quota: Quota,
+}
+
+/// A right on a signer, which is a resource that exists for authorization only (`IsAuthorizedForSignerName`).
+pub(crate) struct SignerRight<'a> {
+    /// Such as `sign`.
+    pub(crate) verb: &'static str,
+    /// The name of the signer, such as `example.com/one`. The right may be to `example.com/*`.
+    pub(crate) signer: &'a str,
+    /// The response to a user without the right.
+    pub(crate) otherwise: Lacking,
+}
+
+/// The response to a user who lacks a right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// `Forbidden`: an admission plugin checks the right.
+    Forbidden,
+    /// `Invalid`, with `FieldValueForbidden` at `spec.signerName`: the strategy checks it.
+    Invalid,
 }
 
 /// How `metadata.generation` changes.
@@ -375,6 +396,7 @@ impl Kind {
         validate_part: |_, _, _, _| {},
         validates_subresources: false,
         validates_spec_only: false,
+        signer_right: |_, _, _| None,
         warn: |_, _, _| {},
         warns_once_per_generation: false,
         printer: None,

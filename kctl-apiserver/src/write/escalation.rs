@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     authorizer::{self, Attributes, RBAC},
     kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    metadata,
     request::{RequestInfo, User},
     state::State,
     status::{GroupResource, StatusError},
@@ -27,7 +28,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if resource.of.group != RBAC || authorizer::is_admin(&info.caller.user) {
         return Ok(());
     }
-    if old.is_some_and(|old| is_about_its_end(old, object)) {
+    if old.is_some_and(|old| metadata::is_about_its_end(old, object)) {
         return Ok(());
     }
     let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
@@ -79,27 +80,6 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
         return Err(StatusError::forbidden(&info.resource.of, name, why));
     }
     Ok(())
-}
-
-/// Returns `true` if the write changes only owner references and finalizers: the garbage collector need not hold the
-/// rules (`IsOnlyMutatingGCFields`).
-///
-/// Fields that are null count as absent on both sides.
-fn is_about_its_end(old: &Value, object: &Value) -> bool {
-    let without_end = |object: &Value| {
-        let mut rest = object.clone();
-        // `null` is an empty list of rules.
-        if let Some(fields) = rest.as_object_mut() {
-            fields.retain(|_, field| !field.is_null());
-        }
-        if let Some(meta) = rest["metadata"].as_object_mut() {
-            for name in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
-                meta.remove(name);
-            }
-        }
-        rest
-    };
-    without_end(old) == without_end(object)
 }
 
 /// Returns `true` if RBAC grants the caller a verb on RBAC objects.

@@ -180,8 +180,8 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             old.map_or(Ok(()), |old| may_grow(state, &forbid, old, object))
         }
         (_, "") if is(&priority_class::KIND) => one_default(state, info, object),
-        _ if is(&certificate_signing_request::KIND) => signers::check(state, attributes, object),
-        _ => Ok(()),
+        (Operation::Create, "") if is(&certificate_signing_request::KIND) => signers::check_subject(attributes, object),
+        _ => signers::check_right(state, attributes, object),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     json_path::set,
     names::NameRule,
-    registry::kind::{Kind, NewStatus},
+    registry::kind::{Kind, Lacking, NewStatus, SignerRight},
     table::{
         age::{age, human},
         fields::{at, condition, name, text, text_or},
@@ -40,6 +40,7 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::request,
     validate_subresource: validation::fixed,
     validates_subresources: true,
+    signer_right,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -53,6 +54,19 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     if subresource == "approval" {
         set(&mut new["status"], "certificate", old["status"].get("certificate").cloned());
     }
+}
+
+/// An approval needs the right to approve; a change of certificate or conditions that to sign (plugins
+/// `CertificateApproval` and `CertificateSigning`).
+fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
+    let old = old?;
+    let changes = |part: &str| old["status"][part] != new["status"][part];
+    let verb = match subresource {
+        "approval" => "approve",
+        "status" if changes("certificate") || changes("conditions") => "sign",
+        _ => return None,
+    };
+    Some(SignerRight { verb, signer: text(old, "/spec/signerName"), otherwise: Lacking::Forbidden })
 }
 
 /// Returns the columns of `printCertificateSigningRequest`.

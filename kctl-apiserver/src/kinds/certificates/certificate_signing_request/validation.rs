@@ -1,16 +1,19 @@
 //! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
 //!
-//! Certificates and requests are recognized by their PEM blocks. Their contents and signatures are
-//! not verified, unlike in kube-apiserver, which parses the request and checks its signature.
+//! The request has to be signed by its key. Who has signed a certificate is not verified.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    names::NameRule,
+    kinds::certificates::validation::signer,
     validation::entries,
+    x509::{Certificate, Request, pem},
 };
+
+/// The signer of the beta version of the kind.
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// Shortest `expirationSeconds` of a request: ten minutes.
 const EXPIRATION_SECONDS_MIN: i64 = 600;
@@ -21,7 +24,7 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 ///
 /// | field | rule |
 /// |---|---|
-/// | `spec.request` | base64 of a PEM block `CERTIFICATE REQUEST` |
+/// | `spec.request` | base64 of a PEM block `CERTIFICATE REQUEST`, signed by its key |
 /// | `spec.usages` | at least one, each once |
 /// | `spec.signerName` | see `signer` |
 /// | `spec.expirationSeconds` | at least 600, if set |
@@ -31,8 +34,8 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 /// The error about a certificate does not show it: the value is `<certificate data>`.
 pub(crate) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    if !holds(&spec["request"], "CERTIFICATE REQUEST") {
-        errors.invalid("spec.request", &spec["request"], "PEM block type must be CERTIFICATE REQUEST");
+    if let Err(why) = signed_request(&STANDARD.decode(text(&spec["request"])).unwrap_or_default()) {
+        errors.invalid("spec.request", &spec["request"], why);
     }
     let usages: Vec<&str> = entries(&spec["usages"]).map(|(_, usage)| text(usage)).collect();
     if usages.is_empty() {
@@ -44,7 +47,12 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
             errors.duplicate(&format!("spec.usages[{index}]"), &shown.to_string());
         }
     }
-    signer(text(&spec["signerName"]), errors);
+    if spec["signerName"] == LEGACY_SIGNER {
+        let detail = "the legacy signerName is not allowed via this API version";
+        errors.invalid("spec.signerName", &spec["signerName"], detail);
+    } else {
+        signer(&spec["signerName"], errors);
+    }
     if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < EXPIRATION_SECONDS_MIN) {
         let detail = format!("may not specify a duration less than {EXPIRATION_SECONDS_MIN} seconds (10 minutes)");
         errors.invalid("spec.expirationSeconds", &spec["expirationSeconds"], &detail);
@@ -57,91 +65,33 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that the bytes are PEM certificates and nothing else (`ValidateCertificate`). Only the outer ASN.1 sequence of each is read.
+/// Returns why the bytes are not PEM certificates and nothing else (`validateCertificate`).
 ///
 /// Text between the blocks is allowed; headers within a block are not.
 fn certificates(bytes: &[u8]) -> Result<(), String> {
-    const BEGIN: &str = "-----BEGIN ";
-    let text = String::from_utf8_lossy(bytes);
     let mut n_blocks = 0;
-    for block in text.split(BEGIN).skip(1) {
-        let Some((kind, rest)) = block.split_once("-----") else { continue };
-        let Some((body, _)) = rest.split_once(&format!("-----END {kind}-----")) else { continue };
-        if kind != "CERTIFICATE" {
-            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {kind:?}"));
+    for block in pem::blocks(&String::from_utf8_lossy(bytes)) {
+        if block.label != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
         }
-        if body.contains(':') {
+        if block.has_headers {
             return Err("no PEM block headers are permitted".into());
         }
         n_blocks += 1;
-        let body: String = body.split_whitespace().collect();
-        if !STANDARD.decode(body).is_ok_and(|der| is_sequence(&der)) {
+        if Certificate::read(&block.der).is_none() {
             return Err("x509: malformed certificate".into());
         }
     }
     if n_blocks == 0 { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
 }
 
-/// Returns `true` if the bytes begin with a complete sequence of ASN.1.
-///
-/// Every certificate in DER begins with one. The length has at most four bytes, which is more than
-/// any real certificate.
-fn is_sequence(der: &[u8]) -> bool {
-    /// Tag of a sequence in ASN.1.
-    const SEQUENCE: u8 = 0x30;
-    /// Bit of a length whose value is in the bytes after it; the other bits are their number.
-    const LONG: u8 = 0x80;
-    let [SEQUENCE, first, rest @ ..] = der else { return false };
-    if first & LONG == 0 {
-        return usize::from(*first) <= rest.len();
-    }
-    let n_bytes = usize::from(first & !LONG);
-    if n_bytes > rest.len() || n_bytes > size_of::<u32>() {
-        return false;
-    }
-    let (len, rest) = rest.split_at(n_bytes);
-    len.iter().fold(0_usize, |len, byte| len << 8 | usize::from(*byte)) <= rest.len()
-}
-
-/// Returns `true` if the bytes are PEM with a block of this type.
-fn holds(bytes: &Value, kind: &str) -> bool {
-    let decoded = STANDARD.decode(text(bytes)).unwrap_or_default();
-    String::from_utf8_lossy(&decoded).contains(&format!("-----BEGIN {kind}-----"))
-}
-
-/// Validates the name of a signer: a domain of at least two segments, a slash and a path, as in
-/// `example.com/signer`.
-///
-/// `kubernetes.io/legacy-unknown` belongs to the beta version of the kind and is rejected.
-fn signer(name: &str, errors: &mut Errors) {
-    let at = "spec.signerName";
-    if name.is_empty() {
-        errors.required(at, "");
-        return;
-    }
-    let shown = Value::from(name);
-    let Some((domain, path)) = name.split_once('/').filter(|(_, path)| !path.contains('/')) else {
-        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.invalid(at, &shown, detail);
-        return;
-    };
-    labels(domain, NameRule::Label, at, errors);
-    if !domain.contains('.') {
-        errors.invalid(at, &domain.into(), "should be a domain with at least two segments separated by dots");
-    }
-    labels(path, NameRule::Subdomain, at, errors);
-    if name == "kubernetes.io/legacy-unknown" {
-        errors.invalid(at, &shown, "the legacy signerName is not allowed via this API version");
-    }
-}
-
-/// Validates the parts of a name between dots.
-fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
-    for label in name.split('.') {
-        if let Some(message) = rule.check(label) {
-            errors.invalid(at, &name.into(), &format!("validating label {label:?}: {message}"));
-        }
-    }
+/// Returns why the bytes are not a PEM request that its key has signed (`validateCSR`). Only the first block is read.
+fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
+    let block =
+        pem::blocks(&String::from_utf8_lossy(bytes)).next().filter(|block| block.label == "CERTIFICATE REQUEST");
+    let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+    let request = Request::read(&block.der).ok_or("x509: malformed certificate request")?;
+    if request.is_signed() { Ok(()) } else { Err("x509: the signature is not one of the requested key") }
 }
 
 /// Validates conditions: types are unique, and `Approved` and `Denied` exclude each other.
