@@ -65,6 +65,7 @@ topics! {
     cel_limits,
     cel_negation,
     cel_overloads,
+    cluster_trust_bundles,
     complete_objects,
     connect_admission,
     container_status_changes,

@@ -78,6 +78,7 @@ pub(crate) static ALL: &[&Kind] = &[
     &batch::cron_job::KIND,
     &batch::job::KIND,
     &certificates::certificate_signing_request::KIND,
+    &certificates::cluster_trust_bundle::KIND,
     &coordination::lease::KIND,
     &core::binding::KIND,
     &core::component_status::KIND,

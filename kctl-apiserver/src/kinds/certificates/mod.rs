@@ -3,4 +3,5 @@
 //! Signers and approvers are clients; none is part of this server.
 
 pub(crate) mod certificate_signing_request;
+pub(crate) mod cluster_trust_bundle;
 pub(crate) mod validation;

@@ -1,0 +1,127 @@
+//! `ClusterTrustBundle` of `certificates.k8s.io`: certificates of authorities, which Pods mount to verify their peers.
+//!
+//! - A bundle of a signer is named after it: `example.com:one:` and a DNS subdomain, for the signer `example.com/one`.
+//!   Its writer has to be allowed to `attest` for the signer, which is immutable.
+//! - The bundle is PEM with certificates of authorities alone, each once. An update that keeps the bundle does not
+//!   validate it again, as Go's parsers change.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    field_errors::{Errors, text},
+    kinds::certificates::validation::signer,
+    metadata::is_about_its_end,
+    names::NameRule,
+    registry::kind::{Kind, Lacking, SignerRight},
+    table::{
+        fields::{self, name},
+        labels::NONE,
+    },
+    x509::{Certificate, pem},
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "certificates.k8s.io",
+    resource: "clustertrustbundles",
+    kind: "ClusterTrustBundle",
+    names: NameRule::PathSegment,
+    selectable_fields: &["spec.signerName"],
+    allows_unconditional_update: false,
+    validate,
+    validate_create: Some(validate_create),
+    validate_update,
+    signer_right,
+    printer: Some(cells),
+    ..Kind::DEFAULT
+};
+
+/// Longest bundle, in bytes (`MaxTrustBundleSize`): 1 MiB.
+const BUNDLE_LEN_MAX: usize = 1024 * 1024;
+
+/// Validates a new bundle (`ValidateClusterTrustBundle`).
+fn validate_create(object: &Value, errors: &mut Errors) {
+    validate(object, errors);
+    trust_bundle(text(&object["spec"]["trustBundle"]), errors);
+}
+
+/// Validates the change of a bundle: a tag says that the signer is immutable.
+fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["spec"]["trustBundle"] != new["spec"]["trustBundle"] {
+        trust_bundle(text(&new["spec"]["trustBundle"]), errors);
+    }
+}
+
+/// Validates the signer, and that the name fits it (`ValidateClusterTrustBundleName`).
+fn validate(object: &Value, errors: &mut Errors) {
+    type Check = fn(NameRule, &str) -> Option<&'static str>;
+    let (meta, of) = (&object["metadata"], text(&object["spec"]["signerName"]));
+    let required = if of.is_empty() { String::new() } else { format!("{}:", of.replace('/', ":")) };
+    for (field, check) in [("name", NameRule::check as Check), ("generateName", NameRule::check_prefix)] {
+        let name = text(&meta[field]);
+        let why = match name.strip_prefix(&required) {
+            _ if name.is_empty() => None,
+            None => Some(format!("must begin with {required:?}, because spec.signerName is {of:?}")),
+            Some(_) if of.is_empty() && name.contains(':') => {
+                Some("must not contain ':' without spec.signerName".into())
+            }
+            Some(rest) => check(NameRule::Subdomain, rest).map(str::to_owned),
+        };
+        if let Some(why) = why {
+            errors.invalid(&format!("metadata.{field}"), &meta[field], &why);
+        }
+    }
+    if !of.is_empty() {
+        signer(&object["spec"]["signerName"], errors);
+    }
+}
+
+/// Validates the certificates (`validateTrustBundle`). Repeated ones are reported only if each is valid.
+fn trust_bundle(bundle: &str, errors: &mut Errors) {
+    let at = "spec.trustBundle";
+    if bundle.len() > BUNDLE_LEN_MAX {
+        return errors.too_long(at, BUNDLE_LEN_MAX);
+    }
+    let before = errors.len();
+    let mut invalid = |why: String| errors.invalid(at, &"<value omitted>".into(), &why);
+    let mut anchors: Vec<Vec<u8>> = Vec::new();
+    for (index, block) in pem::blocks(bundle).enumerate() {
+        if block.label != "CERTIFICATE" {
+            invalid(format!("entry {index} has bad block type: {}", block.label));
+        } else if block.has_headers {
+            invalid(format!("entry {index} has PEM block headers"));
+        } else if let Some(certificate) = Certificate::read(&block.der) {
+            if certificate.is_authority {
+                anchors.push(block.der);
+            } else {
+                invalid(format!("entry {index} does not have the CA bit set"));
+            }
+        } else {
+            invalid(format!("entry {index} does not parse as X.509"));
+        }
+    }
+    if errors.len() > before {
+        return;
+    }
+    let n_anchors = anchors.len();
+    anchors.sort_unstable();
+    anchors.dedup();
+    if anchors.is_empty() {
+        errors.invalid(at, &"<value omitted>".into(), "at least one trust anchor must be provided");
+    } else if anchors.len() < n_anchors {
+        errors.invalid(at, &"<value omitted>".into(), "duplicate trust anchor");
+    }
+}
+
+/// A bundle of a signer needs the right to attest for it (plugin `ClusterTrustBundleAttest`). The garbage collector and a
+/// migration of the storage need it not.
+fn signer_right<'a>(_: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
+    let signer = Some(text(&new["spec"]["signerName"])).filter(|signer| !signer.is_empty())?;
+    let is_needed = !old.is_some_and(|old| is_about_its_end(old, new));
+    is_needed.then_some(SignerRight { verb: "attest", signer, otherwise: Lacking::Forbidden })
+}
+
+/// Returns name and signer (`printClusterTrustBundle`).
+fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
+    vec![json!(name(object)), json!(fields::text_or(object, "/spec/signerName", NONE))]
+}
