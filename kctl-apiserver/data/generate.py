@@ -87,6 +87,8 @@ def go_fields(folder):
                 number = re.search(r'protobuf:"\w+,(\d+)', tags)
                 if number:
                     field, *options = json_tag[1].split(",") if json_tag else ["-", "omitempty"]
+                    if not field:
+                        options.append("inline")
                     found.setdefault(name, {})[int(number[1])] = (go_type, field, options)
     return found
 

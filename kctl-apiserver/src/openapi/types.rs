@@ -171,7 +171,7 @@ fn form(node: &Value, version: OpenApiVersion) -> Value {
                 shown.insert(key.clone(), properties.collect::<Map<_, _>>().into());
             }
             ("items" | "additionalProperties", item) => {
-                shown.insert(key.clone(), item_form(item, version));
+                shown.insert(key.clone(), form(item, version));
             }
             (_, value) => {
                 shown.insert(key.clone(), value.clone());
@@ -179,28 +179,6 @@ fn form(node: &Value, version: OpenApiVersion) -> Value {
         }
     }
     shown.into()
-}
-
-/// Returns the schema of list items or map values. Version 3 gives them the zero value as default.
-///
-/// Upstream's generator adds the zero value because Go's lists have no absent items.
-fn item_form(item: &Value, version: OpenApiVersion) -> Value {
-    let mut shown = form(item, version);
-    if version == OpenApiVersion::Two {
-        return shown;
-    }
-    let zero = match (item["type"].as_str(), item["$ref"].as_str()) {
-        (Some("string"), _) if item["format"] != "byte" => Some(json!("")),
-        (Some("integer" | "number"), _) => Some(json!(0)),
-        (Some("boolean"), _) => Some(json!(false)),
-        (_, Some(name)) => Schema::named(name).filter(|of| of.json()["type"] == "object").map(|_| json!({})),
-        _ => None,
-    };
-    if let Some(zero) = zero {
-        shown["default"] = zero;
-        beside_reference(&mut shown);
-    }
-    shown
 }
 
 /// Collects the names of all types that a schema or an operation refers to.
