@@ -54,11 +54,13 @@ pub(super) fn takes_policies(info: &RequestInfo) -> bool {
 }
 
 /// Returns `true` if webhooks are called for the request. They are not called for configurations of webhooks and
-/// policies, because a broken webhook could then not be repaired.
+/// policies, because a broken webhook could then not be repaired, and not for reviews, without which a cluster cannot
+/// work (`admission/exclusion/resources.go`).
 ///
 /// Custom kinds in this group, if there were any, would still be sent.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
-    info.resource.custom.is_some() || info.resource.of.group != GROUP
+    info.resource.custom.is_some()
+        || (info.resource.of.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())
 }
 
 /// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).

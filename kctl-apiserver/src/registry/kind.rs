@@ -416,6 +416,11 @@ impl Kind {
         ..Self::DEFAULT
     };
 
+    /// Returns `true` if no webhook sees the objects: the reviews of access and tokens (`admission/exclusion/resources.go`).
+    pub(crate) fn is_exempt_from_webhooks(&self) -> bool {
+        self.review.is_some_and(|review| review != Review::Binding)
+    }
+
     /// Returns the group and resource.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.group, self.resource)

@@ -9,6 +9,7 @@ pub(crate) mod mutating_admission_policy;
 pub(crate) mod mutating_admission_policy_binding;
 pub(crate) mod mutating_webhook_configuration;
 pub(crate) mod policies;
+mod reserved;
 mod table;
 pub(crate) mod validating_admission_policy;
 pub(crate) mod validating_admission_policy_binding;

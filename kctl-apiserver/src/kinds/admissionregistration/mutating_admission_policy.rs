@@ -21,6 +21,11 @@ pub(crate) static KIND: Kind = Kind {
     is_exempt_from_policies: true,
     default: super::defaults::admission_policy,
     validate: super::policies::mutating_policy,
+    validate_create: Some(|object, errors| {
+        super::policies::mutating_policy(object, errors);
+        super::reserved::name(object, errors);
+    }),
+    warn: super::reserved::warn_of_name,
     printer: Some(super::table::mutating_policy),
     ..Kind::DEFAULT
 };

@@ -24,6 +24,11 @@ pub(crate) static KIND: Kind = Kind {
     reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
     default: super::defaults::admission_policy,
     validate: super::policies::validating_policy,
+    validate_create: Some(|object, errors| {
+        super::policies::validating_policy(object, errors);
+        super::reserved::name(object, errors);
+    }),
+    warn: super::reserved::warn_of_name,
     validate_status: |_, new, errors| super::policies::status(new, errors),
     printer: Some(super::table::validating_policy),
     ..Kind::DEFAULT

@@ -21,6 +21,11 @@ pub(crate) static KIND: Kind = Kind {
     is_exempt_from_policies: true,
     default: super::defaults::admission_policy_binding,
     validate: super::policies::validating_binding,
+    validate_create: Some(|object, errors| {
+        super::policies::validating_binding(object, errors);
+        super::reserved::name(object, errors);
+    }),
+    warn: super::reserved::warn_of_name,
     printer: Some(super::table::policy_binding),
     ..Kind::DEFAULT
 };

@@ -18,6 +18,11 @@ pub(crate) static KIND: Kind = Kind {
     allows_unconditional_update: false,
     default: super::defaults::validating_webhooks,
     validate: super::webhooks::webhooks,
+    validate_create: Some(|object, errors| {
+        super::webhooks::webhooks(object, errors);
+        super::reserved::name(object, errors);
+    }),
+    warn: super::reserved::warn_of_webhooks,
     printer: Some(super::table::webhooks),
     ..Kind::DEFAULT
 };

@@ -30,16 +30,8 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     let (spec, meta) = (&review["spec"], &review["metadata"]);
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let is_local = kind == "LocalSubjectAccessReview";
-    match (resource.is_null(), other.is_null()) {
-        (false, false) => {
-            let detail = "cannot be specified in combination with resourceAttributes";
-            errors.invalid("spec.nonResourceAttributes", other, detail);
-        }
-        (true, true) => {
-            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.invalid("spec.resourceAttributes", &Value::Null, detail);
-        }
-        _ => {}
+    if resource.is_null() == other.is_null() {
+        errors.invalid("spec", other, "exactly one of nonResourceAttributes or resourceAttributes must be specified");
     }
     if kind != "SelfSubjectAccessReview" && text(&spec["user"]).is_empty() && entries(&spec["groups"]).next().is_none()
     {

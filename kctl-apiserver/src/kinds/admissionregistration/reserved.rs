@@ -1,0 +1,65 @@
+//! Names that are reserved for configurations in files, and resources that no webhook sees.
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    kinds,
+    validation::entries,
+};
+
+/// The suffix of names of configurations in files (`StaticConfigSuffix`). Clients can't create objects with such a name.
+const SUFFIX: &str = ".static.k8s.io";
+
+/// Validates the name of a new object (`ValidateStaticSuffix`).
+pub(super) fn name(object: &Value, errors: &mut Errors) {
+    let name = &object["metadata"]["name"];
+    if text(name).ends_with(SUFFIX) {
+        errors.invalid("metadata.name", name, &detail());
+    }
+}
+
+/// Warns about a name that a client could not create any more (`WarningsForStaticSuffix`).
+pub(super) fn warn_of_name(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    if old.is_some() && text(&object["metadata"]["name"]).ends_with(SUFFIX) {
+        warnings.push(format!("metadata.name: {}", detail()));
+    }
+}
+
+fn detail() -> String {
+    format!("names that end with {SUFFIX:?} are reserved for configurations in files")
+}
+
+/// Warns about a configuration of webhooks: its name, and rules that name resources which webhooks never see
+/// (`warningsForExcludedRules`). A rule with `*` is not reported, because its intent is not known.
+pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
+    warn_of_name(old, object, warnings);
+    for (webhook, value) in entries(&object["webhooks"]) {
+        for (index, rule) in entries(&value["rules"]) {
+            for resource in excluded(&rule["apiGroups"], &rule["resources"]) {
+                let at = format!("webhooks[{webhook}].rules[{index}]");
+                warnings.push(format!("{at}: webhooks are not called for {resource}, so the rule has no effect"));
+            }
+        }
+    }
+}
+
+/// Returns the resources of the rule that webhooks never see, each once.
+fn excluded(groups: &Value, resources: &Value) -> Vec<String> {
+    let texts = |list: &Value| -> Vec<String> { entries(list).map(|(_, item)| text(item).to_owned()).collect() };
+    let (groups, resources) = (texts(groups), texts(resources));
+    let mut found = Vec::new();
+    if groups.iter().chain(&resources).any(|name| name == "*") {
+        return found;
+    }
+    for group in &groups {
+        for resource in &resources {
+            let mut of = kinds::ALL.iter().filter(|kind| kind.group == group && kind.resource == resource);
+            let name = format!("{resource}.{group}");
+            if of.any(|kind| kind.is_exempt_from_webhooks()) && !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
