@@ -40,7 +40,6 @@ pub(crate) fn pod(object: &mut Value) {
             ports.for_each(|port| fill(port, "hostPort", port["containerPort"].clone()));
         }
     }
-    requests_of_pod(spec);
     pod_spec(spec);
     add(spec, "enableServiceLinks", true);
     // Of a template it stays what it is, with a warning.
@@ -78,27 +77,38 @@ fn same_addresses(status: &mut Value) {
     }
 }
 
-/// Sets the requests and huge page limits of a Pod with Pod-level resources: the sums of its containers, or else its
-/// limits (`defaultHugePagePodLimits`, `defaultPodRequests`).
+/// Completes the Pod-level resources of a Pod that has some (`DefaultPodLevelResources` of `pkg/api/pod`).
 ///
-/// A Pod without `spec.resources` gets none of these. The scheduler then sums up the containers
-/// itself.
-fn requests_of_pod(spec: &mut Value) {
+/// | resource | default |
+/// |---|---|
+/// | limits of huge pages without a request | the sum of the containers |
+/// | other requests | the sum of the containers, or else the limit of the Pod |
+/// | limits that each container has | the sum of the containers, or the request if that is more |
+///
+/// The strategy calls it, so that it sees the containers that webhooks add. A Pod without `spec.resources` gets none of
+/// these: the scheduler sums up its containers.
+pub(crate) fn pod_level_resources(spec: &mut Value) {
     let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-    let (has_limits, has_any) = (said("limits"), said("limits") || said("requests"));
-    if has_any {
-        let pages = amounts::of_pod(spec, Side::Limits).into_iter().filter(|(name, _)| amounts::is_pages(name));
-        let asked = Side::Requests.of(spec);
-        for (name, amount) in pages.filter(|(name, _)| !asked.contains_key(name)) {
-            add(part(part(spec, "resources"), "limits"), &name, amount.to_string());
-        }
-    }
-    if !has_limits {
+    if !said("limits") && !said("requests") {
         return;
     }
-    let asked = amounts::of_pod(spec, Side::Requests).into_iter().filter(|(name, _)| !amounts::is_pages(name));
-    for (name, amount) in asked.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
+    let (limits, requests) = (amounts::of_pod(spec, Side::Limits), amounts::of_pod(spec, Side::Requests));
+    let asked = Side::Requests.of(spec);
+    for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !asked.contains_key(*name)) {
+        add(part(part(spec, "resources"), "limits"), name, amount.to_string());
+    }
+    let of_containers = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
+    for (name, amount) in of_containers.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
         add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
+    }
+    for (name, asked) in Side::Requests.of(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
+        let lists = ["containers", "initContainers", "ephemeralContainers"].map(|list| spec[list].as_array());
+        let is_limited = |container: &Value| !container["resources"]["limits"][&name].is_null();
+        let are_limited = lists.into_iter().flatten().flatten().all(is_limited);
+        if let Some(sum) = limits.get(&name).filter(|_| are_limited) {
+            let most = if asked > *sum { asked } else { *sum };
+            add(part(part(spec, "resources"), "limits"), &name, most.to_string());
+        }
     }
 }
 

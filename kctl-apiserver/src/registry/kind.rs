@@ -100,6 +100,8 @@ pub(crate) struct Kind {
     pub(crate) new_status: NewStatus,
     /// Completes a new object (`PrepareForCreate`).
     pub(crate) prepare_create: fn(&mut dyn Environment, &mut Value),
+    /// Completes a new object that has its defaults (the part of `PrepareForCreate` that needs them). Clients do not own it.
+    pub(crate) complete_create: fn(&mut Value),
     /// Adds what admission plugins add to a new object, which webhooks see.
     pub(crate) complete_by_plugins: fn(&mut Value),
     /// Gives a new or changed object what the server allocates.
@@ -361,6 +363,7 @@ impl Kind {
         deletion_warning: None,
         new_status: NewStatus::Reset,
         prepare_create: |_, _| {},
+        complete_create: |_| {},
         complete_by_plugins: |_| {},
         allocate: |_, _| {},
         set_generated_name: |_, _| {},

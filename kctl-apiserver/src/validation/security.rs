@@ -71,10 +71,11 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
 ///
 /// `at` is the path of the spec. Two fields are looked at beside the context:
 /// `shareProcessNamespace` excludes `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
-///
-/// `seLinuxChangePolicy` accepts `Recursive` only, because the feature gate for `MountOption` is
-/// off.
 pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
+    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&format!("{at}.shareProcessNamespace"), &true.into(), detail);
+    }
     let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
         errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
@@ -82,15 +83,11 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     for (index, group) in entries(&context["supplementalGroups"]) {
         errors.in_range(&format!("{at}.supplementalGroups[{index}]"), group, 0, ID_MAX);
     }
-    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
-        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&format!("{at}.shareProcessNamespace"), &true.into(), detail);
-    }
     parameters(spec, &format!("{at}.sysctls"), errors);
     system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
     windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
-    errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["Recursive"]);
+    errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["MountOption", "Recursive"]);
 }
 
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its

@@ -103,10 +103,13 @@ pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Re
     }
 }
 
-/// Allocates what the server allocates, and runs the plugins that complete a prepared object.
+/// Completes a new object, allocates what the server allocates, and runs the plugins that complete a prepared object.
 ///
-/// Allocated values are those of the kind (`allocate`), such as the cluster IP.
+/// Both are those of the kind (`complete_create`, `allocate`), such as Pod-level resources and the cluster IP.
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+    if write.is_new() {
+        (info.resource.rules.complete_create)(&mut write.object);
+    }
     (info.resource.rules.allocate)(state, &mut write.object);
     match &write.old {
         None => admit(state, info, &mut write.object),

@@ -53,6 +53,8 @@ pub(crate) static KIND: Kind = Kind {
     answers_other_kinds: &["binding", "eviction"],
     deletes_gracefully: true,
     prepare_create,
+    complete_create,
+    prepare_update,
     prepare_status,
     kept_by_status: &["ownerReferences"],
     reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
@@ -111,6 +113,19 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastTransitionTime": environment.now(),
         }]);
+    }
+}
+
+/// Completes the Pod-level resources, and sets the QoS class, which depends on them.
+fn complete_create(object: &mut Value) {
+    defaulting::pod::pod_level_resources(&mut object["spec"]);
+    object["status"]["qosClass"] = defaulting::quality_of_service(&mut object["spec"]).into();
+}
+
+/// Keeps the Pod-level resources of the old Pod if the new one has none, because older clients drop the field.
+fn prepare_update(_subresource: &str, old: &Value, new: &mut Value) {
+    if new["spec"]["resources"].is_null() {
+        set(&mut new["spec"], "resources", old["spec"].get("resources").cloned());
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json_path::set;
+use crate::{defaulting::pod::pod_level_resources, json_path::set};
 
 /// Returns the old Pod with the part of the new one that the subresource is for.
 ///
@@ -34,7 +34,10 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
         let sent = sent.get(list).map(|sent| resized(&was[list], sent));
         set(spec, list, sent);
     }
-    set(spec, "resources", sent.get("resources").cloned());
+    // Older clients drop the Pod-level resources.
+    let of_pod = sent.get("resources").filter(|resources| !resources.is_null());
+    set(spec, "resources", of_pod.or_else(|| was.get("resources")).cloned());
+    pod_level_resources(spec);
     pod
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
         }
     }
     nothing_removed("spec.resources", "pod-level ", &was["resources"], &is["resources"], errors);
-    if without_sizes(was) != without_sizes(&without_claims(is)) {
+    if without_sizes(was) != without_sizes(is) {
         errors.forbidden("spec", "only cpu and memory resources are mutable");
     }
 }
@@ -86,20 +86,6 @@ fn without_sizes(spec: &Value) -> Value {
         spec[list].as_array_mut().into_iter().flatten().for_each(forget_sizes);
     }
     forget_sizes(&mut spec);
-    spec
-}
-
-/// Returns the new spec without the resource claims of its containers. kube-apiserver drops them before it compares,
-/// so a resize may add claims, but not resize a container that already has some.
-fn without_claims(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    for list in LISTS {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) {
-                resources.remove("claims");
-            }
-        }
-    }
     spec
 }
 
