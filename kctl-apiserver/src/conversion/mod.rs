@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     field_versions::FieldVersions,
-    webhook::{call_for, converted},
+    webhook::{Unconverted, call_for, converted},
 };
 use crate::{
     autoscaling, crd,
@@ -83,7 +83,26 @@ fn drop_unknown(to: &Resource, object: &mut Value) {
     }
 }
 
-/// Returns the stored object of a request, in the version of the request.
+/// The purpose of a conversion. It decides the error if a webhook does not convert an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The request reads one object, and writes nothing.
+    Get,
+    /// The request lists objects.
+    List,
+    /// The request writes an object, or judges one that is written.
+    Write,
+}
+
+/// Returns the stored object of a read, in the version of the request.
+///
+/// # Errors
+/// Fails with `InternalError` if the conversion webhook fails, or with [`StatusError::waiting`].
+pub(crate) fn get(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
+    find_for(state, info, &info.key(), Purpose::Get)
+}
+
+/// Returns the stored object that a request changes, in the version of the request.
 ///
 /// A conversion webhook is asked on each read: nothing is cached beyond the request.
 ///
@@ -98,8 +117,12 @@ pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value
 /// # Errors
 /// Fails as [`find`] does.
 pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
+    find_for(state, info, key, Purpose::Write)
+}
+
+fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> Result<Option<Arc<Value>>, StatusError> {
     let Some(object) = state.get(&info.resource.of, key) else { return Ok(None) };
-    all_shown(state, info, vec![object]).map(|mut all| all.pop())
+    convert_all(state, info, &info.resource, vec![object], purpose).map(|mut all| all.pop())
 }
 
 /// Drops the `managedFields` that an Event got through the other group: a write through one group does not keep them.
@@ -113,16 +136,16 @@ pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Returns objects in the version of a request. One call of the webhook converts all of them.
+/// Returns the objects of a list in the version of its request. One call of the webhook converts all of them.
 ///
 /// # Errors
-/// As [`find`].
+/// Fails with `StorageReadError` if the conversion webhook fails, or with [`StatusError::waiting`].
 pub(crate) fn all_shown(
     state: &State,
     info: &RequestInfo,
     objects: Vec<Arc<Value>>,
 ) -> Result<Vec<Arc<Value>>, StatusError> {
-    convert_all(state, info, &info.resource, objects)
+    convert_all(state, info, &info.resource, objects, Purpose::List)
 }
 
 /// A written object in the version in which it is stored, and in the version of the request.
@@ -193,7 +216,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
 /// # Errors
 /// As [`find`].
 pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: &Value) -> Result<Value, StatusError> {
-    let mut all = convert_all(state, info, to, vec![Arc::new(object.clone())])?;
+    let mut all = convert_all(state, info, to, vec![Arc::new(object.clone())], Purpose::Write)?;
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
 }
 
@@ -209,6 +232,7 @@ fn convert_all(
     info: &RequestInfo,
     to: &Resource,
     mut objects: Vec<Arc<Value>>,
+    purpose: Purpose,
 ) -> Result<Vec<Arc<Value>>, StatusError> {
     let mut open = Vec::new();
     for (index, object) in objects.iter_mut().enumerate() {
@@ -222,9 +246,14 @@ fn convert_all(
         return Ok(objects);
     }
     let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
-    let webhook_call = call_for(state, to, &asked)?;
+    let status_error = |unconverted: Unconverted| match purpose {
+        Purpose::Get => unconverted.into_status_of_get(),
+        Purpose::List => unconverted.into_status_of_list(&to.of, &asked),
+        Purpose::Write => unconverted.into_status(),
+    };
+    let webhook_call = call_for(state, to, &asked).map_err(status_error)?;
     let reply = info.round.call(webhook_call)?;
-    let converted = converted(to, &asked, &reply)?;
+    let converted = converted(to, &asked, &reply).map_err(status_error)?;
     for (index, object) in open.into_iter().zip(converted) {
         objects[index] = object.into();
     }

@@ -12,7 +12,7 @@ use crate::{
     metadata,
     registry::Resource,
     state::State,
-    status::StatusError,
+    status::{GroupResource, StatusError},
     webhook_round::{WebhookCall, WebhookReply},
 };
 
@@ -23,13 +23,16 @@ const TIMEOUT_SECONDS: u64 = 30;
 /// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";
 
+/// Number of objects that the error of a list names (`maxCorruptObjErrsToAggregate`).
+const CAUSES_MAX: usize = 100;
+
 /// Returns the call of the conversion webhook for these objects.
 ///
 /// The review has an empty response besides the request, as the one that upstream sends.
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
-pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Result<WebhookCall, StatusError> {
+pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Result<WebhookCall, Unconverted> {
     let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
     let unversioned = |object: &&Value| {
         let mut object = Value::clone(object);
@@ -47,12 +50,52 @@ pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Resu
     Ok(WebhookCall { review, ..address.map_err(|why| failed(objects, &why))? })
 }
 
-/// The client gets 500 with the kind in the message. An object that cannot be converted makes a
-/// list fail as a whole.
-fn failed(objects: &[&Value], why: &str) -> StatusError {
-    let kind = objects.first().map_or(&Value::Null, |object| &object["kind"]);
-    let message = format!("conversion webhook for {kind} failed: {why}");
-    StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+/// The objects that a conversion webhook did not convert, by index, each with the reason. There is at least one.
+pub(crate) struct Unconverted(Vec<(usize, String)>);
+
+impl Unconverted {
+    /// Returns the error of a write or a watch: a plain error without a reason, which names the first object's failure.
+    pub(crate) fn into_status(self) -> StatusError {
+        let message = self.0.into_iter().next().map(|(_, why)| why).unwrap_or_default();
+        StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// Returns the error of a read of one object (`corruptObjectDeleter.Get` of `k8s.io/apiserver/pkg/storage/etcd3`).
+    pub(crate) fn into_status_of_get(self) -> StatusError {
+        StatusError::internal(&self.into_status().message)
+    }
+
+    /// Returns the error of a list, with one cause per object (`aggregatedStorageError` of
+    /// `k8s.io/apiserver/pkg/storage/etcd3`). At most [`CAUSES_MAX`] objects are named.
+    pub(crate) fn into_status_of_list(self, of: &GroupResource, objects: &[&Value]) -> StatusError {
+        let first = self.0.first().map(|(_, why)| why.as_str()).unwrap_or_default();
+        let message = format!("failed to read one or more {of} from the storage: {first}");
+        let cause = |(index, why): &(usize, String)| {
+            let parts = [&objects[*index]["metadata"]["namespace"], &objects[*index]["metadata"]["name"]];
+            let place: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+            let key = format!("/registry/{}/{}/{}", of.group, of.resource, place.join("/"));
+            json!({ "reason": "UnexpectedServerResponse", "field": key, "message": why })
+        };
+        let mut causes: Vec<Value> = self.0.iter().take(CAUSES_MAX).map(cause).collect();
+        if causes.len() == CAUSES_MAX {
+            let message = "too many errors, the list is truncated";
+            causes.push(json!({ "reason": "FieldValueTooMany", "message": message }));
+        }
+        let error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "StorageReadError", message);
+        let mut error = error.for_object(of, "list");
+        error.details["causes"] = causes.into();
+        error
+    }
+}
+
+/// Returns the failure of all objects of a call, for the same reason.
+fn failed(objects: &[&Value], why: &str) -> Unconverted {
+    Unconverted(objects.iter().enumerate().map(|(index, object)| (index, reason(object, why))).collect())
+}
+
+/// Returns the reason with the object's kind.
+fn reason(object: &Value, why: &str) -> String {
+    format!("conversion webhook for {} failed: {why}", object["kind"])
 }
 
 /// Returns the objects of a response. Of their metadata only labels and annotations may differ from the originals.
@@ -61,8 +104,8 @@ fn failed(objects: &[&Value], why: &str) -> StatusError {
 /// the response to its request.
 ///
 /// # Errors
-/// Fails if the webhook failed, or if its response is not valid.
-pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, StatusError> {
+/// Fails if the webhook failed, or for the objects that are not valid in its response.
+pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, Unconverted> {
     let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();
@@ -77,10 +120,14 @@ pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -
     if objects.len() != asked.len() {
         return Err(failed(asked, &format!("it returned {} objects, expected {}", objects.len(), asked.len())));
     }
-    let checked = objects.into_iter().zip(asked).map(|(object, original)| {
-        restored(to, original, object).map_err(|why| failed(asked, &format!("invalid converted object: {why}")))
-    });
-    checked.collect()
+    let (mut converted, mut invalid) = (Vec::new(), Vec::new());
+    for (index, (object, original)) in objects.into_iter().zip(asked).enumerate() {
+        match restored(to, original, object) {
+            Ok(object) => converted.push(object),
+            Err(why) => invalid.push((index, reason(original, &format!("invalid converted object: {why}")))),
+        }
+    }
+    if invalid.is_empty() { Ok(converted) } else { Err(Unconverted(invalid)) }
 }
 
 /// Returns a converted object with the metadata of the original.

@@ -51,7 +51,7 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     let (of, resource) = (&info.resource.of, &info.resource);
     let options = Options::of(info)?;
     warn(info, &options);
-    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
     let kept = state.get(of, &info.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);

@@ -34,7 +34,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
     {
         return Ok(Answer::text(stored.line().clone(), key.1));
     }
-    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     Ok(Answer::ok(object))
 }
 

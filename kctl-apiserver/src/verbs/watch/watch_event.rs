@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
-    conversion::{self, Way},
+    conversion::{self, Unconverted, Way},
     registry::Resource,
     selector::Selector,
     state::State,
@@ -121,10 +121,14 @@ pub(super) async fn convert(
     let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
     let (call, transport, uid) = {
         let mut state = state.lock();
-        (conversion::call_for(&state, resource, &objects)?, state.transport.clone(), state.rng.uid())
+        (
+            conversion::call_for(&state, resource, &objects).map_err(Unconverted::into_status)?,
+            state.transport.clone(),
+            state.rng.uid(),
+        )
     };
     let reply = transport.send(&call, uid).await;
-    let converted = conversion::converted(resource, &objects, &reply)?;
+    let converted = conversion::converted(resource, &objects, &reply).map_err(Unconverted::into_status)?;
     for (object, converted) in open.into_iter().zip(converted) {
         *object = converted;
     }
