@@ -16,7 +16,6 @@ use jiff::{SignedDuration, Timestamp};
 use kctl_apimachinery::time;
 use serde_json::Value;
 
-use super::companion;
 use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
@@ -109,8 +108,7 @@ impl Deletion {
         }
     }
 
-    /// Writes the effect on the object, and removes objects that belong to it. Returns the last state of the object if it is
-    /// removed, or else its present state.
+    /// Writes the effect on the object. Returns the last state of the object if it is removed, or else its present state.
     ///
     /// A state that equals the present one is not written: it gets no revision, and watches see
     /// nothing.
@@ -123,7 +121,6 @@ impl Deletion {
             Self::Gone { .. } => {}
         }
         let last = store.remove(&resource.of, key);
-        companion::remove(store, &resource.of, key);
         Deleted::Gone(last.unwrap_or_else(|| object.clone()))
     }
 }

@@ -5,7 +5,6 @@
 //! module, and controllers are trusted to write valid objects. Everything here runs under the lock
 //! of the store, so what it reads cannot change before it writes.
 
-mod companion;
 mod delete;
 mod update;
 mod writer;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::companion;
 use crate::{
     kinds::core::namespace,
     status::GroupResource,
@@ -82,13 +81,12 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }
 
-/// Removes an object and what belongs to it.
+/// Removes an object.
 ///
 /// `last` is the answer to the client. It has the resource version of the state before, not of the
 /// removal, unlike that of a delete.
 fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
     store.remove(of, key);
-    companion::remove(store, of, key);
     last.into()
 }
 

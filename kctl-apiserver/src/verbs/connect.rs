@@ -33,22 +33,25 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 ///
 /// # Errors
 /// `NotFound`, or the error of admission. A connection that passes both fails as well: to a Node with a dial error, to
-/// a Service with 503 and "no endpoints available", to a Pod as one without a node.
+/// a Service with 503 and "no endpoints available" (even if
+/// it does not exist, unless the path has the number of a port), to a Pod as one without a node.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
     if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
         return Err(StatusError::bad_request(format!("name must be scheme:name:port, found {:?}", info.name)));
     }
-    let name = proxied(info);
+    let (name, port) = proxied(info);
     let key = (info.namespace.clone(), name.to_owned());
-    let Some(object) = state.get(of, &key) else { return Err(StatusError::not_found(of, name)) };
+    let object = state.get(of, &key);
+    if info.resource.is(&service::KIND) && (object.is_some() || port.parse::<i64>().is_err()) {
+        // Only the number of a port is looked up in the Service; endpoints are found by its name.
+        let why = format!("no endpoints available for service {name:?}");
+        return Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why));
+    }
+    let Some(object) = object else { return Err(StatusError::not_found(of, name)) };
     match info.subresource.as_str() {
         _ if info.resource.is(&node::KIND) => Err(no_process()),
-        _ if info.resource.is(&service::KIND) => {
-            let why = format!("no endpoints available for service {name:?}");
-            Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
-        }
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
         "log" => log(state, info, &object),
         "exec" | "attach" => {
@@ -59,13 +62,13 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     }
 }
 
-/// Returns the name in the path of a proxy, which is `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort`).
+/// Returns name and port in the path of a proxy, which is `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort`).
 ///
-/// The scheme and the port do not matter here, since nothing is connected.
-fn proxied(info: &RequestInfo) -> &str {
+/// The scheme does not matter here, since nothing is connected.
+fn proxied(info: &RequestInfo) -> (&str, &str) {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
-        [name, _] | [_, name, _] if info.subresource == "proxy" => name,
-        _ => &info.name,
+        [name, port] | [_, name, port] if info.subresource == "proxy" => (name, port),
+        _ => (&info.name, ""),
     }
 }
 
