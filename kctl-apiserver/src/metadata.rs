@@ -71,15 +71,22 @@ pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
     for name in meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         add_invalid(&mut errors, "metadata.finalizers", name, check_qualified_name(name));
     }
+    errors.extend(validate_managed_fields(meta));
+    errors
+}
+
+/// Returns the errors of `metadata.managedFields` (`ValidateManagedFields` of `k8s.io/apimachinery`).
+pub(crate) fn validate_managed_fields(meta: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let managed = meta["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, entry) in managed.iter().enumerate() {
         let at = format!("metadata.managedFields[{index}]");
-        if !matches!(text(entry, "operation"), "Apply" | "Update") {
-            errors.push(FieldError::invalid(
-                &format!("{at}.operation"),
-                &entry["operation"],
-                "must be Apply or Update",
-            ));
+        match text(entry, "operation") {
+            "" => errors.push(FieldError::required(&format!("{at}.operation"), "must not be empty")),
+            "Apply" | "Update" => {}
+            other => {
+                errors.push(FieldError::not_supported(&format!("{at}.operation"), &other.into(), &["Apply", "Update"]))
+            }
         }
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
             errors.push(FieldError::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be FieldsV1"));
@@ -192,13 +199,11 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates the owner references: at most one is a controller (`ValidateOwnerReferences`).
-///
-/// Errors of a single reference have no index in their path, as upstream.
 fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
-    for reference in references {
-        validate_owner_reference(reference, errors);
+    for (index, reference) in references.iter().enumerate() {
+        validate_owner_reference(reference, &format!("{field}[{index}]"), errors);
     }
     if references.iter().filter(|reference| reference["controller"] == true).count() > 1 {
         errors.push(FieldError::invalid(field, &meta["ownerReferences"], "only one owner may be the controller"));
@@ -209,24 +214,20 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
 ///
 /// An `apiVersion` with two slashes has no version. Events are forbidden as owners
 /// (`BannedOwners`).
-fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
-    let field = "metadata.ownerReferences";
+fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Vec<FieldError>) {
     let api_version = text(reference, "apiVersion");
     let (group, version) = match api_version.split_once('/') {
         Some((_, version)) if version.contains('/') => ("", ""),
         Some(parts) => parts,
         None => ("", api_version),
     };
-    if version.is_empty() {
-        errors.push(FieldError::invalid(
-            &format!("{field}.apiVersion"),
-            &api_version.into(),
-            "version must not be empty",
-        ));
+    if !api_version.is_empty() && version.is_empty() {
+        let detail = "must be <group>/<version> or <version>";
+        errors.push(FieldError::invalid(&format!("{field}.apiVersion"), &api_version.into(), detail));
     }
-    for key in ["kind", "name", "uid"] {
+    for key in ["apiVersion", "kind", "name", "uid"] {
         if text(reference, key).is_empty() {
-            errors.push(FieldError::invalid(&format!("{field}.{key}"), &"".into(), "must not be empty"));
+            errors.push(FieldError::required(&format!("{field}.{key}"), "must not be empty"));
         }
     }
     if (group, version, text(reference, "kind")) == ("", "v1", "Event") {

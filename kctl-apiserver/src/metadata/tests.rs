@@ -141,11 +141,12 @@ fn finalizers_are_standard_or_qualified() {
 
 #[test]
 fn owner_references_need_four_fields() {
-    let fields = ["ownerReferences.apiVersion", "ownerReferences.kind", "ownerReferences.name", "ownerReferences.uid"];
-    check(&json!({"name": "a", "ownerReferences": [{}]}), &fields);
-    for (api_version, expected) in
-        [("/v1", &[][..]), ("Q W/v 1", &[]), ("apps/", &fields[..1]), ("a/b/c", &fields[..1])]
-    {
+    let meta = json!({"name": "a", "namespace": "ns", "ownerReferences": [{}]});
+    let required = |field| FieldError::required(&format!("metadata.ownerReferences[0].{field}"), "must not be empty");
+    let expected = ["apiVersion", "kind", "name", "uid"].map(required);
+    assert_eq!(validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), expected);
+    let version = &["ownerReferences[0].apiVersion"][..];
+    for (api_version, expected) in [("/v1", &[][..]), ("Q W/v 1", &[]), ("apps/", version), ("a/b/c", version)] {
         let owner = json!({"apiVersion": api_version, "kind": "A", "name": "n", "uid": "u"});
         check(&json!({"name": "a", "ownerReferences": [owner]}), expected);
     }
@@ -160,7 +161,8 @@ fn only_one_owner_controls() {
 #[test]
 fn events_own_nothing() {
     let owner = |api_version: &str| json!([{"apiVersion": api_version, "kind": "Event", "name": "b", "uid": "u"}]);
-    check_field("ownerReferences", &[owner("events.k8s.io/v1")], &[owner("v1")]);
+    check(&json!({"name": "a", "ownerReferences": owner("events.k8s.io/v1")}), &[]);
+    check(&json!({"name": "a", "ownerReferences": owner("v1")}), &["ownerReferences[0]"]);
 }
 
 #[test]
