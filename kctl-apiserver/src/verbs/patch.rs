@@ -40,6 +40,28 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     }
 }
 
+/// Checks that a patch is JSON, or YAML for an apply.
+///
+/// The audit log of kube-apiserver needs it, before the object is looked up (`validateAndTranscodePatch` in
+/// `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
+///
+/// # Errors
+/// Fails with 400.
+pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
+    if info.applies() {
+        let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
+        return if plain_json(text).is_some() {
+            Ok(())
+        } else {
+            decode::yaml(text).map(drop).map_err(|why| undecodable(&why))
+        };
+    }
+    match serde_json::from_slice::<serde::de::IgnoredAny>(&info.body) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(undecodable(&error.to_string())),
+    }
+}
+
 /// Patches an object.
 ///
 /// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written
@@ -54,6 +76,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     if info.applies() {
         return apply_patch(state, info);
     }
+    check_syntax(info)?;
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     let object = patched(info, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
@@ -147,6 +170,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     let old = conversion::find(state, info)?;
     // A subresource can't be applied if its object does not exist.
     if old.is_none() && !info.subresource.is_empty() && !update::is_created_by_update(info) {
+        check_syntax(info)?;
         return Err(StatusError::not_found(of, &info.name));
     }
     let (applied, repeated) = applied(info)?;

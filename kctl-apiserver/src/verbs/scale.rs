@@ -12,8 +12,7 @@ use super::{Answer, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
-    metadata::{Scope, validate_metadata},
-    names::NameRule,
+    metadata::validate_managed_fields,
     request::{Operation, RequestInfo, Verb},
     schema::Schema,
     state::State,
@@ -116,7 +115,7 @@ fn selector_text(selector: &Value) -> String {
 /// A custom object without the replicas field is 500, as upstream; built-in kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
-    let object = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     let path = paths(info).spec;
     if info.resource.custom.is_some() && at(&object, &path).is_null() {
         return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
@@ -137,6 +136,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         Some(sent)
     } else {
         super::patch::media_type(info)?;
+        super::patch::check_syntax(info)?;
         None
     };
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
@@ -197,10 +197,6 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
 /// means none.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
-    if info.verb == Verb::Update && info.resource.custom.is_some() && !scale["kind"].is_string() {
-        // Upstream cannot compare objects without a kind, and then drops the ownership.
-        return Ok(scale_owners::of_object(old, &path, &json!({})));
-    }
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(info, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
@@ -245,7 +241,8 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
     Ok(left.unwrap_or(0))
 }
 
-/// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas.
+/// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas. Other
+/// metadata than the managers is dropped, and not validated.
 ///
 /// A negative number is `Invalid` at the field's path.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
@@ -253,7 +250,7 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
         (&*of.group, info.resource.kind(), format!(".{}", paths(info).spec.join(".")), Vec::new())
     } else {
-        let errors = validate_metadata(&scale["metadata"], Scope::Namespaced, NameRule::Subdomain);
+        let errors = validate_managed_fields(&scale["metadata"]);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)
     };
     if replicas < 0 {
@@ -263,19 +260,12 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
 }
 
 /// Decodes the body of an update. For custom resources upstream returns an error without a reason.
-///
-/// The missing kind is kept missing, because it decides about the ownership afterwards.
 fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
     let read = body::read_as(info, "Scale", scale_owners::API_VERSION);
     if info.resource.custom.is_none() {
         return read;
     }
-    let as_sent = body::read_built_in(info, "Scale")?;
-    let mut scale = read.map_err(|refusal| StatusError::bad_request(refusal.message))?;
-    if !as_sent["kind"].is_string() {
-        scale.as_object_mut().map(|scale| scale.remove("kind"));
-    }
-    Ok(scale)
+    read.map_err(|refusal| StatusError::bad_request(refusal.message))
 }
 
 /// Returns the Scale after a patch.
