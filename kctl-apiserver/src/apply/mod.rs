@@ -358,8 +358,8 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
 /// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, resets
-/// the ownership of all fields. Writers of subresources cannot send entries. A manager loses its fields if the object
-/// can't be converted to its version.
+/// the ownership of all fields. Writers of subresources cannot send entries. The entries of the live object stay if it
+/// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();
@@ -379,7 +379,7 @@ pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Valu
         Some(live) => own_changes(request, live, new, managed),
         None => own_changes(request, &zero(request.schema, new), new, managed),
     };
-    managed.unwrap_or_default().write(new);
+    managed.unwrap_or_else(|_why| of_live()).write(new);
 }
 
 /// Returns `true` if the sent entries reset all ownership: an empty list, or one empty entry.
@@ -398,14 +398,11 @@ fn is_reset(entries: &[Value]) -> bool {
 /// number of managers, the oldest are merged ([`Managed::cap_updaters`]).
 ///
 /// # Errors
-/// Fails if an object cannot be converted to the version of a manager.
+/// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
     let place = request.place();
-    // The fields of an object that does not fit its schema are not tracked, and earlier entries are dropped.
-    let is_typed = |object, checked| validate(place, object, checked, Duplicates::Allowed).is_ok();
-    if !is_typed(new, None) || !is_typed(old, Some(new)) {
-        return Ok(Managed::default());
-    }
+    validate(place, new, None, Duplicates::Allowed)?;
+    validate(place, old, Some(new), Duplicates::Allowed)?;
     let mut managed = fit(request, old, managed)?;
     let changes = Changes::between(request, (old, new), &managed, None)?;
     changes.take_from_others(&mut managed, None);

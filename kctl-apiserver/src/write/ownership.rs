@@ -155,7 +155,7 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// fill in fields: a client that omits such a field must not become its owner, so the object is compared as it was
 /// sent, with defaults only. The kind says so in `owned_state` and `filled_in_by_update`.
 ///
-/// An object of another type owns nothing; it is rejected later.
+/// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, rules) = (&info.resource, info.resource.rules);
     // No manager owns what the server fills in or copies within the object, nor what others have left out.
@@ -169,7 +169,7 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
         return OwnershipSource::Stored;
     }
     if identity::of_another_type(resource, new).is_some() {
-        return OwnershipSource::Fields(Value::Null);
+        return OwnershipSource::Fields(old["metadata"]["managedFields"].clone());
     }
     let mut sent = new.clone();
     prepare::default(info, &mut sent, Some(old));
