@@ -99,7 +99,11 @@ fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<()
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    decode::drop_malformed(&mut object["metadata"]);
+    // Validation rejects what clients set and what has a wrong type. The server sets the rest itself.
+    if let Some(fields) = object["metadata"].as_object_mut() {
+        let is_typed = |name: &str, value: &Value| decode::typed_metadata(&json!({ name: value })).is_ok();
+        fields.retain(|name, value| Kind::CLIENT_METADATA.contains(&name.as_str()) || is_typed(name, value));
+    }
     decode::settle_metadata(&mut object["metadata"]);
     if let Some(schema) = resource.schema() {
         crd::prune(schema, object);

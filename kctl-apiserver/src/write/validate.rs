@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::{
-    autoscaling, crd, go,
+    autoscaling, crd, decode, go,
     json_path::at,
     kinds::{core::event, policy::pod_disruption_budget},
     registry::{Kind, Resource},
@@ -93,6 +93,12 @@ fn validate_own(
     let resource = &info.resource;
     let rules = resource.rules;
     // Kube-apiserver judges the metadata of these kinds only when the rest is valid.
+    // As `getObjectMeta` of `apiextensions-apiserver/pkg/registry/customresource/validator.go`.
+    if resource.custom.is_some()
+        && let Err(why) = decode::typed_metadata(&object["metadata"])
+    {
+        return refuse(resource, object, &[FieldError::invalid("metadata", &object["metadata"], &why)]);
+    }
     let is_metadata_last = [&event::KIND, &pod_disruption_budget::KIND].into_iter().any(|kind| resource.is(kind));
     let of_metadata = if is_metadata_last { Vec::new() } else { validation::metadata(resource, object) };
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
