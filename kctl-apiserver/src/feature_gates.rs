@@ -23,8 +23,6 @@ pub(crate) enum FeatureGate {
     DRANodeAllocatableResources,
     /// `volumeStatus` of the mounts in the statuses of containers.
     ImageVolumeWithDigest,
-    /// `rollingUpdate.maxUnavailable` of `StatefulSet`s.
-    MaxUnavailableStatefulSet,
     /// The operators `Gt` and `Lt` of tolerations.
     TaintTolerationComparisonOperators,
     /// All other gates of the table.
@@ -113,7 +111,6 @@ mod tests {
             CrossNamespaceVolumeDataSource,
             DRANodeAllocatableResources,
             ImageVolumeWithDigest,
-            MaxUnavailableStatefulSet,
             TaintTolerationComparisonOperators,
         ];
         let known: HashSet<_> = GATES.iter().map(Gate::key).collect();

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, is_text, items, part, pod, zero_counts},
-    feature_gates::FeatureGate,
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{Generation, Kind, NewStatus},
@@ -37,8 +36,7 @@ pub(crate) static KIND: Kind = Kind {
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
     default,
-    filled_in: &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"],
-    filled_in_by_update: &["/spec/updateStrategy/rollingUpdate/maxUnavailable"],
+    filled_in: &["/spec/serviceName"],
     validate: validation::validate,
     validate_create: Some(validation::validate_create),
     validate_update: validation::validate_update,
@@ -88,11 +86,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// | `replicas` | 1 |
 /// | `revisionHistoryLimit` | 10 |
 /// | `podManagementPolicy` | `OrderedReady`: one Pod after the other |
-/// | `updateStrategy.type` | `RollingUpdate`, with `partition: 0` |
+/// | `updateStrategy.type` | `RollingUpdate`, with `partition: 0` and `maxUnavailable: 1` |
 /// | `persistentVolumeClaimRetentionPolicy` | `Retain`, when the set is deleted and when it is scaled down |
 ///
-/// Claim templates get kind, version and the defaults of a claim. `maxUnavailable` is dropped,
-/// because its feature gate `MaxUnavailableStatefulSet` is off.
+/// Claim templates get kind, version and the defaults of a claim.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
@@ -109,9 +106,7 @@ fn default(object: &mut Value) {
         && let Some(update) = strategy.get_mut("rollingUpdate").filter(|update| update.is_object())
     {
         add(update, "partition", 0);
-        if FeatureGate::MaxUnavailableStatefulSet.is_enabled() {
-            add(update, "maxUnavailable", 1);
-        }
+        add(update, "maxUnavailable", 1);
     }
     let retention = part(spec, "persistentVolumeClaimRetentionPolicy");
     fill(retention, "whenDeleted", "Retain");

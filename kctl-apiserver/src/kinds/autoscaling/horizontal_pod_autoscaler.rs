@@ -3,8 +3,7 @@
 //! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1
 //! is requested; the folder `autoscaling` has the conversion.
 //!
-//! Unlike the workloads, it has no `metadata.generation`. `kubectl get` shows current and target
-//! values of two metrics.
+//! `kubectl get` shows current and target values of two metrics.
 
 mod defaults;
 mod table;
@@ -12,12 +11,17 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
-use crate::{autoscaling, registry::kind::Kind, validation::status::Numbers};
+use crate::{
+    autoscaling,
+    registry::kind::{Generation, Kind},
+    validation::status::Numbers,
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "autoscaling",
     resource: "horizontalpodautoscalers",
     kind: "HorizontalPodAutoscaler",
+    generation: Generation::Counted,
     default,
     validate: validation::autoscaler,
     validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),

@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 
 use crate::{
     defaulting::{add, fill, items, part, pod, zero_counts},
-    field_errors::Errors,
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
     validation::warnings,
@@ -43,7 +42,7 @@ pub(crate) static KIND: Kind = Kind {
     filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
     complete_sent: Some(label_as_pods),
     validate: validation::validate,
-    validate_create: Some(validate_create),
+    validate_create: Some(validation::validate_create),
     validate_update: validation::validate_update,
     validate_status: status::status,
     warn: warnings::of_template,
@@ -52,12 +51,6 @@ pub(crate) static KIND: Kind = Kind {
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
-
-/// Validates a new Job: the rules of every Job, and the host names of an indexed one.
-fn validate_create(object: &Value, errors: &mut Errors) {
-    validation::validate(object, errors);
-    validation::validate_create(object, errors);
-}
 
 /// Sets the labels with the generated name. A Job whose name was sent shares its labels with its Pods, where the template is
 /// completed; one whose name is generated has a copy.

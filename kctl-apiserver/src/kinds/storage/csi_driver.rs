@@ -134,14 +134,15 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Fills in the defaults of a driver (`SetDefaults_CSIDriver`).
 ///
 /// `attachRequired` is `true`, `fsGroupPolicy` is `ReadWriteOnceWithFSType`, and volumes are
-/// `Persistent`. The other flags are `false`. `preventPodSchedulingIfMissing` is dropped, because
-/// its feature gate is off.
+/// `Persistent`. The other flags are `false`.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "attachRequired", true);
     add(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
     add(spec, "volumeLifecycleModes", json!(["Persistent"]));
-    for flag in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+    let flags =
+        ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount", "preventPodSchedulingIfMissing"];
+    for flag in flags {
         add(spec, flag, false);
     }
 }

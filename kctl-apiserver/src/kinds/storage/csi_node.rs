@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, items, part},
     field_errors::{Errors, text},
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{DeleteAnswer, Kind, NewStatus},
     table::{
         age::age,
         fields::{list, name},
@@ -23,6 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "CSINode",
     allows_unconditional_update: false,
     delete_answer: DeleteAnswer::Object,
+    new_status: NewStatus::Empty,
     null_when_empty: Some("/spec/drivers"),
     default,
     validate,

@@ -7,40 +7,15 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    kinds::apps::validation::always_restarts,
+    kinds::apps::validation::{always_restarts, is_none},
     names::NameRule,
-    validation::{entries, pod, selector, volume_claim},
+    validation::{entries, immutable::immutable_field, pod, selector, volume_claim},
 };
 
-/// Validates that an update changes only the fields in `FREE` (`FieldValueForbidden` at `spec`).
-///
-/// All other fields are compared as a whole, so that one error at `spec` lists the fields that may
-/// change. This is the error that `kubectl apply` shows for a changed `serviceName`, `selector` or
-/// claim template.
+/// Validates that `podManagementPolicy` stays. The tags of the API say it of the other immutable fields.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    /// Fields of the spec that an update may change, in the order in which the error lists them.
-    const FREE: &[&str] = &[
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let fixed = |set: &Value| {
-        let mut spec = set["spec"].clone();
-        if let Some(spec) = spec.as_object_mut() {
-            spec.retain(|name, _| !FREE.contains(&name.as_str()));
-        }
-        spec
-    };
-    if fixed(old) != fixed(new) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-                      'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
-                      'minReadySeconds' are forbidden";
-        errors.forbidden("spec", detail);
-    }
+    let field = "podManagementPolicy";
+    immutable_field(&format!("spec.{field}"), &old["spec"][field], &new["spec"][field], errors);
 }
 
 /// Validates the spec of a new object: also the claim templates and `serviceName`, which never change.
@@ -120,7 +95,7 @@ fn with_claims(spec: &Value) -> Value {
 }
 
 /// Validates `spec.updateStrategy`: `OnDelete` without parameters, or `RollingUpdate` with a
-/// `partition` of at least 0.
+/// `partition` of at least 0 and `maxUnavailable` between 1 and 100 %.
 ///
 /// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
 /// is updated.
@@ -131,7 +106,15 @@ fn update_strategy(strategy: &Value, errors: &mut Errors) {
             errors.invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
-        "RollingUpdate" => errors.not_negative(&format!("{at}.partition"), &rolling["partition"]),
+        "RollingUpdate" => {
+            errors.not_negative(&format!("{at}.partition"), &rolling["partition"]);
+            let (at, most) = (format!("{at}.maxUnavailable"), &rolling["maxUnavailable"]);
+            errors.count_or_percent(&at, most);
+            if !most.is_null() && is_none(most) {
+                errors.invalid(&at, most, "cannot be 0");
+            }
+            errors.at_most_all(&at, most);
+        }
         _ => {
             errors.invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'");
         }

@@ -93,11 +93,17 @@ const CONDITIONS_MAX: usize = 20;
 /// Maximum length of `managedBy`, in bytes.
 const MANAGER_LEN_MAX: usize = 63;
 
-/// Validates a Job (`ValidateJob`): a generated selector with its labels, then the spec.
+/// Validates a Job: the spec with its selector, and the host names of an indexed Job's Pods.
+pub(crate) fn validate(object: &Value, errors: &mut Errors) {
+    whole_spec(&object["spec"], errors);
+    host_names(object, errors);
+}
+
+/// Validates a new Job (`ValidateJobCreate`): a generated selector with its labels, then the Job.
 ///
 /// Without `manualSelector`, the selector must be the one that the server generates: the UID of the
 /// Job, and nothing else.
-pub(crate) fn validate(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
     // A Job without a selector gets the error about the missing selector only.
     if spec["manualSelector"] != true && !spec["selector"].is_null() {
@@ -112,7 +118,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
             errors.invalid("spec.selector", given, "`selector` not auto-generated");
         }
     }
-    whole_spec(spec, errors);
+    validate(object, errors);
 }
 
 /// Validates the four labels by which a Job finds its Pods (`validateGeneratedSelector`).
@@ -153,11 +159,11 @@ fn whole_spec(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that the Pods of a new indexed Job can have host names.
+/// Validates that the Pods of an indexed Job can have host names (`validateNameAllowsCompletions`).
 ///
 /// A Pod of an indexed Job has the host name `<job>-<index>`, a DNS label of at most 63 bytes. The
 /// highest index decides.
-pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
+fn host_names(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
     else {
