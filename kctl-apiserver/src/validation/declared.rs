@@ -8,7 +8,7 @@
 //! object that can fail. A path is built as a linked list on the stack and becomes a string only
 //! for an error.
 //!
-//! Per field the checks run in this order, and the first three end the validation of the field:
+//! Per field the checks run in this order. The first three end the validation of the field, apart from a forbidden member:
 //!
 //! - immutability, on update (`FieldValueInvalid`);
 //! - presence: `required`, and membership in a discriminated union (`FieldValueRequired`,
@@ -423,7 +423,7 @@ impl Field {
         if !rule.member.is_empty() {
             match rule.member.get(of.discriminator(object)).or_else(|| rule.member.get("*")) {
                 Some(Presence::Required) if value.is_null() => return errors.required(&at.to_string(), ""),
-                Some(Presence::Forbidden) if !value.is_null() => return errors.forbidden(&at.to_string(), ""),
+                Some(Presence::Forbidden) if !value.is_null() => errors.forbidden(&at.to_string(), ""),
                 _ => {}
             }
         }

@@ -216,9 +216,8 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a `PriorityLevelConfiguration`.
 ///
-/// The type is `Exempt` if and only if the name is `exempt`. Errors of tags below `limited` are
-/// dropped for other types, because kube-apiserver does not validate the part that the type does
-/// not use.
+/// The type is `Exempt` if and only if the name is `exempt`. The part that the type does not use is validated by the
+/// tags of the API alone.
 ///
 /// | type | validated |
 /// |---|---|
@@ -232,9 +231,6 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
         errors.invalid("spec.type", &kind.into(), "must be 'Exempt' if and only if `name` is 'exempt'");
     }
     let (exempt, limited) = (&spec["exempt"], &spec["limited"]);
-    if kind != "Limited" {
-        errors.leave_out("spec.limited.");
-    }
     match kind {
         "Exempt" => {
             shares(exempt, "spec.exempt", errors);

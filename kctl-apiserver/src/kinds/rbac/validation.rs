@@ -80,7 +80,11 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     if !kinds.contains(&kind) {
         errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
     }
-    errors.name("roleRef.name", &role["name"], NameRule::PathSegment);
+    if text(&role["name"]).is_empty() {
+        errors.required("roleRef.name", "");
+    } else {
+        errors.name("roleRef.name", &role["name"], NameRule::PathSegment);
+    }
     for (index, subject) in entries(&object["subjects"]) {
         one_subject(subject, &format!("subjects[{index}]"), scope, errors);
     }

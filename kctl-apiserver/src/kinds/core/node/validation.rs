@@ -106,17 +106,17 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that `podCIDRs` and `providerID` do not change once set, and `externalID` never (`FieldValueForbidden`).
+/// Validates that `podCIDRs` do not change once set, and `externalID` never (`FieldValueForbidden`).
 ///
-/// Both may be set later, because a cloud controller sets them after the kubelet has registered the
+/// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API says that it may not change. Both may be set later, because a cloud controller sets them after the kubelet has registered the
 /// node.
 pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
         errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
     }
-    if !text(&was["providerID"]).is_empty() && was["providerID"] != is["providerID"] {
-        errors.forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid");
+    if !text(&was["providerID"]).is_empty() && text(&is["providerID"]).is_empty() {
+        errors.invalid("spec.providerID", &Value::Null, "field cannot be cleared once set");
     }
     if was["externalID"] != is["externalID"] {
         errors.forbidden("spec.externalID", "may not be updated");

@@ -96,8 +96,7 @@ pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, error
 /// Validates a request, which is either for one sort of device (`exactly`) or has alternatives
 /// (`firstAvailable`).
 ///
-/// With both, errors below the two fields are dropped: kube-apiserver reports only that both are
-/// set.
+/// With both, the two are validated by the tags of the API alone.
 fn request(request: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&request["name"]).into(), NameRule::Label);
     let (exactly, ways) = (&request["exactly"], &request["firstAvailable"]);
@@ -106,9 +105,6 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
         (true, false) => errors.required(at, "exactly one of `exactly` or `firstAvailable` is required"),
         (false, true) => {
             let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-            for field in ["exactly", "firstAvailable["] {
-                errors.leave_out(&format!("{at}.{field}"));
-            }
             errors.invalid(at, &Value::Null, detail);
         }
         (false, false) => {

@@ -100,7 +100,7 @@ fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut E
 ///
 /// The default and `max` are `min` plus a multiple of `step`. One step above `min` must fit into
 /// the capacity. Errors show the amount that is wrong, which is not always that of the field in the
-/// path.
+/// path. Amounts with fractions are compared in thousandths (`DRAFractionalCapacityRange`).
 fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
     let (min, max, step) = (&range["min"], &range["max"], &range["step"]);
     let field = |name: &str| format!("{at}.{name}");
@@ -112,7 +112,7 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
         wrong("min", min, format!("min is larger than capacity value: {}", text(most)));
     }
     if is_more(min, usual) {
-        wrong("min", usual, format!("default is less than min: {}", text(min)));
+        wrong("default", usual, format!("default is less than min: {}", text(min)));
     }
     if !max.is_null() {
         if is_more(min, max) {
@@ -122,21 +122,57 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
             wrong("max", max, format!("max is larger than capacity value: {}", text(most)));
         }
         if is_more(usual, max) {
-            wrong("max", usual, format!("default is more than max: {}", text(max)));
+            wrong("default", usual, format!("default is more than max: {}", text(max)));
+        }
+    }
+    let parts = [("default", usual), ("min", min), ("max", max), ("step", step)];
+    let parts: Vec<_> = parts.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    // A fraction anywhere makes all of them thousandths.
+    let places = if parts.iter().any(|(_, value)| !is_multiple(value, 0)) { 3 } else { 0 };
+    let n_errors = errors.len();
+    if places > 0 {
+        for (name, value) in parts.iter().filter(|(_, value)| !is_multiple(value, places)) {
+            errors.invalid(&field(name), value, "value cannot be represented as a milli value");
+        }
+        if errors.len() > n_errors {
+            return;
         }
     }
     if step.is_null() {
         return;
     }
+    if amount(step).signum() <= 0 {
+        return errors.invalid(&field("step"), step, "must be greater than zero");
+    }
     let added = amount(min).plus(amount(step));
     if added > amount(most) {
-        wrong("step", step, format!("one step {added} is larger than capacity value: {}", text(most)));
+        let why = format!("one step {added} is larger than capacity value: {}", text(most));
+        errors.invalid(&field("step"), step, &why);
     }
-    for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
-        let (from, size) = (amount(value).minus(amount(min)).in_steps(0), amount(step).in_steps(0));
-        if size != 0 && from % size != 0 {
-            let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
-            wrong("step", value, why);
+    if places == 0 {
+        let n_errors = errors.len();
+        for (name, value) in parts {
+            if amount(value).is_negative() {
+                errors.invalid(&field(name), value, "must be greater than or equal to 0");
+            } else if amount(value).in_steps(0) > i64::MAX.into() {
+                errors.invalid(&field(name), value, "must fit into 64 bits");
+            }
+        }
+        if errors.len() > n_errors {
+            return;
         }
     }
+    for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
+        let from = amount(value).in_steps(places) - amount(min).in_steps(places);
+        if from % amount(step).in_steps(places) != 0 {
+            let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
+            errors.invalid(&field("step"), value, &why);
+        }
+    }
+}
+
+/// Returns `true` if the quantity is a multiple of 10^-`places`.
+fn is_multiple(value: &Value, places: u8) -> bool {
+    let exact = amount(value);
+    exact.rounded_up(places) == exact
 }
