@@ -155,17 +155,13 @@ impl Parser {
             let at = self.at();
             if self.takes(".") {
                 let is_optional = self.takes("?");
-                let name_at = self.at();
-                let field = match self.take() {
-                    Token::Name(name) => name,
-                    Token::Quoted(name) => {
-                        self.error(name_at, "unsupported syntax: '`'".into());
-                        name
-                    }
+                let (field, is_quoted) = match self.take() {
+                    Token::Name(name) => (name, false),
+                    Token::Quoted(name) => (name, true),
                     _ => return None,
                 };
                 let call_at = self.at();
-                node = if !is_optional && self.takes("(") {
+                node = if !is_optional && !is_quoted && self.takes("(") {
                     let arguments = self.arguments(")")?;
                     self.method(call_at, node, field, arguments)
                 } else {
@@ -293,13 +289,8 @@ impl Parser {
         let mut all = Vec::new();
         while !self.takes("}") {
             let is_optional = self.takes("?");
-            let name_at = self.at();
             let name = match self.take() {
-                Token::Name(name) => name,
-                Token::Quoted(name) => {
-                    self.error(name_at, "unsupported syntax: '`'".into());
-                    name
-                }
+                Token::Name(name) | Token::Quoted(name) => name,
                 _ => return None,
             };
             let at = self.at();
