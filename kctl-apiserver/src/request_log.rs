@@ -46,7 +46,7 @@ type Observer = Box<dyn Fn(&RequestRecord) + Send>;
 /// The answered requests of a server.
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    /// The oldest first, at most [`REQUESTS_LEN_MAX`].
+    /// The oldest first. Invariant: at most [`REQUESTS_LEN_MAX`].
     records: VecDeque<RequestRecord>,
     observers: Vec<Observer>,
 }
@@ -66,6 +66,7 @@ impl RequestLog {
             observer(&record);
         }
         self.records.push_back(record);
+        debug_assert!(self.records.len() <= REQUESTS_LEN_MAX, "the oldest record is dropped at the bound");
     }
 
     /// Returns the records, oldest first.

@@ -49,14 +49,15 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds the error that another type is needed.
-    fn mismatch(&mut self, at: usize, wanted: &Type, found: &Type) -> Type {
-        let (wanted, found) = (self.substitution.resolved(wanted), self.substitution.resolved(found));
-        self.wrong(at, Why::Mismatch { wanted, found })
+    fn mismatch(&mut self, at: usize, expected: &Type, found: &Type) -> Type {
+        let (expected, found) = (self.substitution.resolved(expected), self.substitution.resolved(found));
+        self.wrong(at, Why::Mismatch { expected, found })
     }
 
     /// Returns the type of an identifier: a variable of a macro, of the environment, or the name of a type.
     fn variable(&self, name: &str) -> Option<Type> {
-        let declared = self.declared.iter().rev().find(|(known, _)| known == name).map(|(_, is)| is.clone());
+        let declared =
+            self.declared.iter().rev().find(|(declared_name, _)| declared_name == name).map(|(_, is)| is.clone());
         declared.or_else(|| self.environment.variable(name)).or_else(|| type_named(name).map(Type::kind))
     }
 
@@ -86,12 +87,12 @@ impl<'a> Checker<'a> {
                 Some(found) => found,
                 None => self.undeclared(node.at, name),
             },
-            Expr::Select { of, field, is_optional } => {
+            Expr::Select { operand, field, is_optional } => {
                 let whole = qualified(node).and_then(|name| self.variable(&name));
-                whole.unwrap_or_else(|| self.select(node.at, of, field, *is_optional))
+                whole.unwrap_or_else(|| self.select(node.at, operand, field, *is_optional))
             }
-            Expr::Has { of, field } => {
-                self.select(node.at, of, field, false);
+            Expr::Has { operand, field } => {
+                self.select(node.at, operand, field, false);
                 Type::Bool
             }
             Expr::Call { target, name, arguments } => self.call(node.at, target.as_deref(), name, arguments),
@@ -116,8 +117,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
-    fn select(&mut self, at: usize, of: &Node, field: &str, is_optional: bool) -> Type {
-        let operand = self.of(of);
+    fn select(&mut self, at: usize, operand: &Node, field: &str, is_optional: bool) -> Type {
+        let operand = self.of(operand);
         let (operand, was_optional) = match self.substitution.resolved(&operand) {
             Type::Optional(inner) => (*inner, true),
             other => (other, false),
@@ -131,7 +132,7 @@ impl<'a> Checker<'a> {
             }
             Type::Object(name) => self.field(at, name, field),
             other => {
-                self.wrong(at, Why::NoFields { of: other.clone(), field: field.into() });
+                self.wrong(at, Why::NoFields { operand: other.clone(), field: field.into() });
                 Type::Dyn
             }
         };
@@ -140,14 +141,14 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the type of a field of a named type.
-    fn field(&mut self, at: usize, of: &str, field: &str) -> Type {
-        let found = match fields(of) {
-            _ if self.environment.declares(of) => self.environment.field(of, field),
+    fn field(&mut self, at: usize, type_name: &str, field: &str) -> Type {
+        let found = match fields(type_name) {
+            _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
-            None if self.environment.is_made(of) => return Type::Dyn,
-            None => return self.wrong(at, Why::Other(format!("unexpected failed resolution of '{of}'"))),
+            None if self.environment.is_made(type_name) => return Type::Dyn,
+            None => return self.wrong(at, Why::Other(format!("unexpected failed resolution of '{type_name}'"))),
         };
-        found.unwrap_or_else(|| self.wrong(at, Why::UndefinedField { of: of.into(), field: field.into() }))
+        found.unwrap_or_else(|| self.wrong(at, Why::UndefinedField { operand: type_name.into(), field: field.into() }))
     }
 
     /// Returns the common type of the items of a literal: the most general one, or `dyn` if they don't fit together.
@@ -188,12 +189,12 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks a constructed object: `Object{…}` of a mutating policy, or a protobuf message.
-    fn message(&mut self, at: usize, name: &str, given: &[(String, Item)]) -> Type {
+    fn message(&mut self, at: usize, name: &str, fields_given: &[(String, Item)]) -> Type {
         let is = match (self.environment.is_made(name), self.variable(name)) {
             (true, _) => Type::Object(name.into()),
             // Fields of protobuf messages are not in the tables: no expression of Kubernetes constructs one.
             (false, _) if name.starts_with("google.protobuf.") => {
-                for (_, item) in given {
+                for (_, item) in fields_given {
                     self.item(item);
                 }
                 return type_named(name).unwrap_or(Type::Dyn);
@@ -208,12 +209,12 @@ impl<'a> Checker<'a> {
                 self.wrong(at, Why::Other(why))
             }
         };
-        for (field, item) in given {
+        for (field, item) in fields_given {
             let found = self.item(item);
             match &is {
                 Type::Object(of) => self.message_field(of, field, item.at, &found),
                 _ if type_named(name).is_some() => {
-                    self.wrong(item.at, Why::UndefinedField { of: name.into(), field: field.clone() });
+                    self.wrong(item.at, Why::UndefinedField { operand: name.into(), field: field.clone() });
                 }
                 _ => {
                     self.wrong(item.at, Why::Other(format!("unexpected failed resolution of '{name}'")));
@@ -224,13 +225,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks the type of one field of a constructed object.
-    fn message_field(&mut self, of: &str, field: &str, at: usize, found: &Type) {
-        let Some(known) = fields(of) else { return };
-        let wanted = known.get(field);
-        if wanted.is_some_and(|wanted| self.substitution.fits(found, wanted)) {
+    fn message_field(&mut self, type_name: &str, field: &str, at: usize, found: &Type) {
+        let Some(known_fields) = fields(type_name) else { return };
+        let field_type = known_fields.get(field);
+        if field_type.is_some_and(|field_type| self.substitution.fits(found, field_type)) {
             return;
         }
-        let shown = wanted.map(ToString::to_string).unwrap_or_default();
+        let shown = field_type.map(ToString::to_string).unwrap_or_default();
         let found = self.substitution.resolved(found);
         let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
         self.wrong(at, Why::Other(why));
@@ -246,24 +247,24 @@ impl<'a> Checker<'a> {
             let value = self.of(value);
             return self.within(&[(bound, value)], rest);
         }
-        let given: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
+        let argument_types: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
         if matches!(name, "_&&_" | "_||_") {
-            return self.all_bool(arguments, &given);
+            return self.all_bool(arguments, &argument_types);
         }
         // `a.b.f(x)` is the function `a.b.f` if there is one, and otherwise the method `f` of `a.b`.
         let whole = target.and_then(qualified).map(|prefix| format!("{prefix}.{name}"));
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
-            return self.resolve(at, &whole, &given, CallStyle::Function);
+            return self.resolve(at, &whole, &argument_types, CallStyle::Function);
         }
         let Some(target) = target else {
             return if function(name).is_some() {
-                self.resolve(at, name, &given, CallStyle::Function)
+                self.resolve(at, name, &argument_types, CallStyle::Function)
             } else {
                 self.no_function(at, name)
             };
         };
         let mut all = vec![self.of(target)];
-        all.extend(given);
+        all.extend(argument_types);
         if function(name).is_none() {
             return self.no_function(at, name);
         }
@@ -277,7 +278,7 @@ impl<'a> Checker<'a> {
         name: &str,
         arguments: &'n [Node],
     ) -> Option<(&'n Node, &'n Node, &'n Node)> {
-        let is_bind = name == "bind" && matches!(&target?.is, Expr::Name(of) if of == "cel");
+        let is_bind = name == "bind" && matches!(&target?.is, Expr::Name(target_name) if target_name == "cel");
         match arguments {
             [bound, value, rest] if is_bind && self.environment.binds() => Some((bound, value, rest)),
             _ => None,
@@ -287,13 +288,13 @@ impl<'a> Checker<'a> {
     /// Returns `true` for a function that is called without a receiver. `jsonpatch.…` belongs to mutating policies.
     fn is_function(&self, name: &str) -> bool {
         let is_there = self.environment.makes_objects() || !name.starts_with("jsonpatch.");
-        is_there && function(name).is_some_and(|known| !known.forms(CallStyle::Function).is_empty())
+        is_there && function(name).is_some_and(|declaration| !declaration.forms(CallStyle::Function).is_empty())
     }
 
     /// Checks that all operands are `bool`, and reports each one that is not.
-    fn all_bool(&mut self, arguments: &[Node], given: &[Type]) -> Type {
+    fn all_bool(&mut self, arguments: &[Node], types: &[Type]) -> Type {
         let mut is = Type::Bool;
-        for (argument, found) in arguments.iter().zip(given) {
+        for (argument, found) in arguments.iter().zip(types) {
             if !self.substitution.fits(found, &Type::Bool) {
                 is = self.mismatch(argument.at, &Type::Bool, found);
             }
@@ -303,12 +304,12 @@ impl<'a> Checker<'a> {
 
     /// Returns the result type of the overloads that accept the arguments; `dyn` if these overloads differ in it
     /// (`resolveOverload`).
-    fn resolve(&mut self, at: usize, name: &str, given: &[Type], style: CallStyle) -> Type {
+    fn resolve(&mut self, at: usize, name: &str, arguments: &[Type], style: CallStyle) -> Type {
         let mut gives: Option<Type> = None;
-        for form in function(name).map(|known| known.forms(style)).unwrap_or_default() {
+        for form in function(name).map(|declaration| declaration.forms(style)).unwrap_or_default() {
             let begin = self.substitution.room(PARAMETERS_MAX);
-            let takes: Vec<Type> = form.takes.iter().map(|one| one.instantiated(begin)).collect();
-            if !self.substitution.all_fit(given, &takes) {
+            let takes: Vec<Type> = form.takes.iter().map(|parameter| parameter.instantiated(begin)).collect();
+            if !self.substitution.all_fit(arguments, &takes) {
                 continue;
             }
             let is = self.substitution.resolved(&form.gives.instantiated(begin));
@@ -319,8 +320,8 @@ impl<'a> Checker<'a> {
             });
         }
         gives.unwrap_or_else(|| {
-            let given = given.iter().map(|one| self.substitution.resolved(one)).collect();
-            self.wrong(at, Why::NoOverload { function: name.into(), is_method: style == CallStyle::Method, given })
+            let arguments = arguments.iter().map(|argument| self.substitution.resolved(argument)).collect();
+            self.wrong(at, Why::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments })
         })
     }
 
@@ -334,17 +335,17 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the types of the keys and values that a macro iterates over, and `true` for a map.
-    fn range(&mut self, of: &Type, at: usize) -> (Type, Type, bool) {
-        match self.substitution.resolved(of) {
+    fn range(&mut self, ty: &Type, at: usize) -> (Type, Type, bool) {
+        match self.substitution.resolved(ty) {
             Type::List(item) => (Type::Int, *item, false),
             Type::Map(key, value) => (*key, *value, true),
             Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn, false),
             Type::Param(_) => {
-                self.substitution.fits(&Type::Dyn, of);
+                self.substitution.fits(&Type::Dyn, ty);
                 (Type::Dyn, Type::Dyn, false)
             }
             other => {
-                self.wrong(at, Why::NoRange { of: other });
+                self.wrong(at, Why::NoRange { operand: other });
                 (Type::Error, Type::Error, false)
             }
         }
@@ -357,8 +358,8 @@ impl<'a> Checker<'a> {
         }
         // cel-go binds the sorted list to a name first, which moves the position of a range error.
         let range_at = if name == "sortBy" { at } else { over.at };
-        let of = self.of(over);
-        let (key, value, is_map) = self.range(&of, range_at);
+        let iterated = self.of(over);
+        let (key, value, is_map) = self.range(&iterated, range_at);
         let scope: Vec<(&String, Type)> = match declared {
             [one] => vec![(one, if is_map { key.clone() } else { value.clone() })],
             names => names.iter().zip([key.clone(), value.clone()]).collect(),
@@ -382,7 +383,7 @@ impl<'a> Checker<'a> {
                 match last {
                     "sortBy" => {
                         let keys = Type::list(made);
-                        return self.resolve(at, "@sortByAssociatedKeys", &[of, keys], CallStyle::Method);
+                        return self.resolve(at, "@sortByAssociatedKeys", &[iterated, keys], CallStyle::Method);
                     }
                     "transformMap" => Type::map(key, made),
                     "transformMapEntry" => {
@@ -405,11 +406,11 @@ impl<'a> Checker<'a> {
 
     /// Checks `optMap` and `optFlatMap`.
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
-        let of = self.of(over);
+        let iterated = self.of(over);
         // The expansion contains the receiver twice, so cel-go reports its errors twice.
         self.of(over);
-        let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), CallStyle::Method);
-        let value = self.resolve(at, "value", &[of], CallStyle::Method);
+        let test = self.resolve(at, "hasValue", std::slice::from_ref(&iterated), CallStyle::Method);
+        let value = self.resolve(at, "value", &[iterated], CallStyle::Method);
         let made = self.within(&[(declared, value)], then);
         let made = if name == "optMap" { Type::optional(made) } else { made };
         let none = self.substitution.new_parameter();

@@ -168,8 +168,8 @@ impl Environment {
     }
 
     /// Adds a field to a declared object type, and declares the type if it is new.
-    pub fn add_field(&mut self, of: &str, name: &str, is: Type) {
-        self.own.entry(of.into()).or_default().insert(name.into(), is);
+    pub fn add_field(&mut self, type_name: &str, name: &str, is: Type) {
+        self.own.entry(type_name.into()).or_default().insert(name.into(), is);
     }
 
     /// Allows expressions to construct objects (`Object{spec: …}`, `JSONPatch{…}`), as mutating admission policies do.
@@ -206,8 +206,8 @@ impl Environment {
     /// Returns the field names of a declared object type in their escaped form, sorted.
     ///
     /// An error message lists them when a rule selects a field that does not exist. [`Why`](crate::Why) has an example.
-    pub fn fields(&self, of: &str) -> impl Iterator<Item = &str> {
-        self.own.get(of).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
+    pub fn fields(&self, type_name: &str) -> impl Iterator<Item = &str> {
+        self.own.get(type_name).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
     }
 
     /// Returns the type of a variable.
@@ -216,13 +216,13 @@ impl Environment {
     }
 
     /// Returns `true` if this environment declares the fields of a type.
-    pub(crate) fn declares(&self, of: &str) -> bool {
-        self.own.contains_key(of)
+    pub(crate) fn declares(&self, type_name: &str) -> bool {
+        self.own.contains_key(type_name)
     }
 
     /// Returns the type of a field of a declared type. A reserved word may be written plainly or escaped.
-    pub(crate) fn field(&self, of: &str, name: &str) -> Option<Type> {
-        let fields = self.own.get(of)?;
+    pub(crate) fn field(&self, type_name: &str, name: &str) -> Option<Type> {
+        let fields = self.own.get(type_name)?;
         // After a dot, `in` and `__in__` name the same field.
         fields.get(name).or_else(|| fields.get(&escape(name)).filter(|_| is_reserved(name))).cloned()
     }
@@ -246,7 +246,7 @@ impl Environment {
     /// Returns the type of the values of a schema, and declares the object types in it under `name` and its paths.
     ///
     /// Upstream: `SchemaDeclType`. Names of nested types follow `MaybeAssignTypeName`: `.@idx` for items, `.@elem` for values.
-    fn declare(&mut self, schema: &Value, of: SchemaOf, name: &str) -> Option<Type> {
+    fn declare(&mut self, schema: &Value, position: SchemaOf, name: &str) -> Option<Type> {
         if schema["x-kubernetes-int-or-string"] == true {
             return Some(Type::Dyn);
         }
@@ -255,7 +255,7 @@ impl Environment {
             "object" if schema["additionalProperties"].is_object() => {
                 Type::map(Type::Text, self.below(&schema["additionalProperties"], &format!("{name}.@elem"))?)
             }
-            "object" => self.object(schema, of, name),
+            "object" => self.object(schema, position, name),
             "string" => match schema["format"].as_str() {
                 Some("byte") => Type::Bytes,
                 Some("duration") => Type::Duration,
@@ -275,16 +275,16 @@ impl Environment {
     }
 
     /// Declares an object type. Fields whose names CEL can't write, or whose schemas have no type, don't exist in it.
-    fn object(&mut self, schema: &Value, of: SchemaOf, name: &str) -> Type {
+    fn object(&mut self, schema: &Value, position: SchemaOf, name: &str) -> Type {
         let mut fields = BTreeMap::new();
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
             let escaped = escape(field);
-            let known = self.below(schema, &format!("{name}.{escaped}"));
-            if let Some(known) = known.filter(|_| has_name(field)) {
-                fields.insert(escaped, known);
+            let field_type = self.below(schema, &format!("{name}.{escaped}"));
+            if let Some(field_type) = field_type.filter(|_| has_name(field)) {
+                fields.insert(escaped, field_type);
             }
         }
-        if of == SchemaOf::Object {
+        if position == SchemaOf::Object {
             let metadata = format!("{name}.metadata");
             let names = ["name", "generateName"].map(|field| (field.to_owned(), Type::Text));
             self.own.insert(metadata.clone(), BTreeMap::from(names));

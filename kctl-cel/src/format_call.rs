@@ -20,7 +20,7 @@ const CLAUSES: [(&str, &[&str]); 4] = [
 pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, errors: &mut Vec<Issue>) {
     let (Expr::Text(format), Expr::List(items)) = (&target.is, &list.is) else { return };
     let wrong = match clauses(format, items, types) {
-        Err(Wrong { at: place, why }) => (place.unwrap_or(at), why),
+        Err(Wrong { at: position, why }) => (position.unwrap_or(at), why),
         Ok(n_clauses) if n_clauses < items.len() => {
             (at, format!("the string has {n_clauses} clauses for {} arguments", items.len()))
         }
@@ -67,7 +67,7 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
 /// Skips the precision of a clause: `.2` in `%.2f`. Returns `None` if it has no digits, or nothing follows it.
 fn precision(text: &str) -> Option<&str> {
     let Some(digits) = text.strip_prefix('.') else { return Some(text) };
-    let after = digits.trim_start_matches(|one: char| one.is_ascii_digit());
+    let after = digits.trim_start_matches(|character: char| character.is_ascii_digit());
     (!after.is_empty() && after.len() < digits.len()).then_some(after)
 }
 
@@ -76,11 +76,11 @@ fn rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a
     if clause == 's' {
         return not_printable(node, types);
     }
-    let given = types.type_of(node);
+    let argument_type = types.type_of(node);
     // Other types are known only at evaluation.
-    let is_known = !matches!(given, Type::Dyn | Type::Any | Type::Error | Type::Param(_));
+    let is_known = !matches!(argument_type, Type::Dyn | Type::Any | Type::Error | Type::Param(_));
     let accepts = |name: &str| CLAUSES.iter().any(|(all, names)| all.contains(clause) && names.contains(&name));
-    (is_known && !accepts(&given.to_string())).then_some(node)
+    (is_known && !accepts(&argument_type.to_string())).then_some(node)
 }
 
 /// The same for `%s`. It looks into list and map literals, whose items are formatted one by one.

@@ -25,8 +25,8 @@ pub struct Issue {
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
 /// let environment = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 /// let issues = type_of("self.max > 0", &environment).unwrap_err();
-/// let Why::UndefinedField { of, field } = &issues.iter().next().unwrap().why else { panic!() };
-/// assert_eq!((field.as_str(), environment.fields(of).collect::<Vec<_>>()), ("max", vec!["min"]));
+/// let Why::UndefinedField { operand, field } = &issues.iter().next().unwrap().why else { panic!() };
+/// assert_eq!((field.as_str(), environment.fields(operand).collect::<Vec<_>>()), ("max", vec!["min"]));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -45,33 +45,33 @@ pub enum Why {
         /// `true` for a method: the first argument is the receiver.
         is_method: bool,
         /// The types of the arguments.
-        given: Vec<Type>,
+        arguments: Vec<Type>,
     },
     /// A type has no such field.
     UndefinedField {
         /// The name of the type.
-        of: String,
+        operand: String,
         /// The field.
         field: String,
     },
     /// A type has no fields at all.
     NoFields {
         /// The type.
-        of: Type,
+        operand: Type,
         /// The selected field.
         field: String,
     },
     /// An expression has another type than the one that is needed here.
     Mismatch {
         /// The type that is needed.
-        wanted: Type,
+        expected: Type,
         /// The type that the expression has.
         found: Type,
     },
     /// A macro iterates over something other than a list or map.
     NoRange {
         /// Its type.
-        of: Type,
+        operand: Type,
     },
     /// A literal that its function can't parse.
     Literal {
@@ -88,8 +88,8 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undeclared { name, .. } => write!(f, "undeclared reference to '{name}' (in container '')"),
-            Self::NoOverload { function, is_method, given } => {
-                let shown: Vec<String> = given.iter().map(ToString::to_string).collect();
+            Self::NoOverload { function, is_method, arguments } => {
+                let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
                 let shown = match shown.as_slice() {
                     [target, rest @ ..] if *is_method => format!("{target}.({})", rest.join(", ")),
                     all => format!("({})", all.join(", ")),
@@ -97,11 +97,11 @@ impl fmt::Display for Why {
                 write!(f, "found no matching overload for '{function}' applied to '{shown}'")
             }
             Self::UndefinedField { field, .. } => write!(f, "undefined field '{field}'"),
-            Self::NoFields { of, .. } => write!(f, "type '{of}' does not support field selection"),
-            Self::Mismatch { wanted, found } => write!(f, "expected type '{wanted}' but found '{found}'"),
-            Self::NoRange { of } => {
+            Self::NoFields { operand, .. } => write!(f, "type '{operand}' does not support field selection"),
+            Self::Mismatch { expected, found } => write!(f, "expected type '{expected}' but found '{found}'"),
+            Self::NoRange { operand } => {
                 let why = "cannot be range of a comprehension (must be list, map, or dynamic)";
-                write!(f, "expression of type '{of}' {why}")
+                write!(f, "expression of type '{operand}' {why}")
             }
             Self::Literal { function, .. } => write!(f, "invalid {function} argument"),
             Self::Other(why) => f.write_str(why),

@@ -97,7 +97,9 @@ impl Lexer<'_> {
         if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
             return self.number();
         }
-        let sign = SIGNS.iter().find(|sign| sign.chars().enumerate().all(|(index, one)| self.peek(index) == one))?;
+        let sign = SIGNS
+            .iter()
+            .find(|sign| sign.chars().enumerate().all(|(index, character)| self.peek(index) == character))?;
         self.at += sign.len();
         Some(Token::Sign(sign))
     }

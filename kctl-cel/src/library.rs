@@ -79,7 +79,7 @@ fn read(form: &str) -> Vec<Overload> {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
         letter == ',' && depth == 0
     });
-    let takes = types.filter(|one| !one.trim().is_empty()).map(Type::read).collect();
+    let takes = types.filter(|text| !text.trim().is_empty()).map(Type::read).collect();
     vec![Overload { takes, gives: Type::read(gives) }]
 }
 
@@ -116,8 +116,8 @@ static FIELDS: LazyLock<HashMap<&str, HashMap<&str, Type>>> = LazyLock::new(|| {
 });
 
 /// Returns the fields of a named type; `None` for an opaque or unknown one.
-pub(crate) fn fields(of: &str) -> Option<&'static HashMap<&'static str, Type>> {
-    FIELDS.get(of)
+pub(crate) fn fields(type_name: &str) -> Option<&'static HashMap<&'static str, Type>> {
+    FIELDS.get(type_name)
 }
 
 /// Returns the type that an identifier names. Type names are values: `type(x) == int`.

@@ -54,11 +54,11 @@ impl<'a> Scope<'a, '_> {
 
     /// Reports items whose type differs from that of the first one, up to `n_reported`.
     fn uniform(&mut self, mut items: impl Iterator<Item = &'a Item>, n_reported: usize) {
-        let Some(wanted) = items.next().map(|item| self.type_of(item)) else { return };
+        let Some(expected) = items.next().map(|item| self.type_of(item)) else { return };
         let all =
-            items.map(|item| (item.at, self.type_of(item))).filter(|(_, found)| *found != wanted).take(n_reported);
+            items.map(|item| (item.at, self.type_of(item))).filter(|(_, found)| *found != expected).take(n_reported);
         let issues: Vec<Issue> =
-            all.map(|(at, found)| Issue { at, why: Why::Mismatch { wanted: wanted.clone(), found } }).collect();
+            all.map(|(at, found)| Issue { at, why: Why::Mismatch { expected: expected.clone(), found } }).collect();
         self.errors.extend(issues);
     }
 

@@ -40,6 +40,7 @@ const MACROS: [(&str, usize, usize); 20] = [
 /// A reserved word is used as an identifier, or the variables of a macro are invalid.
 pub(crate) fn parse(text: &str) -> Option<Result<Node, Vec<Issue>>> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, errors: Vec::new() };
+    debug_assert!(matches!(parser.tokens.last(), Some((_, Token::End))), "`peek` finds a token at the end as well");
     let node = parser.ternary()?;
     if parser.peek() != &Token::End {
         return None;
@@ -83,10 +84,10 @@ impl Parser {
     }
 
     /// Returns the current token if it is one of these operators. `in` is an operator that is written as a name.
-    fn sign(&self, of: &[&'static str]) -> Option<&'static str> {
+    fn sign(&self, operators: &[&'static str]) -> Option<&'static str> {
         match self.peek() {
-            Token::Sign(next) => of.iter().copied().find(|sign| sign == next),
-            Token::Name(name) => of.iter().copied().find(|sign| sign == name),
+            Token::Sign(next) => operators.iter().copied().find(|sign| sign == next),
+            Token::Name(name) => operators.iter().copied().find(|sign| sign == name),
             _ => None,
         }
     }
@@ -103,12 +104,12 @@ impl Parser {
         if !self.takes("?") {
             return Some(condition);
         }
-        let one = self.binary(0)?;
+        let then = self.binary(0)?;
         if !self.takes(":") {
             return None;
         }
         let other = self.ternary()?;
-        Some(call(at, "_?_:_", vec![condition, one, other]))
+        Some(call(at, "_?_:_", vec![condition, then, other]))
     }
 
     /// Reads binary operators of a level and above. The weakest bind at level 0; all are left-associative.
@@ -141,11 +142,11 @@ impl Parser {
             self.next -= 1;
             return self.member();
         }
-        let of = self.member()?;
+        let operand = self.member()?;
         if n_signs % 2 == 0 {
-            return Some(of);
+            return Some(operand);
         }
-        Some(call(at, &format!("{sign}_"), vec![of]))
+        Some(call(at, &format!("{sign}_"), vec![operand]))
     }
 
     /// Reads an operand with its fields, calls, indexes and constructed objects.
@@ -165,7 +166,7 @@ impl Parser {
                     let arguments = self.arguments(")")?;
                     self.method(call_at, node, field, arguments)
                 } else {
-                    Node { at, is: Expr::Select { of: Box::new(node), field, is_optional } }
+                    Node { at, is: Expr::Select { operand: Box::new(node), field, is_optional } }
                 };
             } else if self.takes("[") {
                 let name = if self.takes("?") { "_[?_]" } else { "_[_]" };
@@ -246,7 +247,7 @@ impl Parser {
         let mut arguments = self.arguments(")")?;
         if name == "has" && arguments.len() == 1 {
             return match arguments.remove(0).is {
-                Expr::Select { of, field, .. } => Some(Node { at: call_at, is: Expr::Has { of, field } }),
+                Expr::Select { operand, field, .. } => Some(Node { at: call_at, is: Expr::Has { operand, field } }),
                 _ => None,
             };
         }
@@ -308,7 +309,8 @@ impl Parser {
 
     /// Returns a method call, or a macro if name and number of arguments fit one.
     fn method(&mut self, at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Node {
-        let found = MACROS.iter().find(|(known, _, n_arguments)| *known == name && *n_arguments == arguments.len());
+        let found =
+            MACROS.iter().find(|(macro_name, _, n_arguments)| *macro_name == name && *n_arguments == arguments.len());
         let target = Box::new(target);
         let Some((_, n_declared, _)) = found else {
             return Node { at, is: Expr::Call { target: Some(target), name, arguments } };
@@ -332,16 +334,16 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
 /// Returns the first error in the variables of a macro, or in the receiver of `sortBy`.
 fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
     let issue = |at, why: String| Some(Issue { at, why: Why::Other(why) });
-    let mut known: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
     for node in declared {
         match &node.is {
             Expr::Name(name) if name == "__result__" => {
                 return issue(node.at, "iteration variable overwrites accumulator variable".into());
             }
-            Expr::Name(name) if known.contains(&name.as_str()) => {
+            Expr::Name(name) if names.contains(&name.as_str()) => {
                 return issue(node.at, format!("duplicate variable name: {name}"));
             }
-            Expr::Name(name) if !is_reserved(name) => known.push(name),
+            Expr::Name(name) if !is_reserved(name) => names.push(name),
             _ => {
                 return issue(
                     node.at,

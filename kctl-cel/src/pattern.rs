@@ -101,8 +101,8 @@ fn flags(mut group: Peekable<Chars>) -> Result<(), String> {
     if group.next_if_eq(&'?').is_none() {
         return Ok(());
     }
-    let known: String = group.take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-').collect();
-    match known.chars().find(|c| !"imsU-".contains(*c)) {
+    let letters: String = group.take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-').collect();
+    match letters.chars().find(|c| !"imsU-".contains(*c)) {
         Some(flag) => Err(format!("Go's regexp knows no flag `{flag}`")),
         None => Ok(()),
     }
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
 
     fn check(patterns: &[&str], is_taken: bool) {
-        for one in patterns {
-            assert_eq!(pattern(one).is_ok(), is_taken, "{one}: {:?}", pattern(one));
+        for text in patterns {
+            assert_eq!(pattern(text).is_ok(), is_taken, "{text}: {:?}", pattern(text));
         }
     }
 

@@ -31,9 +31,9 @@ pub(crate) enum Expr {
     /// An identifier.
     Name(String),
     /// `of.field`, or `of.?field`.
-    Select { of: Box<Node>, field: String, is_optional: bool },
+    Select { operand: Box<Node>, field: String, is_optional: bool },
     /// `has(of.field)`.
-    Has { of: Box<Node>, field: String },
+    Has { operand: Box<Node>, field: String },
     /// A call, or an operator under its name in cel-go, such as `_+_`.
     Call {
         /// The receiver of a method.
@@ -65,7 +65,7 @@ impl Node {
     /// Returns the direct children, in the order in which they are written.
     pub(crate) fn parts(&self) -> Vec<&Self> {
         match &self.is {
-            Expr::Select { of, .. } | Expr::Has { of, .. } => vec![of],
+            Expr::Select { operand, .. } | Expr::Has { operand, .. } => vec![operand],
             Expr::Call { target, arguments, .. } => target.as_deref().into_iter().chain(arguments).collect(),
             Expr::List(items) => items.iter().map(|item| &item.node).collect(),
             Expr::Map(entries) => entries.iter().flat_map(|(key, value)| [&key.node, &value.node]).collect(),
@@ -86,7 +86,7 @@ impl Node {
 pub(crate) fn qualified(node: &Node) -> Option<String> {
     match &node.is {
         Expr::Name(name) => Some(name.clone()),
-        Expr::Select { of, field, is_optional: false } => Some(format!("{}.{field}", qualified(of)?)),
+        Expr::Select { operand, field, is_optional: false } => Some(format!("{}.{field}", qualified(operand)?)),
         _ => None,
     }
 }

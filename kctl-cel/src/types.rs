@@ -54,8 +54,8 @@ pub enum Type {
 impl Type {
     /// Returns the list type with these items.
     #[must_use]
-    pub fn list(of: Self) -> Self {
-        Self::List(Box::new(of))
+    pub fn list(item: Self) -> Self {
+        Self::List(Box::new(item))
     }
 
     /// Returns the map type with these keys and values.
@@ -66,13 +66,13 @@ impl Type {
 
     /// Returns the optional type of these values.
     #[must_use]
-    pub fn optional(of: Self) -> Self {
-        Self::Optional(Box::new(of))
+    pub fn optional(value: Self) -> Self {
+        Self::Optional(Box::new(value))
     }
 
     /// Returns the type of a type.
-    pub(crate) fn kind(of: Self) -> Self {
-        Self::Kind(Box::new(of))
+    pub(crate) fn kind(ty: Self) -> Self {
+        Self::Kind(Box::new(ty))
     }
 
     /// Parses a name of `library.txt` or `fields.txt`. `A` and `B` are type parameters; unknown names are opaque types.
@@ -124,13 +124,13 @@ impl Type {
 
     /// Replaces each type parameter.
     fn changed(&self, parameter: &dyn Fn(usize) -> Self) -> Self {
-        let of = |inner: &Self| Box::new(inner.changed(parameter));
+        let boxed = |inner: &Self| Box::new(inner.changed(parameter));
         match self {
             Self::Param(index) => parameter(*index),
-            Self::Kind(inner) => Self::Kind(of(inner)),
-            Self::List(inner) => Self::List(of(inner)),
-            Self::Optional(inner) => Self::Optional(of(inner)),
-            Self::Map(key, value) => Self::Map(of(key), of(value)),
+            Self::Kind(inner) => Self::Kind(boxed(inner)),
+            Self::List(inner) => Self::List(boxed(inner)),
+            Self::Optional(inner) => Self::Optional(boxed(inner)),
+            Self::Map(key, value) => Self::Map(boxed(key), boxed(value)),
             other => other.clone(),
         }
     }
@@ -162,19 +162,19 @@ impl Type {
         match (self, other) {
             (Self::Dyn | Self::Any | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
             (_, Self::Dyn | Self::Any | Self::Error | Self::Param(_)) => false,
-            (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
-                one.is_more_general(other)
+            (Self::List(general), Self::List(other)) | (Self::Optional(general), Self::Optional(other)) => {
+                general.is_more_general(other)
             }
             (Self::Map(key, value), Self::Map(other_key, other_value)) => {
                 key.is_more_general(other_key) && value.is_more_general(other_value)
             }
-            (one, other) => one == other,
+            (general, other) => general == other,
         }
     }
 
     /// Returns the less specific of two types that fit.
-    pub(crate) fn more_general(one: &Self, other: &Self) -> Self {
-        if one.is_more_general(other) { one.clone() } else { other.clone() }
+    pub(crate) fn more_general(left: &Self, right: &Self) -> Self {
+        if left.is_more_general(right) { left.clone() } else { right.clone() }
     }
 }
 
@@ -229,26 +229,27 @@ impl Substitution {
 
     /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `resolved` would not end.
     fn set(&mut self, parameter: usize, is: Type) {
-        if let Some(place) = self.0.get_mut(parameter) {
+        if let Some(slot) = self.0.get_mut(parameter) {
             debug_assert!(!is.holds(parameter), "a parameter never stands for a type that contains it");
-            *place = Some(is);
+            *slot = Some(is);
         }
     }
 
     /// Returns a type with its bound parameters replaced; free ones stay.
-    pub(crate) fn resolved(&self, of: &Type) -> Type {
-        of.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
+    pub(crate) fn resolved(&self, ty: &Type) -> Type {
+        ty.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
     }
 
     /// Returns a type without parameters: free ones become `dyn`, as after the check of a whole expression.
-    pub(crate) fn settled(&self, of: &Type) -> Type {
-        self.resolved(of).changed(&|_| Type::Dyn)
+    pub(crate) fn settled(&self, ty: &Type) -> Type {
+        self.resolved(ty).changed(&|_| Type::Dyn)
     }
 
     /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
-    pub(crate) fn all_fit(&mut self, given: &[Type], wanted: &[Type]) -> bool {
+    pub(crate) fn all_fit(&mut self, arguments: &[Type], parameters: &[Type]) -> bool {
         let mut copy = self.clone();
-        let fit = given.len() == wanted.len() && given.iter().zip(wanted).all(|(one, other)| copy.unify(one, other));
+        let fit = arguments.len() == parameters.len()
+            && arguments.iter().zip(parameters).all(|(argument, parameter)| copy.unify(argument, parameter));
         if fit {
             *self = copy;
         }
@@ -256,32 +257,32 @@ impl Substitution {
     }
 
     /// Unifies one type with another.
-    pub(crate) fn fits(&mut self, given: &Type, wanted: &Type) -> bool {
-        self.all_fit(std::slice::from_ref(given), std::slice::from_ref(wanted))
+    pub(crate) fn fits(&mut self, argument: &Type, parameter: &Type) -> bool {
+        self.all_fit(std::slice::from_ref(argument), std::slice::from_ref(parameter))
     }
 
     /// Unifies two types (`internalIsAssignable`). It may bind parameters even if it returns `false`: call it on a copy.
-    fn unify(&mut self, one: &Type, other: &Type) -> bool {
-        if let Type::Param(index) = other {
-            let (fits, is_known) = self.substitutes(one, *index);
+    fn unify(&mut self, left: &Type, right: &Type) -> bool {
+        if let Type::Param(index) = right {
+            let (fits, is_known) = self.substitutes(left, *index);
             if fits || is_known {
                 return fits;
             }
         }
-        if let Type::Param(index) = one {
-            return self.substitutes(other, *index).0;
+        if let Type::Param(index) = left {
+            return self.substitutes(right, *index).0;
         }
-        match (one, other) {
-            (one, other) if one.is_dyn() || other.is_dyn() => true,
-            (Type::Null, other) | (other, Type::Null) => other.takes_null(),
-            (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
-                self.unify(one, other)
+        match (left, right) {
+            (left, right) if left.is_dyn() || right.is_dyn() => true,
+            (Type::Null, right) | (right, Type::Null) => right.takes_null(),
+            (Type::List(left), Type::List(right)) | (Type::Optional(left), Type::Optional(right)) => {
+                self.unify(left, right)
             }
             (Type::Map(key, value), Type::Map(other_key, other_value)) => {
                 self.unify(key, other_key) && self.unify(value, other_value)
             }
             (Type::Kind(_), Type::Kind(_)) => true,
-            (one, other) => one == other,
+            (left, right) => left == right,
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 use kctl_interpreter::{
-    chain::{Chain, ChainError, Place},
+    chain::{Chain, ChainError, LayerKind},
     lua::{Configurable, CustomizationError, Limits, Pool, Scripts},
     operation::{AggregatedStatusItem, Inputs, Operation, OperationUnknown},
     thirdparty::{self, FolderError},
@@ -145,10 +145,10 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
         }
         None => thirdparty::bundled(pool()),
     };
-    let mut chain = Chain::native().with(Place::ThirdParty, bundled);
+    let mut chain = Chain::native().with(LayerKind::ThirdParty, bundled);
     if !options.customization.is_empty() {
         let layer = Configurable::new(scripts(&options.customization)?, pool());
-        chain = chain.with(Place::Configurable, layer);
+        chain = chain.with(LayerKind::Configurable, layer);
     }
     let Some(operation) = options.operation else { return Ok(()) };
     let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;

@@ -1,12 +1,12 @@
 //! The chain of layers: finds the layer that answers an operation on a kind, and calls it.
 //!
-//! A [`Chain`] has at most one [`Layer`] at each [`Place`]. The first place whose layer has a rule for the operation and kind
+//! A [`Chain`] has at most one [`Layer`] of each [`LayerKind`]. The first one that has a rule for the operation and kind
 //! answers; the layers behind it are not asked, even if it fails. This is the order of Karmada's
 //! `pkg/resourceinterpreter/interpreter.go`. A chain never changes under a caller: use [`Registry`](crate::registry::Registry)
 //! (feature `registry`) if customizations or webhooks come and go.
 //!
 //! ```
-//! use kctl_interpreter::{chain::{Chain, Layer, LayerFuture, Place}, kind::Gvk, operation::{Inputs, InterpretHealth, Object, Operation}};
+//! use kctl_interpreter::{chain::{Chain, Layer, LayerFuture, LayerKind}, kind::Gvk, operation::{Inputs, InterpretHealth, Object, Operation}};
 //! use serde_json::json;
 //!
 //! /// Reports every Widget as healthy.
@@ -23,7 +23,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let chain = Chain::native().with(Place::Configurable, Widgets);
+//! let chain = Chain::native().with(LayerKind::Configurable, Widgets);
 //! let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget" });
 //! assert!(chain.interpret::<InterpretHealth>(Object(widget)).await?);
 //! # Ok::<_, kctl_interpreter::chain::ChainError>(())
@@ -46,9 +46,9 @@ use crate::{
     operation::{Inputs, Op, Operation},
 };
 
-/// The place of a layer in the chain; the first place with a rule answers.
+/// A kind of layer, and with it the position in the chain; the first layer with a rule answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum LayerKind {
     /// Lua scripts of the `ResourceInterpreterCustomization`s that users install in the control plane.
     Configurable,
     /// HTTPS servers that users register with `ResourceInterpreterWebhookConfiguration`s.
@@ -59,16 +59,16 @@ pub enum Place {
     Native,
 }
 
-impl Place {
-    /// Every place, in the order in which the chain looks for a rule.
+impl LayerKind {
+    /// Every kind of layer, in the order in which the chain looks for a rule.
     pub const ALL: [Self; 4] = [Self::Configurable, Self::Webhook, Self::ThirdParty, Self::Native];
 
     /// Returns the name of the layer in errors and in the label `layer` of metrics.
     ///
     /// ```
-    /// use kctl_interpreter::chain::Place;
+    /// use kctl_interpreter::chain::LayerKind;
     ///
-    /// assert_eq!(Place::ALL.map(Place::name), ["configurable", "webhook", "third-party", "native"]);
+    /// assert_eq!(LayerKind::ALL.map(LayerKind::name), ["configurable", "webhook", "third-party", "native"]);
     /// ```
     pub fn name(self) -> &'static str {
         match self {
@@ -128,16 +128,16 @@ pub enum ChainError {
         kind: Gvk,
     },
     /// The customizations or webhooks of the control plane are not known yet: try again.
-    #[error("not yet ready to handle request: the {} rules were not read yet", place.name())]
+    #[error("not yet ready to handle request: the {} rules were not read yet", layer_kind.name())]
     NotReady {
         /// The layer that is waited for.
-        place: Place,
+        layer_kind: LayerKind,
     },
     /// The layer that has the rule failed. No other layer is asked: it would know less.
-    #[error("{} interpreter, {operation} of {}", place.name(), shown(kind, name))]
+    #[error("{} interpreter, {operation} of {}", layer_kind.name(), shown(kind, name))]
     LayerFailed {
         /// The layer.
-        place: Place,
+        layer_kind: LayerKind,
         /// The operation of the call.
         operation: Operation,
         /// The kind of the object.
@@ -148,10 +148,10 @@ pub enum ChainError {
         source: LayerError,
     },
     /// A layer answered in a form that the operation does not have.
-    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", place.name(), shown(kind, name))]
+    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", layer_kind.name(), shown(kind, name))]
     AnswerMalformed {
         /// The layer.
-        place: Place,
+        layer_kind: LayerKind,
         /// The operation of the call.
         operation: Operation,
         /// The kind of the object.
@@ -169,61 +169,65 @@ fn shown(kind: &Gvk, name: &str) -> String {
     format!("{} {}{space}{name}", kind.api_version(), kind.kind)
 }
 
-/// Layers in the order of their places. A clone is cheap and shares them.
+/// Layers in the order of [`LayerKind`]. A clone is cheap and shares them.
 ///
 /// The default chain has no layer, so every operation fails with [`ChainError::RuleMissing`].
 #[derive(Clone, Default)]
 pub struct Chain {
-    layers: [Option<Arc<dyn Layer>>; Place::ALL.len()],
+    layers: [Option<Arc<dyn Layer>>; LayerKind::ALL.len()],
 }
 
 impl Chain {
-    /// Creates a chain with the rules for the built-in kinds at [`Place::Native`].
+    /// Creates a chain with the rules for the built-in kinds at [`LayerKind::Native`].
     ///
     /// ```
-    /// use kctl_interpreter::{chain::{Chain, Place}, kind::Gvk, operation::Operation};
+    /// use kctl_interpreter::{chain::{Chain, LayerKind}, kind::Gvk, operation::Operation};
     ///
     /// let pod = Gvk { group: String::new(), version: "v1".into(), kind: "Pod".into() };
-    /// assert_eq!(Chain::native().place(Operation::InterpretHealth, &pod), Some(Place::Native));
-    /// assert_eq!(Chain::default().place(Operation::InterpretHealth, &pod), None);
+    /// assert_eq!(Chain::native().layer_kind(Operation::InterpretHealth, &pod), Some(LayerKind::Native));
+    /// assert_eq!(Chain::default().layer_kind(Operation::InterpretHealth, &pod), None);
     /// ```
     pub fn native() -> Self {
-        Self::default().with(Place::Native, Native)
+        Self::default().with(LayerKind::Native, Native)
     }
 
-    /// Returns the chain with `layer` at a place; it replaces the layer that was there.
+    /// Returns the chain with `layer` as its layer of this kind, in place of an earlier one.
     #[must_use]
-    pub fn with(mut self, place: Place, layer: impl Layer + 'static) -> Self {
-        self.layers[place as usize] = Some(Arc::new(layer));
+    pub fn with(mut self, layer_kind: LayerKind, layer: impl Layer + 'static) -> Self {
+        self.layers[layer_kind as usize] = Some(Arc::new(layer));
         self
     }
 
-    /// Puts a layer at a place, or removes the one there if `layer` is `None`.
-    pub fn set(&mut self, place: Place, layer: Option<Arc<dyn Layer>>) {
-        self.layers[place as usize] = layer;
+    /// Sets the layer of a kind, or removes it if `layer` is `None`.
+    pub fn set(&mut self, layer_kind: LayerKind, layer: Option<Arc<dyn Layer>>) {
+        self.layers[layer_kind as usize] = layer;
     }
 
-    /// Returns the place whose layer answers an operation on a kind; `None` where no layer has a rule.
-    pub fn place(&self, operation: Operation, kind: &Gvk) -> Option<Place> {
-        let layer = |place: &Place| self.layers[*place as usize].as_ref();
-        Place::ALL.into_iter().find(|place| layer(place).is_some_and(|layer| layer.handles(operation, kind)))
-    }
-
-    #[cfg(feature = "registry")]
-    pub(crate) fn has_layer(&self, place: Place) -> bool {
-        self.layers[place as usize].is_some()
+    /// Returns the kind of the layer that answers an operation on a kind of object; `None` if no layer has a rule.
+    pub fn layer_kind(&self, operation: Operation, kind: &Gvk) -> Option<LayerKind> {
+        let layer = |layer_kind: &LayerKind| self.layers[*layer_kind as usize].as_ref();
+        LayerKind::ALL
+            .into_iter()
+            .find(|layer_kind| layer(layer_kind).is_some_and(|layer| layer.handles(operation, kind)))
     }
 
     #[cfg(feature = "registry")]
-    pub(crate) fn is_slow(&self, place: Option<Place>, operation: Operation, kind: &Gvk) -> bool {
-        place.and_then(|place| self.layers[place as usize].as_ref()).is_some_and(|layer| layer.is_slow(operation, kind))
+    pub(crate) fn has_layer(&self, layer_kind: LayerKind) -> bool {
+        self.layers[layer_kind as usize].is_some()
+    }
+
+    #[cfg(feature = "registry")]
+    pub(crate) fn is_slow(&self, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> bool {
+        layer_kind
+            .and_then(|layer_kind| self.layers[layer_kind as usize].as_ref())
+            .is_some_and(|layer| layer.is_slow(operation, kind))
     }
 
     /// Returns `true` if any layer has a rule for an operation on a kind.
     ///
     /// The name is that of `HookEnabled` in Karmada's `ResourceInterpreter` interface.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
-        self.place(operation, kind).is_some()
+        self.layer_kind(operation, kind).is_some()
     }
 
     /// Runs an operation that is known when the program is compiled.
@@ -260,13 +264,17 @@ impl Chain {
     /// Runs an operation on inputs of a kind that is known.
     pub(crate) async fn interpret_inputs<O: Op>(&self, kind: Gvk, inputs: Inputs) -> Result<O::Output, ChainError> {
         let operation = O::OPERATION;
-        let (place, layer) = self.layer(operation, &kind)?;
+        let (layer_kind, layer) = self.layer(operation, &kind)?;
         let name = inputs.name();
         match layer.interpret_owned(operation, inputs).await {
-            Ok(answer) => {
-                O::output(answer).map_err(|source| ChainError::AnswerMalformed { place, operation, kind, name, source })
-            }
-            Err(source) => Err(ChainError::LayerFailed { place, operation, kind, name, source }),
+            Ok(answer) => O::output(answer).map_err(|source| ChainError::AnswerMalformed {
+                layer_kind,
+                operation,
+                kind,
+                name,
+                source,
+            }),
+            Err(source) => Err(ChainError::LayerFailed { layer_kind, operation, kind, name, source }),
         }
     }
 
@@ -290,16 +298,16 @@ impl Chain {
     /// Those of [`Chain::interpret`], except that the type of the answer is not checked.
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let kind = inputs.kind();
-        let (place, layer) = self.layer(operation, &kind)?;
+        let (layer_kind, layer) = self.layer(operation, &kind)?;
         let answer = layer.interpret(operation, inputs).await;
-        answer.map_err(|source| ChainError::LayerFailed { place, operation, kind, name: inputs.name(), source })
+        answer.map_err(|source| ChainError::LayerFailed { layer_kind, operation, kind, name: inputs.name(), source })
     }
 
-    fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(Place, &dyn Layer), ChainError> {
+    fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(LayerKind, &dyn Layer), ChainError> {
         // Without a rule anywhere the built-in layer says so, in the words that users of Karmada know.
-        let place = self.place(operation, kind).unwrap_or(Place::Native);
+        let layer_kind = self.layer_kind(operation, kind).unwrap_or(LayerKind::Native);
         let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
-        Ok((place, self.layers[place as usize].as_deref().ok_or_else(missing)?))
+        Ok((layer_kind, self.layers[layer_kind as usize].as_deref().ok_or_else(missing)?))
     }
 }
 
@@ -356,8 +364,8 @@ mod tests {
     #[test]
     fn first_layer_with_a_rule_answers_regardless_of_registration() {
         let chain = Chain::native()
-            .with(Place::ThirdParty, Fixed(Ok(json!({ "replica": 3, "requires": null }))))
-            .with(Place::Webhook, Fixed(Ok(json!({ "replica": 4, "requires": null }))));
+            .with(LayerKind::ThirdParty, Fixed(Ok(json!({ "replica": 3, "requires": null }))))
+            .with(LayerKind::Webhook, Fixed(Ok(json!({ "replica": 4, "requires": null }))));
         for (kind, replicas) in [("Deployment", 4), ("ReplicaSet", 2)] {
             let answer = now(chain.interpret::<InterpretReplica>(object(kind)));
             assert_eq!(answer.map(|answer| answer.replicas).ok(), Some(replicas), "{kind}");
@@ -366,7 +374,7 @@ mod tests {
 
     #[test]
     fn layer_error_is_final_and_names_the_layer() {
-        let chain = Chain::native().with(Place::Configurable, Fixed(Err("script broken")));
+        let chain = Chain::native().with(LayerKind::Configurable, Fixed(Err("script broken")));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
         assert_eq!(error.to_string(), "configurable interpreter, InterpretHealth of apps/v1 Deployment");
         assert_eq!(error.source().unwrap().to_string(), "script broken");
@@ -378,9 +386,9 @@ mod tests {
 
     #[test]
     fn answer_of_another_form_is_a_layer_error() {
-        let chain = Chain::native().with(Place::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
+        let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
-        assert!(matches!(error, ChainError::AnswerMalformed { place: Place::Webhook, .. }), "{error}");
+        assert!(matches!(error, ChainError::AnswerMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
     }
 
     #[test]
@@ -395,7 +403,7 @@ mod tests {
     #[test]
     fn hook_is_enabled_when_any_layer_has_a_rule() {
         let (deployment, widget) = (Gvk::of(&object("Deployment").0), Gvk::of(&object("Widget").0));
-        let chain = Chain::native().with(Place::Webhook, Fixed(Ok(Value::Null)));
+        let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(Value::Null)));
         let cases = [
             (Operation::InterpretComponent, &deployment, true),
             (Operation::InterpretStatus, &widget, true),

@@ -157,20 +157,23 @@ mod tests {
 
     #[test]
     fn a_selector_must_be_able_to_select() {
-        let of = |selector: Value| json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": selector }]);
+        let selecting = |selector: Value| json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": selector }]);
         let expression = |operator: &str, values: &[&str]| {
-            of(json!({ "matchExpressions": [{ "key": "k", "operator": operator, "values": values }] }))
+            selecting(json!({ "matchExpressions": [{ "key": "k", "operator": operator, "values": values }] }))
         };
-        let at = "dependencies[0].labelSelector.match";
-        check(&of(json!({ "matchLabels": { "example.com/a": "b", "c": "" } })), &[]);
-        check(&of(json!({ "matchLabels": { "a": "-b" } })), &[&format!("{at}Labels: Invalid value: \"-b\"")]);
-        check(&of(json!({ "matchLabels": { "a/b/c": "d" } })), &[&format!("{at}Labels: Invalid value: \"a/b/c\"")]);
+        let path = "dependencies[0].labelSelector.match";
+        check(&selecting(json!({ "matchLabels": { "example.com/a": "b", "c": "" } })), &[]);
+        check(&selecting(json!({ "matchLabels": { "a": "-b" } })), &[&format!("{path}Labels: Invalid value: \"-b\"")]);
+        check(
+            &selecting(json!({ "matchLabels": { "a/b/c": "d" } })),
+            &[&format!("{path}Labels: Invalid value: \"a/b/c\"")],
+        );
         check(&expression("In", &["a"]), &[]);
         check(&expression("Exists", &[]), &[]);
-        check(&expression("In", &[]), &[&format!("{at}Expressions[0].values: Required value")]);
-        check(&expression("Exists", &["a"]), &[&format!("{at}Expressions[0].values: Forbidden")]);
-        check(&expression("Like", &["a"]), &[&format!("{at}Expressions[0].operator: Invalid value: \"Like\"")]);
-        check(&expression("In", &["_"]), &[&format!("{at}Expressions[0].values[0]: Invalid value: \"_\"")]);
+        check(&expression("In", &[]), &[&format!("{path}Expressions[0].values: Required value")]);
+        check(&expression("Exists", &["a"]), &[&format!("{path}Expressions[0].values: Forbidden")]);
+        check(&expression("Like", &["a"]), &[&format!("{path}Expressions[0].operator: Invalid value: \"Like\"")]);
+        check(&expression("In", &["_"]), &[&format!("{path}Expressions[0].values[0]: Invalid value: \"_\"")]);
     }
 
     #[test]

@@ -4,17 +4,17 @@
 //! plane. It can also be filled by hand:
 //!
 //! ```
-//! use kctl_interpreter::{chain::{Chain, ChainError, Place}, kind::Gvk, operation::{self, InterpretReplica}, registry::Registry};
+//! use kctl_interpreter::{chain::{Chain, ChainError, LayerKind}, kind::Gvk, operation::{self, InterpretReplica}, registry::Registry};
 //! use serde_json::json;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let registry = Registry::waiting_for(Chain::native(), [Place::Configurable]);
+//! let registry = Registry::waiting_for(Chain::native(), [LayerKind::Configurable]);
 //! let deployment = || operation::Object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "replicas": 2 } }));
 //! let early = registry.interpret::<InterpretReplica>(deployment()).await;
-//! assert!(matches!(early, Err(ChainError::NotReady { place: Place::Configurable })));
+//! assert!(matches!(early, Err(ChainError::NotReady { layer_kind: LayerKind::Configurable })));
 //!
 //! // The customizations were read, and there are none:
-//! registry.set(Place::Configurable, None);
+//! registry.set(LayerKind::Configurable, None);
 //! assert_eq!(registry.interpret::<InterpretReplica>(deployment()).await?.replicas, 2);
 //! # Ok::<_, ChainError>(())
 //! # })?;
@@ -33,7 +33,7 @@ use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    chain::{Chain, ChainError, Layer, Place},
+    chain::{Chain, ChainError, Layer, LayerKind},
     kind::Gvk,
     operation::{Inputs, Op, Operation},
 };
@@ -59,9 +59,9 @@ pub struct Registry {
 struct Current {
     chain: Chain,
     /// Layers whose rules were not read yet. Until then it is unknown which layer answers.
-    missing: Vec<Place>,
+    missing: Vec<LayerKind>,
     /// Places whose layers the program set, as opposed to those that follow a control plane.
-    own: Vec<Place>,
+    own: Vec<LayerKind>,
 }
 
 /// An operation with the layer that answers it.
@@ -79,9 +79,9 @@ enum Speed {
 }
 
 impl Call {
-    fn of(chain: &Chain, place: Option<Place>, operation: Operation, kind: &Gvk) -> Self {
-        let speed = if chain.is_slow(place, operation, kind) { Speed::Slow } else { Speed::Fast };
-        Self { layer: place.map_or("none", Place::name), operation, speed }
+    fn of(chain: &Chain, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> Self {
+        let speed = if chain.is_slow(layer_kind, operation, kind) { Speed::Slow } else { Speed::Fast };
+        Self { layer: layer_kind.map_or("none", LayerKind::name), operation, speed }
     }
 }
 
@@ -91,45 +91,45 @@ impl Registry {
         Self::waiting_for(chain, [])
     }
 
-    /// Creates a registry that answers after [`Registry::set`] was called for each of these places.
+    /// Creates a registry that answers after [`Registry::set`] was called for each of these kinds of layers.
     ///
     /// Until then operations fail with [`ChainError::NotReady`]: a layer behind could give another answer.
-    pub fn waiting_for(chain: Chain, places: impl IntoIterator<Item = Place>) -> Self {
-        let own = Place::ALL.into_iter().filter(|place| chain.has_layer(*place)).collect();
-        let current = Current { chain, missing: places.into_iter().collect(), own };
+    pub fn waiting_for(chain: Chain, layer_kinds: impl IntoIterator<Item = LayerKind>) -> Self {
+        let own = LayerKind::ALL.into_iter().filter(|layer_kind| chain.has_layer(*layer_kind)).collect();
+        let current = Current { chain, missing: layer_kinds.into_iter().collect(), own };
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let n_set = watch::Sender::new(0);
         Self { current: RwLock::new(current), n_set, answers: Family::default(), durations }
     }
 
-    /// Puts a layer at a place, or removes the one there if `layer` is `None`. Running operations keep their snapshot.
+    /// Sets the layer of a kind, or removes it if `layer` is `None`. Running operations keep their snapshot.
     ///
-    /// `App::interpreter_chain` of the crate `kctl` sets [`Place::Configurable`] and [`Place::Webhook`] from the control plane. The
+    /// `App::interpreter_chain` of the crate `kctl` sets [`LayerKind::Configurable`] and [`LayerKind::Webhook`] from the control plane. The
     /// app does not start if the program has set one of them.
-    pub fn set(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
+    pub fn set(&self, layer_kind: LayerKind, layer: Option<Arc<dyn Layer>>) {
         let mut current = self.current.write();
-        current.own.retain(|own| *own != place);
+        current.own.retain(|own| *own != layer_kind);
         if layer.is_some() {
-            current.own.push(place);
+            current.own.push(layer_kind);
         }
         drop(current);
-        self.set_followed(place, layer);
+        self.set_followed(layer_kind, layer);
     }
 
     /// Sets a layer that follows a control plane. It does not count as a layer of the program.
     #[doc(hidden)]
-    pub fn set_followed(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
+    pub fn set_followed(&self, layer_kind: LayerKind, layer: Option<Arc<dyn Layer>>) {
         let mut current = self.current.write();
-        current.chain.set(place, layer);
-        current.missing.retain(|missing| *missing != place);
+        current.chain.set(layer_kind, layer);
+        current.missing.retain(|missing| *missing != layer_kind);
         drop(current);
         self.n_set.send_modify(|n_set| *n_set += 1);
     }
 
-    /// Returns `true` if the program has set the layer at this place.
+    /// Returns `true` if the program has set the layer of this kind.
     #[doc(hidden)]
-    pub fn has_own_layer(&self, place: Place) -> bool {
-        self.current.read().own.contains(&place)
+    pub fn has_own_layer(&self, layer_kind: LayerKind) -> bool {
+        self.current.read().own.contains(&layer_kind)
     }
 
     /// Returns a channel that changes after each [`Registry::set`], for callers that cache answers.
@@ -149,9 +149,9 @@ impl Registry {
         }
     }
 
-    /// Makes the registry wait until [`Registry::set`] is called for each of these places again.
-    pub fn wait_for(&self, places: impl IntoIterator<Item = Place>) {
-        self.current.write().missing = places.into_iter().collect();
+    /// Makes the registry wait until [`Registry::set`] is called for each of these kinds of layers again.
+    pub fn wait_for(&self, layer_kinds: impl IntoIterator<Item = LayerKind>) {
+        self.current.write().missing = layer_kinds.into_iter().collect();
     }
 
     /// Returns a snapshot of the layers.
@@ -161,7 +161,7 @@ impl Registry {
     pub fn chain(&self) -> Result<Chain, ChainError> {
         let current = self.current.read();
         match current.missing.first() {
-            Some(place) => Err(ChainError::NotReady { place: *place }),
+            Some(layer_kind) => Err(ChainError::NotReady { layer_kind: *layer_kind }),
             None => Ok(current.chain.clone()),
         }
     }
@@ -187,8 +187,8 @@ impl Registry {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
-        let place = chain.place(O::OPERATION, &kind);
-        let call = Call::of(&chain, place, O::OPERATION, &kind);
+        let layer_kind = chain.layer_kind(O::OPERATION, &kind);
+        let call = Call::of(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
@@ -200,8 +200,8 @@ impl Registry {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
-        let place @ Some(_) = chain.place(O::OPERATION, &kind) else { return Ok(None) };
-        let call = Call::of(&chain, place, O::OPERATION, &kind);
+        let layer_kind @ Some(_) = chain.layer_kind(O::OPERATION, &kind) else { return Ok(None) };
+        let call = Call::of(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
@@ -212,8 +212,8 @@ impl Registry {
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let chain = self.counted_chain(operation)?;
         let kind = inputs.kind();
-        let place = chain.place(operation, &kind);
-        let call = Call::of(&chain, place, operation, &kind);
+        let layer_kind = chain.layer_kind(operation, &kind);
+        let call = Call::of(&chain, layer_kind, operation, &kind);
         self.counted(call, chain.answer(operation, inputs)).await
     }
 
@@ -221,7 +221,7 @@ impl Registry {
     /// missing layer.
     fn counted_chain(&self, operation: Operation) -> Result<Chain, ChainError> {
         self.chain().inspect_err(|error| {
-            let layer = if let ChainError::NotReady { place } = error { place.name() } else { "none" };
+            let layer = if let ChainError::NotReady { layer_kind } = error { layer_kind.name() } else { "none" };
             self.count(layer, operation.name(), "error");
         })
     }
@@ -266,8 +266,8 @@ struct Measurement<'a> {
 impl Drop for Measurement<'_> {
     fn drop(&mut self) {
         let Self { registry, layer, operation, start, result } = *self;
-        let of = [("layer", layer), ("operation", operation)];
-        registry.durations.get_or_create(&of).observe(start.elapsed().as_secs_f64());
+        let labels = [("layer", layer), ("operation", operation)];
+        registry.durations.get_or_create(&labels).observe(start.elapsed().as_secs_f64());
         registry.count(layer, operation, result);
     }
 }
@@ -309,39 +309,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn operation_keeps_the_layers_with_which_it_began() {
         let registry = Registry::new(Chain::native());
-        registry.set(Place::Webhook, Some(Arc::new(Slow(Ok(7)))));
+        registry.set(LayerKind::Webhook, Some(Arc::new(Slow(Ok(7)))));
         let switched = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            registry.set(Place::Webhook, Some(Arc::new(Slow(Ok(8)))));
+            registry.set(LayerKind::Webhook, Some(Arc::new(Slow(Ok(8)))));
             registry.interpret::<InterpretReplica>(object()).await
         };
         let (before, after) = tokio::join!(registry.interpret::<InterpretReplica>(object()), switched);
         assert_eq!((before.unwrap().replicas, after.unwrap().replicas), (7, 8));
-        registry.set(Place::Webhook, None);
+        registry.set(LayerKind::Webhook, None);
         assert_eq!(registry.interpret::<InterpretReplica>(object()).await.unwrap().replicas, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_answered_before_all_rules_were_read() {
-        let registry = Registry::waiting_for(Chain::native(), [Place::Configurable, Place::Webhook]);
+        let registry = Registry::waiting_for(Chain::native(), [LayerKind::Configurable, LayerKind::Webhook]);
         let kind = Gvk::of(&object().0);
-        for place in [Place::Webhook, Place::Configurable] {
+        for layer_kind in [LayerKind::Webhook, LayerKind::Configurable] {
             assert!(!registry.is_ready() && !registry.hook_enabled(Operation::InterpretHealth, &kind));
             let error = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();
             assert!(error.to_string().starts_with("not yet ready to handle request: the "), "{error}");
-            registry.set(place, None);
+            registry.set(layer_kind, None);
         }
         assert!(registry.is_ready() && registry.hook_enabled(Operation::InterpretHealth, &kind));
     }
 
     #[tokio::test(start_paused = true)]
     async fn waiters_are_woken_by_rules_and_each_change() {
-        let registry = Registry::waiting_for(Chain::native(), [Place::Configurable, Place::Webhook]);
+        let registry = Registry::waiting_for(Chain::native(), [LayerKind::Configurable, LayerKind::Webhook]);
         let mut changes = registry.changes();
-        let told = async {
-            for place in [Place::Webhook, Place::Configurable] {
+        let set_later = async {
+            for layer_kind in [LayerKind::Webhook, LayerKind::Configurable] {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                registry.set(place, None);
+                registry.set(layer_kind, None);
             }
         };
         let start = Instant::now();
@@ -349,9 +349,9 @@ mod tests {
             registry.ready().await;
             start.elapsed()
         };
-        assert_eq!(tokio::join!(told, waited).1, Duration::from_secs(2));
+        assert_eq!(tokio::join!(set_later, waited).1, Duration::from_secs(2));
         assert_eq!(*changes.borrow_and_update(), 2);
-        registry.set(Place::Webhook, None);
+        registry.set(LayerKind::Webhook, None);
         assert!(changes.has_changed().unwrap(), "the registry is there");
     }
 
@@ -360,21 +360,21 @@ mod tests {
         let registry = Registry::new(Chain::native());
         let object = Object(json!({ "apiVersion": "example.com/v1", "kind": "Unknown" }));
         assert_eq!(registry.interpret_where_known::<InterpretHealth>(object.clone()).await.unwrap(), None);
-        registry.wait_for([Place::Webhook]);
+        registry.wait_for([LayerKind::Webhook]);
         let early = registry.interpret_where_known::<InterpretHealth>(object).await;
-        assert!(matches!(early, Err(ChainError::NotReady { place: Place::Webhook })), "{early:?}");
+        assert!(matches!(early, Err(ChainError::NotReady { layer_kind: LayerKind::Webhook })), "{early:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_answer_is_counted_for_its_layer() {
         let registry = Registry::new(Chain::native());
-        registry.set(Place::ThirdParty, Some(Arc::new(Slow(Err("broken")))));
+        registry.set(LayerKind::ThirdParty, Some(Arc::new(Slow(Err("broken")))));
         let _error = registry.interpret::<InterpretReplica>(object()).await.unwrap_err();
         let _answer = registry.interpret::<InterpretHealth>(object()).await;
         let _missing = registry.answer(Operation::InterpretComponent, &object().into()).await.unwrap_err();
         let hasty = tokio::time::timeout(Duration::from_millis(500), registry.interpret::<InterpretReplica>(object()));
         assert!(hasty.await.is_err(), "its answer takes a second");
-        registry.wait_for([Place::Webhook]);
+        registry.wait_for([LayerKind::Webhook]);
         let _early = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();
         let mut metrics = Metrics::default();
         registry.register(&mut metrics);

@@ -3,12 +3,12 @@
 //! [`bundled`] returns the crate's own scripts. They are not Karmada's: each was written for kctl from the documentation of its
 //! kind. [`read`] reads a folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`. It also reads Karmada's
 //! own folder, `pkg/resourceinterpreter/default/thirdparty/resourcecustomizations`. Either becomes the layer
-//! [`Place::ThirdParty`](crate::chain::Place::ThirdParty) of a [`Chain`](crate::chain::Chain).
+//! [`LayerKind::ThirdParty`](crate::chain::LayerKind::ThirdParty) of a [`Chain`](crate::chain::Chain).
 //!
 //! ```
-//! use kctl_interpreter::{chain::{Chain, Place}, kind::Gvk, lua::{Limits, Pool}, operation::Operation, thirdparty};
+//! use kctl_interpreter::{chain::{Chain, LayerKind}, kind::Gvk, lua::{Limits, Pool}, operation::Operation, thirdparty};
 //!
-//! let chain = Chain::native().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+//! let chain = Chain::native().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
 //! let kind = Gvk { group: "argoproj.io".into(), version: "v1alpha1".into(), kind: "Rollout".into() };
 //! assert!(chain.hook_enabled(Operation::InterpretHealth, &kind));
 //! ```

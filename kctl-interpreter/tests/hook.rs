@@ -13,7 +13,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kctl_interpreter::{
-    chain::{Chain, ChainError, Layer, Place},
+    chain::{Chain, ChainError, Layer, LayerKind},
     hook::Hooks,
     kind::Gvk,
     operation::{
@@ -65,7 +65,7 @@ fn url(webhook: &Webhook) -> ClientConfig {
 #[tokio::test]
 async fn every_operation_round_trips_typed_through_a_webhook() {
     let configuration = webhook(url, &["127.0.0.1"]).await;
-    let chain = Chain::default().with(Place::Webhook, Hooks::new([&configuration], no_services).unwrap());
+    let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([&configuration], no_services).unwrap());
     let web = || Object(object("web"));
     let mut revised = object("web");
     revised["spec"]["replicas"] = json!(5);
@@ -119,7 +119,7 @@ async fn service_is_dialled_by_address_and_trusted_by_name() {
     ];
     for (name, expected) in cases {
         let configuration = webhook(of(name), &["hooks.system.svc"]).await;
-        let chain = Chain::default().with(Place::Webhook, Hooks::new([&configuration], local).unwrap());
+        let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([&configuration], local).unwrap());
         match (chain.interpret::<InterpretHealth>(Object(object("web"))).await, expected) {
             (Ok(healthy), Ok(expected)) => assert_eq!(healthy, expected),
             (Err(error), Err(expected)) => {
@@ -233,7 +233,7 @@ fn configuration(name: &str, client: &Value, operations: &[&str], timeout: u32) 
 }
 
 async fn asked(configuration: &Value, operation: Operation) -> Result<Value, String> {
-    let chain = Chain::default().with(Place::Webhook, Hooks::new([configuration], no_services).unwrap());
+    let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([configuration], no_services).unwrap());
     let input = Revision { object: object("web"), replicas: 5 };
     let answered = tokio::time::timeout(Duration::from_secs(20), chain.answer(operation, &input.into())).await;
     answered.expect("no server holds a call back for longer than its timeout").map_err(|error| match error {
@@ -431,7 +431,7 @@ async fn first_matching_webhook_is_called_except_for_prune() {
         configurations.push(configuration(name, &client, &operations, 3));
     }
     let hooks = Hooks::new(&configurations, no_services).unwrap();
-    let chain = Chain::native().with(Place::Webhook, hooks);
+    let chain = Chain::native().with(LayerKind::Webhook, hooks);
     assert!(chain.interpret::<InterpretHealth>(Object(object("web"))).await.unwrap());
     let pruned = chain.answer(Operation::Prune, &Object(object("web")).into()).await.unwrap();
     assert_eq!(pruned, json!({ "pruned": object("web") }));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use kctl_interpreter::{
-    chain::{Chain, Place},
+    chain::{Chain, LayerKind},
     kind::Gvk,
     lua::{Limits, Pool},
     operation::{AggregatedStatusItem, Inputs, Operation},
@@ -47,7 +47,7 @@ fn sorted(mut answer: Value) -> Value {
 
 #[tokio::test]
 async fn bundled_kinds_answer_as_their_cases_for_every_operation() {
-    let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
     let mut n_cases = BTreeMap::new();
     for path in KINDS {
         for (idx, case) in cases(path).into_iter().enumerate() {
@@ -77,7 +77,7 @@ async fn bundled_kinds_answer_as_their_cases_for_every_operation() {
 /// Karmada passes nil where no cluster has been scheduled, and an item without status until a cluster has reported.
 #[tokio::test]
 async fn nil_items_and_statuses_are_aggregated_without_an_error() {
-    let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
     for path in KINDS {
         let case = cases(path).into_iter().find(|case| case.operation == "AggregateStatus").unwrap();
         let answer = async |status_items: Option<Vec<AggregatedStatusItem>>| {

@@ -80,13 +80,13 @@ mod tests {
         #[test]
         fn trimming_removes_one_member_and_nothing_else(
             names in prop::collection::vec("[a-z\"\\\\,:{}]{0,4}", 0..4),
-            at in 0_usize..5,
+            position in 0_usize..5,
             pretty in any::<bool>(),
             text in ".{0,8}",
         ) {
             let mut object = json!({ "kind": text, "metadata": { "name": "o" }, "spec": { "managedFields": names } });
             for (idx, name) in names.iter().enumerate() {
-                if idx == at {
+                if idx == position {
                     object["metadata"]["managedFields"] = json!([{ "a": text }]);
                 }
                 // No other member of metadata has a name of so few letters.

@@ -238,7 +238,7 @@ mod tests {
     fn marks_apply_to_the_value_inside_an_option() {
         let marks = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
-        for (schema, text, wanted) in [
+        for (schema, text, expected) in [
             (json!({ "type": "string" }), r#"{"min_length":1}"#, json!({ "type": "string", "minLength": 1 })),
             (
                 json!({ "type": ["integer", "null"] }),
@@ -270,7 +270,7 @@ mod tests {
         ] {
             let mut schema = schema.as_object().unwrap().clone();
             apply(&marks(text), &mut schema);
-            assert_eq!(Value::Object(schema), wanted, "{text}");
+            assert_eq!(Value::Object(schema), expected, "{text}");
         }
     }
 }

@@ -71,6 +71,6 @@ fn of_end(uid: &Uid) -> u64 {
     number((uid, None::<&crate::object::Version>))
 }
 
-fn number(of: impl Hash) -> u64 {
-    NUMBERS.hash_one(of)
+fn number(value: impl Hash) -> u64 {
+    NUMBERS.hash_one(value)
 }

@@ -44,14 +44,14 @@ impl About {
     }
 
     /// Returns `` `name` (file:line) `` for messages.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn named_location(&self) -> String {
         format!("`{}` ({})", self.name, self.location())
     }
 }
 
 /// A request in progress, shared by the code that answers it and the code that gives it up at the
 /// timeout.
-pub(crate) struct Turn {
+pub(crate) struct RequestState {
     pub(crate) measurement: Measurement,
     /// The uid of the review, once it is read. An API server ignores a response without it.
     pub(crate) uid: String,
@@ -64,7 +64,7 @@ pub(crate) struct Turn {
     pub(crate) progress: Progress,
 }
 
-impl Turn {
+impl RequestState {
     /// Calls functions in a separate task.
     ///
     /// A function that blocks its thread delays neither the timeout of its request nor other
@@ -96,7 +96,7 @@ impl Turn {
 pub(crate) async fn unwound<T>(about: About, call: impl FnOnce() -> Called<T>) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = format!("panic in {}: {}", about.place(), text.unwrap_or("without a text"));
+        let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));
         tracing::error!("{text}");
         text
     };

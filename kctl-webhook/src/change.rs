@@ -69,10 +69,10 @@ fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &
 }
 
 /// Removes what the type knows of a field, and the whole field if nothing else is in it.
-fn remove(object: &mut Map<String, Value>, name: &str, known: &Value) {
-    if let (Some(Value::Object(inner)), Value::Object(known)) = (object.get_mut(name), known) {
-        for (name, known) in known {
-            remove(inner, name, known);
+fn remove(object: &mut Map<String, Value>, name: &str, fields: &Value) {
+    if let (Some(Value::Object(inner)), Value::Object(fields)) = (object.get_mut(name), fields) {
+        for (name, fields) in fields {
+            remove(inner, name, fields);
         }
         if inner.values().any(|value| !value.is_null()) {
             return;

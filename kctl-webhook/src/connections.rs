@@ -179,9 +179,9 @@ impl Connection {
         loop {
             let deadline = self.0.activity.lock().deadline();
             match deadline {
-                Some(at) if at <= Instant::now() => return,
-                Some(at) => tokio::select! {
-                    () = sleep_until(at) => {}
+                Some(end) if end <= Instant::now() => return,
+                Some(end) => tokio::select! {
+                    () = sleep_until(end) => {}
                     () = self.0.changed.notified() => {}
                 },
                 None => self.0.changed.notified().await,

@@ -26,9 +26,9 @@ const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025
 /// Code of a request whose caller stopped waiting.
 const GIVEN_UP: u16 = 504;
 
-type Of = [(&'static str, String); 1];
+type Labels = [(&'static str, String); 1];
 type WithCode = [(&'static str, String); 2];
-type Durations = Family<Of, Histogram, fn() -> Histogram>;
+type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// The metrics of webhooks. Clones share the counts.
 ///
@@ -49,7 +49,7 @@ type Durations = Family<Of, Histogram, fn() -> Histogram>;
 pub struct Metrics {
     requests: Family<WithCode, Counter>,
     durations: Durations,
-    in_flight: Family<Of, Gauge>,
+    in_flight: Family<Labels, Gauge>,
     panics: Counter,
     conversion_panics: Counter,
     /// Number of running functions at all paths.
@@ -100,15 +100,15 @@ impl Metrics {
 
     /// Starts a request; dropping the result ends it.
     pub(crate) fn begin(&self, path: &str, endpoint: Endpoint) -> Measurement {
-        let of = [("webhook", path.to_owned())];
-        let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&of).clone()));
+        let labels = [("webhook", path.to_owned())];
+        let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&labels).clone()));
         let panics = match endpoint {
             Endpoint::Admission => &self.panics,
             Endpoint::Conversion => &self.conversion_panics,
         };
         Measurement {
             metrics: self.clone(),
-            of,
+            labels,
             start: Instant::now(),
             code: GIVEN_UP,
             panics: panics.clone(),
@@ -127,7 +127,7 @@ pub(crate) enum Endpoint {
 /// The measurement of a request.
 pub(crate) struct Measurement {
     metrics: Metrics,
-    of: Of,
+    labels: Labels,
     start: Instant,
     code: u16,
     panics: Counter,
@@ -190,8 +190,8 @@ impl Drop for InFlight {
 
 impl Drop for Measurement {
     fn drop(&mut self) {
-        let [(_, path)] = &self.of;
-        self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
+        let [(_, path)] = &self.labels;
+        self.metrics.durations.get_or_create(&self.labels).observe(self.start.elapsed().as_secs_f64());
         let with_code = [("webhook", path.clone()), ("code", self.code.to_string())];
         self.metrics.requests.get_or_create(&with_code).inc();
     }

@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     admission::{self, Rule},
-    call::Turn,
+    call::RequestState,
     conversion::{self, Conversions},
     metrics::{Endpoint, Metrics},
     server::{
@@ -132,10 +132,10 @@ impl Handler {
     }
 
     /// Calls the function and returns the review with its response.
-    async fn respond(&self, body: &[u8], turn: &mut Turn) -> Value {
+    async fn respond(&self, body: &[u8], state: &mut RequestState) -> Value {
         match self {
-            Self::Admission(rule) => admission::respond(rule, body, turn).await,
-            Self::Conversion(conversions) => conversion::respond(conversions, body, turn).await,
+            Self::Admission(rule) => admission::respond(rule, body, state).await,
+            Self::Conversion(conversions) => conversion::respond(conversions, body, state).await,
         }
     }
 
@@ -148,9 +148,9 @@ impl Handler {
     }
 
     /// Returns the response to a request that ran into its timeout, with what it was waiting for.
-    fn late(&self, within: Duration, turn: &Turn) -> Value {
-        let called = turn.running.lock().clone();
-        let why = match (called, turn.progress) {
+    fn late(&self, within: Duration, state: &RequestState) -> Value {
+        let called = state.running.lock().clone();
+        let why = match (called, state.progress) {
             (Some(called), _) => format!("{called} takes longer"),
             (None, Progress::Queued) => format!("{CONCURRENCY_MAX} others run, which is the limit"),
             (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".to_owned(),
@@ -158,10 +158,10 @@ impl Handler {
         let text = format!("no answer within {within:?}: {why}");
         match self {
             Self::Admission(_) => {
-                tracing::warn!(uid = turn.uid, "{text}");
-                admission::given_up(&turn.uid, StatusCode::GATEWAY_TIMEOUT, text)
+                tracing::warn!(uid = state.uid, "{text}");
+                admission::given_up(&state.uid, StatusCode::GATEWAY_TIMEOUT, text)
             }
-            Self::Conversion(_) => conversion::failed(&turn.uid, &text),
+            Self::Conversion(_) => conversion::failed(&state.uid, &text),
         }
     }
 }
@@ -172,15 +172,20 @@ async fn answer(State(route): State<Route>, request: Request<Body>) -> Response<
     let Route { path, handler, shared } = route;
     let within = body::time_of(request.uri());
     let measurement = shared.metrics.begin(&path, handler.endpoint());
-    let mut turn =
-        Turn { measurement, uid: String::new(), running: Arc::default(), permit: None, progress: Progress::default() };
+    let mut state = RequestState {
+        measurement,
+        uid: String::new(),
+        running: Arc::default(),
+        permit: None,
+        progress: Progress::default(),
+    };
     let mut received = Vec::new();
-    let answered = timeout(within, read_and_answer(&handler, &shared, request, &mut turn, &mut received)).await;
+    let answered = timeout(within, read_and_answer(&handler, &shared, request, &mut state, &mut received)).await;
     let value = answered.unwrap_or_else(|_elapsed| {
-        if turn.uid.is_empty() {
-            turn.uid = body::uid_of(&received);
+        if state.uid.is_empty() {
+            state.uid = body::uid_of(&received);
         }
-        handler.late(within, &turn)
+        handler.late(within, &state)
     });
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
     let mut response = Response::new(Body::from(value.to_string()));
@@ -196,13 +201,13 @@ async fn read_and_answer(
     handler: &Handler,
     shared: &RouteState,
     request: Request<Body>,
-    turn: &mut Turn,
+    state: &mut RequestState,
     received: &mut Vec<u8>,
 ) -> Value {
     let not_json = body::not_json(request.headers());
     // No permit yet: a client that does not send the rest of its request would keep it.
     let (body, len_max) = (request.into_body(), handler.len_max());
-    let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut turn.progress, received).await {
+    let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut state.progress, received).await {
         Ok(slot) => slot,
         Err(error) => {
             let (code, uid) = match &error {
@@ -210,12 +215,12 @@ async fn read_and_answer(
                 BodyError::Broken(_) => (StatusCode::BAD_REQUEST, body::uid_of(received)),
                 BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(received)),
             };
-            turn.measurement.code(code.as_u16());
+            state.measurement.code(code.as_u16());
             return handler.unread(&uid, code, error.to_string());
         }
     };
     if let Some(text) = not_json {
-        turn.measurement.code(StatusCode::BAD_REQUEST.as_u16());
+        state.measurement.code(StatusCode::BAD_REQUEST.as_u16());
         return handler.unread(&body::uid_of(received), StatusCode::BAD_REQUEST, text);
     }
     let Ok(permit) = shared.requests.clone().acquire_owned().await else {
@@ -223,7 +228,7 @@ async fn read_and_answer(
         return handler.unread(&uid, StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
     };
     drop(slot);
-    turn.permit = Some(Arc::new(permit));
-    turn.progress = Progress::Running;
-    handler.respond(received, turn).await
+    state.permit = Some(Arc::new(permit));
+    state.progress = Progress::Running;
+    handler.respond(received, state).await
 }

@@ -91,10 +91,10 @@ impl Slots {
     fn try_enter(&self) -> Option<Slot> {
         let mut table = self.shared.table.lock();
         if table.taken.len() >= self.max {
-            let waiting = table.taken.iter().filter_map(|(id, taken)| taken.waits_since.map(|since| (since, *id)));
+            let waiting = table.taken.iter().filter_map(|(id, entry)| entry.waits_since.map(|since| (since, *id)));
             let (_since, oldest) = waiting.min()?;
-            if let Some(taken) = table.taken.remove(&oldest) {
-                taken.lost.notify_one();
+            if let Some(entry) = table.taken.remove(&oldest) {
+                entry.lost.notify_one();
             }
         }
         let (id, lost) = (table.next_id, Arc::<Notify>::default());
@@ -127,8 +127,8 @@ impl Slot {
 
     /// Changes the state of the slot; a lost one has no entry any more.
     fn set(&self, waits_since: Option<Instant>) {
-        if let Some(taken) = self.shared.table.lock().taken.get_mut(&self.id) {
-            taken.waits_since = waits_since;
+        if let Some(entry) = self.shared.table.lock().taken.get_mut(&self.id) {
+            entry.waits_since = waits_since;
         }
     }
 }
@@ -155,19 +155,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slot_that_waited_longest_is_lost_unless_it_works() {
         let slots = Slots::new(3);
-        let mut taken = Vec::new();
+        let mut slots_taken = Vec::new();
         for _ in 0..3 {
-            taken.push(slots.enter().await);
+            slots_taken.push(slots.enter().await);
             advance(Duration::from_secs(1)).await;
         }
-        taken[0].works();
+        slots_taken[0].works();
         let next = slots.enter().await;
-        assert!(!is_lost(&taken[0]).await && is_lost(&taken[1]).await && !is_lost(&taken[2]).await);
-        taken[2].works();
+        assert!(!is_lost(&slots_taken[0]).await && is_lost(&slots_taken[1]).await && !is_lost(&slots_taken[2]).await);
+        slots_taken[2].works();
         advance(Duration::from_secs(1)).await;
-        taken[2].waits();
+        slots_taken[2].waits();
         let _newest = slots.enter().await;
-        assert!(is_lost(&next).await && !is_lost(&taken[2]).await, "it waits again since just now");
+        assert!(is_lost(&next).await && !is_lost(&slots_taken[2]).await, "it waits again since just now");
     }
 
     #[tokio::test(start_paused = true)]

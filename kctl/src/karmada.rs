@@ -13,11 +13,11 @@
 //! A chain asks its layers in Karmada's order: the customizations of the control plane, webhooks,
 //! third-party scripts, and the built-in rules for native kinds. The first layer that has a rule
 //! answers. The first two layers belong to the control plane: with `App::interpreter_chain` the
-//! place of your functions is `Place::ThirdParty`.
+//! layer of your functions is `LayerKind::ThirdParty`.
 //!
 //! ```
 //! use kctl::{
-//!     karmada::{chain::{Chain, Place}, function::Functions, operation, prelude::*},
+//!     karmada::{chain::{Chain, LayerKind}, function::Functions, operation, prelude::*},
 //!     prelude::*,
 //! };
 //!
@@ -30,7 +30,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> kctl::Result<()> {
 //! // In process, before the built-in rules:
-//! let chain = Chain::native().with(Place::ThirdParty, Functions::of::<replicas>()?);
+//! let chain = Chain::native().with(LayerKind::ThirdParty, Functions::of::<replicas>()?);
 //! let object = kctl::json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": {} });
 //! let answer = chain.interpret::<operation::InterpretReplica>(operation::Object(object)).await?;
 //! assert_eq!(answer.replicas, 1);

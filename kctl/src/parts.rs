@@ -13,8 +13,8 @@ pub mod reconcile {
         FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind, MayCreate, MayDelete,
         MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch, MayPatchPrimary, MayPatchStatus,
         MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned, Owns, Patches, Reads, ReadsLive,
-        ReadsLiveOn, Reason, Reconcile, Request, Result, ResultExt, UnreadableObject, WritableBy, Writes, WritesOn,
-        WritesStatus, verb,
+        ReadsLiveOn, Reconcile, ReconcileReason, Request, Result, ResultExt, UnreadableObject, WritableBy, Writes,
+        WritesOn, WritesStatus, verb,
     };
 }
 
@@ -22,8 +22,8 @@ pub mod reconcile {
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{
-        Change, Checked, DefinitionError, Descriptions, Grant, GraphFormat, KindSpec, ManagerOptions, Manifest, On,
-        Place, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds, definitions, grants, graph,
+        Change, Checked, DefinitionError, Descriptions, Grant, GrantScope, GraphFormat, KindSpec, ManagerOptions,
+        Manifest, On, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds, definitions, grants, graph,
         manager_rbac, monitoring, rbac, rbac_of, stream, yaml,
     };
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::{Method, Request, Response, StatusCode};
-use kctl_runtime::manifest::{Grant, On, Place};
+use kctl_runtime::manifest::{Grant, GrantScope, On};
 use tokio::sync::watch;
 
 /// The permissions that rejected requests would have needed. Clones share one record.
@@ -100,13 +100,13 @@ fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
         _ => return Vec::new(),
     };
     parts.drain(..(if group.is_empty() { 2 } else { 3 }).min(parts.len()));
-    let place = match parts.as_slice() {
+    let scope = match parts.as_slice() {
         // Subresources of the namespace itself. Upstream: `namespaceSubresources` in `pkg/endpoints/request/requestinfo.go`.
-        ["namespaces", _, "status" | "finalize"] => Place::Everywhere,
-        ["namespaces", namespace, _, ..] => Place::Namespace((*namespace).to_owned()),
-        _ => Place::Everywhere,
+        ["namespaces", _, "status" | "finalize"] => GrantScope::Everywhere,
+        ["namespaces", namespace, _, ..] => GrantScope::Namespace((*namespace).to_owned()),
+        _ => GrantScope::Everywhere,
     };
-    if place != Place::Everywhere {
+    if scope != GrantScope::Everywhere {
         parts.drain(..2);
     }
     let Some(plural) = parts.first() else { return Vec::new() };
@@ -130,7 +130,7 @@ fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
     };
     let on = On::Resource { group, resource, name };
     let grant = |verb: &&str| Grant {
-        place: place.clone(),
+        scope: scope.clone(),
         on: on.clone(),
         verb: (*verb).to_owned(),
         because: std::collections::BTreeSet::new(),

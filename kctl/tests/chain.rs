@@ -12,7 +12,7 @@ use kctl::{
     json,
     k8s::{api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition},
     karmada::{
-        chain::{Chain, ChainError, Place},
+        chain::{Chain, ChainError, LayerKind},
         function::Interpreter,
         kind::Gvk,
         lua::{Configurable, Limits, Pool},
@@ -93,7 +93,7 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 5);
     assert!(replicas(&chain, "StatefulSet").await.is_err(), "it returns no number, and is final");
     let error = replicas(&chain, "ReplicaSet").await.unwrap_err();
-    assert!(matches!(error, ChainError::LayerFailed { place: Place::Configurable, .. }), "{error}");
+    assert!(matches!(error, ChainError::LayerFailed { layer_kind: LayerKind::Configurable, .. }), "{error}");
 
     customizations.delete("a", &DeleteParams::default()).await.unwrap();
     settle().await;
@@ -125,7 +125,7 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
     let kind = Gvk { group: "apps".into(), version: "v1".into(), kind: "Deployment".into() };
     assert!(chain.hook_enabled(Operation::InterpretHealth, &kind), "the built-in rule is left");
     let error = chain.interpret::<InterpretHealth>(object("Deployment")).await;
-    assert!(!matches!(error, Err(ChainError::LayerFailed { place: Place::Webhook, .. })), "{error:?}");
+    assert!(!matches!(error, Err(ChainError::LayerFailed { layer_kind: LayerKind::Webhook, .. })), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn missing_kinds_delay_no_rules_and_are_followed_later() {
 
 #[tokio::test(start_paused = true)]
 async fn own_layer_at_a_control_planes_place_is_refused() {
-    for place in [Place::Configurable, Place::Webhook] {
+    for place in [LayerKind::Configurable, LayerKind::Webhook] {
         let layer = || {
             Configurable::of_control_plane(
                 [&customization("mine", "Deployment", "return 9")],
@@ -174,8 +174,8 @@ async fn own_layer_at_a_control_planes_place_is_refused() {
         set_after.set(place, Some(Arc::new(layer())));
         for app in apps {
             let refused = TestServer::start(app).await.err().expect("the app does not start").to_string();
-            assert!(refused.contains(&format!("a layer at Place::{place:?}")), "{refused}");
-            assert!(refused.contains("help: put the layer at Place::ThirdParty"), "{refused}");
+            assert!(refused.contains(&format!("a layer at LayerKind::{place:?}")), "{refused}");
+            assert!(refused.contains("help: put the layer at LayerKind::ThirdParty"), "{refused}");
         }
     }
 }
@@ -186,7 +186,7 @@ async fn own_layer_behind_the_control_plane_answers() {
         [&customization("mine", "Deployment", "return 9")],
         Pool::new(Limits::default()),
     );
-    let chain = Arc::new(Registry::new(Chain::native().with(Place::ThirdParty, layer)));
+    let chain = Arc::new(Registry::new(Chain::native().with(LayerKind::ThirdParty, layer)));
     let server = TestServer::start(App::new("chained").controller::<idle>().interpreter_chain(&chain)).await.unwrap();
     settle().await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 9);
@@ -203,7 +203,10 @@ async fn role_of_the_app_allows_the_chains_reads() {
         // The chain reads in all namespaces, whichever the first controller is for.
         specs[0].namespaces = vec!["a".into()];
         let all = kctl::manifest::grants(&specs, "");
-        all.iter().filter(|grant| grant.place == kctl::manifest::Place::Everywhere).map(ToString::to_string).collect()
+        all.iter()
+            .filter(|grant| grant.scope == kctl::manifest::GrantScope::Everywhere)
+            .map(ToString::to_string)
+            .collect()
     };
     let app = || App::new("chained").controller::<idle>();
     assert!(read(&app()).is_empty());
@@ -255,7 +258,7 @@ async fn call(chain: Arc<Registry>, n_calls: Arc<AtomicUsize>, answers: Arc<Mute
     loop {
         let answer = match replicas(&chain, "Deployment").await {
             Ok(replicas) => replicas,
-            Err(ChainError::LayerFailed { place: Place::Configurable, .. }) => BROKEN,
+            Err(ChainError::LayerFailed { layer_kind: LayerKind::Configurable, .. }) => BROKEN,
             Err(other) => panic!("no other call fails: {other}: {:?}", std::error::Error::source(&other)),
         };
         n_calls.fetch_add(1, Ordering::Relaxed);
@@ -342,7 +345,7 @@ async fn slow_scripts_delay_only_their_caller() {
     let endless = customization("endless", "Deployment", "while true do end");
     let pool = Pool::new(Limits::default().time(TAKES));
     let chain = Arc::new(Registry::new(Chain::native()));
-    chain.set(Place::Configurable, Some(Arc::new(Configurable::of_control_plane([&endless], pool))));
+    chain.set(LayerKind::Configurable, Some(Arc::new(Configurable::of_control_plane([&endless], pool))));
     assert!(replicas(&chain, "Deployment").await.is_err(), "from now on it is known to take long");
     let longest = Arc::new(Mutex::new(Duration::ZERO));
     let seen = longest.clone();

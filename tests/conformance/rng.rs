@@ -2,24 +2,17 @@
 
 use std::env;
 
-/// splitmix64: the same seed gives the same sequence.
-pub(crate) struct Rng(u64);
+/// The choices of one seed.
+pub(crate) struct Rng(kctl_tests::Rng);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        // Spreads the seeds, which follow each other, over all states.
+        Self(kctl_tests::Rng::new(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b)))
     }
 
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n.max(1) as u64).expect("it is below a usize")
+        self.0.index(n)
     }
 
     /// Returns `true` once in `n` times on average.

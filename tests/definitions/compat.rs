@@ -36,7 +36,7 @@ fn each_breaking_change_is_described() {
             .iter()
             .map(|change| {
                 assert!(!change.breaks.is_empty() && !change.migrate.is_empty(), "{change}");
-                format!("{}: {}", change.place, change.what)
+                format!("{}: {}", change.path, change.what)
             })
             .collect();
         let wanted: Vec<&str> = case["breaks"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();

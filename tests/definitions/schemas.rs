@@ -144,7 +144,7 @@ fn offline_check_agrees_with_the_real_server() {
 fn rejected_schemas_name_the_field_and_the_fix() {
     for case in cases() {
         for problem in check(&case.crd).refused {
-            assert!(!problem.place.is_empty() && !problem.what.is_empty(), "{}: {problem}", case.name);
+            assert!(!problem.path.is_empty() && !problem.what.is_empty(), "{}: {problem}", case.name);
         }
     }
 }

@@ -3,7 +3,7 @@
 use kctl::{
     Json,
     k8s::api::rbac::v1::PolicyRule,
-    manifest::{Place, grants},
+    manifest::{GrantScope, grants},
     prelude::*,
     spec::ExtraRule,
 };
@@ -35,8 +35,8 @@ fn rules_of_built_in_kinds_follow_their_scope() {
             let all = grants(&[spec], "");
             let found = all.iter().find(|grant| grant.verb == "probe").unwrap();
             let expected =
-                if resource["namespaced"] == true { Place::Namespace("a".into()) } else { Place::Everywhere };
-            assert_eq!(found.place, expected, "{plural} of {name:?}");
+                if resource["namespaced"] == true { GrantScope::Namespace("a".into()) } else { GrantScope::Everywhere };
+            assert_eq!(found.scope, expected, "{plural} of {name:?}");
             compared += 1;
         }
     }

@@ -18,6 +18,7 @@ use http::{Request, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use kctl_apiserver::ApiServer;
+use kctl_tests::Rng;
 use tower::ServiceExt;
 
 const REQUESTS_DEFAULT: u64 = 3_000;
@@ -30,27 +31,6 @@ const ROUND_LEN: u64 = 10_000;
 
 /// Maximum growth of the memory after the first rounds, because allocators keep freed memory.
 const GROWTH_KB_MAX: u64 = 64 * 1024;
-
-/// splitmix64: one seed gives one sequence.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap()
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
-        all[self.below(all.len())]
-    }
-}
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
 const MEDIA: &[&str] = &[
@@ -157,38 +137,38 @@ const PIECES: &[&str] = &[
 
 fn mutated(rng: &mut Rng, body: &str) -> Vec<u8> {
     let mut bytes = body.as_bytes().to_vec();
-    for _ in 0..=rng.below(3) {
+    for _ in 0..=rng.index(3) {
         let len = bytes.len();
-        match rng.below(9) {
+        match rng.index(9) {
             // A value is another one.
             0..=2 => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let colons: Vec<usize> = text.match_indices(':').map(|(at, _)| at).collect();
                 if !colons.is_empty() {
-                    let at = colons[rng.below(colons.len())] + 1;
+                    let at = colons[rng.index(colons.len())] + 1;
                     let end = text[at..].find([',', '}', ']', '\n']).map_or(text.len(), |end| at + end);
                     bytes = format!("{}{}{}", &text[..at], rng.pick(PIECES), &text[end..]).into_bytes();
                 }
             }
-            3 => bytes.truncate(rng.below(len + 1)),
+            3 => bytes.truncate(rng.index(len + 1)),
             4 if len > 0 => {
-                let at = rng.below(len);
-                bytes[at] = u8::try_from(rng.below(256)).unwrap();
+                let at = rng.index(len);
+                bytes[at] = u8::try_from(rng.index(256)).unwrap();
             }
             5 if len > 0 => {
-                let (from, to) = (rng.below(len), rng.below(len));
+                let (from, to) = (rng.index(len), rng.index(len));
                 let piece = bytes[from.min(to)..from.max(to)].to_vec();
-                let at = rng.below(len);
+                let at = rng.index(len);
                 bytes.splice(at..at, piece);
             }
             6 => {
-                let depth = 1 + rng.below(DEPTH_MAX);
+                let depth = 1 + rng.index(DEPTH_MAX);
                 let open = rng.pick(&["[", "{\"a\":", "{\"spec\":", "- ", "("]);
-                let at = rng.below(len + 1);
+                let at = rng.index(len + 1);
                 bytes.splice(at..at, open.repeat(depth / open.len()).into_bytes());
             }
             7 => {
-                let at = rng.below(len + 1);
+                let at = rng.index(len + 1);
                 bytes.splice(at..at, rng.pick(PIECES).bytes());
             }
             _ => {}
@@ -241,38 +221,38 @@ const HOMES: &[&str] = &[
 
 /// Half of the requests are sensible but for their bodies; the others are thrown together.
 fn request(rng: &mut Rng) -> Request<Slow> {
-    let kind = rng.below(BODIES.len());
+    let kind = rng.index(BODIES.len());
     let (mut method, mut path, mut media) = (rng.pick(METHODS), rng.pick(PATHS).to_owned(), rng.pick(MEDIA));
     match HOMES.get(kind) {
-        Some(home) if rng.below(2) == 0 => {
+        Some(home) if rng.index(2) == 0 => {
             let name = if *home == HOMES[5] { "widgets.example.com" } else { "a" };
-            let verb = rng.below(6);
+            let verb = rng.index(6);
             method = ["POST", "POST", "POST", "PUT", "PATCH", "DELETE"][verb];
             path = if verb < 3 { (*home).to_owned() } else { format!("{home}/{name}") };
-            media = if verb == 4 { MEDIA[4 + rng.below(3)] } else { MEDIA[0] };
+            media = if verb == 4 { MEDIA[4 + rng.index(3)] } else { MEDIA[0] };
         }
         _ => path += rng.pick(SUFFIXES),
     }
-    if rng.below(2) == 0 {
+    if rng.index(2) == 0 {
         path += rng.pick(QUERIES);
     }
     let template = BODIES[kind];
-    let body = if rng.below(3) == 0 { template.as_bytes().to_vec() } else { mutated(rng, template) };
-    let slow = rng.below(8) == 0;
+    let body = if rng.index(3) == 0 { template.as_bytes().to_vec() } else { mutated(rng, template) };
+    let slow = rng.index(8) == 0;
     let pieces = if slow {
         body.chunks(64.max(body.len() / 16)).rev().map(Bytes::copy_from_slice).collect()
     } else {
         vec![body.into()]
     };
-    let body = Slow { pieces, pause: None, breaks_off: slow && rng.below(2) == 0 };
-    let accept = if rng.below(8) == 0 { rng.pick(MEDIA) } else { "application/json" };
+    let body = Slow { pieces, pause: None, breaks_off: slow && rng.index(2) == 0 };
+    let accept = if rng.index(8) == 0 { rng.pick(MEDIA) } else { "application/json" };
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in [("content-type", media), ("accept", accept)] {
         if !value.is_empty() {
             request = request.header(name, value);
         }
     }
-    if rng.below(16) == 0 {
+    if rng.index(16) == 0 {
         request = request.header("impersonate-user", "system:serviceaccount:default:x");
     }
     request.body(body).unwrap()
@@ -316,7 +296,7 @@ async fn no_request_brings_the_server_down() {
     let mut rounds = Vec::new();
     for index in 0..n_requests {
         // Each request has a separate seed, so that it can be repeated alone.
-        let mut rng = Rng(seed.wrapping_mul(1_000_003).wrapping_add(index));
+        let mut rng = Rng::new(seed.wrapping_mul(1_000_003).wrapping_add(index));
         if index % ROUND_LEN == ROUND_LEN - 1 {
             running = server();
             rounds.push(resident_kb());

@@ -78,19 +78,19 @@ async fn connected(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
 
 /// Sends a request in pieces with pauses, and waits until the server closes the connection, unless it closes first.
 async fn send(address: &str, tls: &TlsConnector, seed: u64) {
-    let mut rng = Rng(seed);
-    let (head, rest) = TEXTS[rng.below(TEXTS.len())];
+    let mut rng = Rng::new(seed);
+    let (head, rest) = TEXTS[rng.index(TEXTS.len())];
     let mut bytes = format!("{head}{rest}").into_bytes();
-    if rng.below(4) == 0 && !bytes.is_empty() {
-        let at = rng.below(bytes.len());
-        bytes[at] = u8::try_from(rng.below(256)).unwrap();
+    if rng.index(4) == 0 && !bytes.is_empty() {
+        let at = rng.index(bytes.len());
+        bytes[at] = u8::try_from(rng.index(256)).unwrap();
     }
-    if rng.below(10) == 0 {
+    if rng.index(10) == 0 {
         bytes.splice(0..0, "x-filler: ".bytes().chain(std::iter::repeat_n(b'a', 600_000)));
     }
-    let breaks_off = rng.below(4) == 0;
-    let piece_len = 1 + rng.below(bytes.len().max(1));
-    let mut pauses = || Duration::from_millis(rng.next() % 9_000);
+    let breaks_off = rng.index(4) == 0;
+    let piece_len = 1 + rng.index(bytes.len().max(1));
+    let mut pauses = || Duration::from_millis(rng.number() % 9_000);
     if seed.is_multiple_of(8) {
         // Not even TLS.
         let mut socket = TcpStream::connect(address).await.unwrap();

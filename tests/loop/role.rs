@@ -57,6 +57,36 @@ fn manifests() -> (ClusterRole, ClusterRoleBinding) {
     (kctl::from_json(of("ClusterRole")).unwrap(), kctl::from_json(of("ClusterRoleBinding")).unwrap())
 }
 
+/// Owns Pods with the verbs of `owns = K` without parentheses.
+#[controller(of = ConfigMap, owns = Pod)]
+struct Bare;
+
+impl Reconcile for Bare {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+/// The same verbs, each written out.
+#[controller(of = ConfigMap, owns = Pod(create, update, patch, apply, delete))]
+struct WrittenOut;
+
+impl Reconcile for WrittenOut {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+/// The permission types are compared by the compiler: both controllers meet the bound `Owns`.
+#[test]
+fn bare_owns_declares_the_verbs_of_its_bound() {
+    fn verbs<C: Controller + Owns<Pod>>() -> Vec<&'static str> {
+        C::spec().relations.iter().flat_map(|relation| relation.verbs.clone()).collect()
+    }
+    assert_eq!(verbs::<Bare>(), verbs::<WrittenOut>());
+    assert_eq!(verbs::<Bare>(), ["create", "update", "patch", "apply", "delete"]);
+}
+
 /// Requests that were refused while a deployment was made, reconciled and deleted with this role.
 async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
     let world = World::new();

@@ -11,7 +11,7 @@ use kctl_runtime::{
     manager::lease::{Elector, Leadership},
     writer::WritePermit,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Asked, Fault, Faults, Rng};
 use parking_lot::Mutex;
 use tokio::{
     sync::oneshot,
@@ -21,22 +21,9 @@ use tokio::{
 
 use crate::contest::{Contest, config, seconds};
 
-/// Numbers of a seed (splitmix64).
-#[derive(Clone)]
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn millis(&mut self, max: Duration) -> Duration {
-        Duration::from_millis(self.below(u64::try_from(max.as_millis()).unwrap() + 1))
-    }
+/// Returns a time of up to `max`, in whole milliseconds.
+fn up_to(rng: &mut Rng, max: Duration) -> Duration {
+    Duration::from_millis(rng.below(u64::try_from(max.as_millis()).unwrap() + 1))
 }
 
 /// Names of the writers, in the order in which their writes arrived.
@@ -50,7 +37,7 @@ async fn write(identity: String, leadership: Leadership, mut rng: Rng, late: Dur
         let within = guard.timeout();
         // Most writes are quick; those that are not are what this is about.
         let slowest = if rng.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
-        sleep(rng.millis(slowest)).await;
+        sleep(up_to(&mut rng, slowest)).await;
         arrived.lock().push(identity.clone());
     }
 }
@@ -65,7 +52,7 @@ async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duratio
         let client = faults.client(&contest.server);
         let elector = Elector::new(client, config.clone(), Arc::new(move || server.now())).unwrap();
         for writer in 0..3 {
-            let rng = Rng(config.seed * 10 + writer);
+            let rng = Rng::new(config.seed * 10 + writer);
             let (identity, leadership) = (config.identity.clone(), elector.leadership());
             writers.spawn(write(identity, leadership, rng, late, arrived.clone()));
         }
@@ -79,7 +66,7 @@ async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duratio
 async fn run(seed: u64, late: Duration) -> (usize, usize) {
     let contest = Arc::new(Contest::new());
     let arrived = Arrived::default();
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let connections: Vec<Faults> = (0..3).map(|_| Faults::default()).collect();
     let mut processes = JoinSet::new();
     for (name, faults) in connections.iter().enumerate() {
@@ -90,13 +77,13 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
         let fault = match rng.below(4) {
             0 => Fault::Break,
             1 => Fault::LoseAnswer,
-            2 => Fault::Delay(rng.millis(Duration::from_secs(8))),
-            _ => Fault::DelayAnswer(rng.millis(Duration::from_secs(8))),
+            2 => Fault::Delay(up_to(&mut rng, Duration::from_secs(8))),
+            _ => Fault::DelayAnswer(up_to(&mut rng, Duration::from_secs(8))),
         };
         faults.add(fault, |asked: &Asked| asked.path.contains("/leases"));
-        sleep(rng.millis(Duration::from_secs(20))).await;
+        sleep(up_to(&mut rng, Duration::from_secs(20))).await;
         faults.clear();
-        sleep(rng.millis(Duration::from_secs(10))).await;
+        sleep(up_to(&mut rng, Duration::from_secs(10))).await;
     }
     let (mut before, mut n_late) = (HashSet::new(), 0);
     let arrived = arrived.lock();

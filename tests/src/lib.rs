@@ -1,6 +1,8 @@
 //! A connection to an embedded API server that fails on demand: reads requests of a client, hands on those that no fault
 //! concerns.
 
+mod rng;
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -19,6 +21,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use tower::Service;
+
+pub use rng::Rng;
 
 /// Fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

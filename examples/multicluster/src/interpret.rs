@@ -4,7 +4,7 @@ use futures::{Stream, stream};
 use kctl::{
     App,
     karmada::{
-        chain::{Chain, ChainError, Place},
+        chain::{Chain, ChainError, LayerKind},
         lua::{Limits, Pool},
         operation::Op,
         registry::Registry,
@@ -30,7 +30,7 @@ impl Rules {
     /// Creates the chain without rules of the control plane; [`follow`](Self::follow) adds them.
     pub(crate) fn new() -> Self {
         let bundled = thirdparty::bundled(Pool::new(Limits::default()));
-        Self(Arc::new(Registry::new(Chain::native().with(Place::ThirdParty, bundled))))
+        Self(Arc::new(Registry::new(Chain::native().with(LayerKind::ThirdParty, bundled))))
     }
 
     /// Makes the app follow the rules of its control plane, and print the CRDs for them: Karmada does not run there.

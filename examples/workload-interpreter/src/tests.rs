@@ -3,7 +3,7 @@
 use kctl::{
     Json, json,
     karmada::{
-        chain::{Chain, Place},
+        chain::{Chain, LayerKind},
         function::Functions,
         operation::{Inputs, Operation},
     },
@@ -54,7 +54,7 @@ fn items(statuses: Json) -> Vec<AggregatedStatusItem> {
 
 #[tokio::test]
 async fn every_operation_answers() {
-    let chain = Chain::default().with(Place::Webhook, Functions::new(app().interpreters().to_vec()).unwrap());
+    let chain = Chain::default().with(LayerKind::Webhook, Functions::new(app().interpreters().to_vec()).unwrap());
     let paused = with(workload(), "/spec/paused", json!(true));
     let aggregated = items(json!([
         { "clusterName": "a", "status": { "readyReplicas": 1 } },

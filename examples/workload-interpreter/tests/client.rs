@@ -10,7 +10,7 @@ use std::{error::Error, path::Path};
 
 use kctl::{Json, json};
 use kctl_interpreter::{
-    chain::{Chain, Place},
+    chain::{Chain, LayerKind},
     hook::Hooks,
     operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
@@ -63,7 +63,7 @@ async fn webhook_client_gets_an_answer_to_every_operation() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stop-client.yaml");
     let configuration = kctl::from_yaml::<Json>(&std::fs::read_to_string(file).unwrap()).unwrap();
     let hooks = Hooks::new([&configuration], |_namespace: &str, _name: &str| None).unwrap();
-    let chain = Chain::default().with(Place::Webhook, hooks);
+    let chain = Chain::default().with(LayerKind::Webhook, hooks);
 
     assert_eq!(chain.interpret::<InterpretReplica>(web()).await.unwrap().replicas, 4);
     let components = chain.interpret::<InterpretComponent>(web()).await.unwrap().unwrap();

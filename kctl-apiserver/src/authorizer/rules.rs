@@ -81,7 +81,7 @@ struct Cached {
     revision: u64,
     /// The rules of each user, by namespace.
     by_user: HashMap<User, HashMap<String, Arc<UserRules>>>,
-    /// The number of entries of all users, at most [`CACHE_LEN_MAX`].
+    /// The number of entries of all users. Invariant: at most [`CACHE_LEN_MAX`].
     len: usize,
 }
 
@@ -113,7 +113,9 @@ impl RuleCache {
         }
         let rules = find();
         cached.len += 1;
-        cached.by_user.entry(user.clone()).or_default().insert(namespace.to_owned(), rules.clone());
+        let before = cached.by_user.entry(user.clone()).or_default().insert(namespace.to_owned(), rules.clone());
+        debug_assert!(before.is_none(), "`len` counts each user and namespace once");
+        debug_assert!(cached.len <= CACHE_LEN_MAX, "the cache is emptied at the bound");
         rules
     }
 }

@@ -43,13 +43,13 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
 /// The depth of an expression as far as it was read.
 #[derive(Default)]
 struct Measure {
-    /// The open brackets. Never empty: the outermost level has no brackets.
+    /// The open brackets. Invariant: not empty, because the outermost level has no brackets.
     open: Vec<Brackets>,
     /// The number of open brackets and conditional operators.
     ///
     /// Falls when brackets close, and when an item of a list ends.
     nesting: usize,
-    /// The highest value of `nesting` so far.
+    /// The highest value of `nesting` so far. Invariant: at least `nesting`.
     nesting_max: usize,
 }
 
@@ -115,6 +115,9 @@ impl Measure {
             '.' | '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=' => self.last(|level| level.n_operators += 1),
             _ => {}
         }
+        debug_assert!(!self.open.is_empty(), "a closing bracket too many does not close the outermost level");
+        debug_assert!(self.nesting + 1 >= self.open.len(), "each open bracket nests");
+        debug_assert!(self.nesting <= self.nesting_max, "the deepest level is counted when it begins");
     }
 
     /// Enters a nested expression.

@@ -100,9 +100,9 @@ pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> String {
 /// Upstream deletes and appends in the backing array of the list, and later reads it with its old length: an item
 /// that is appended after a delete takes the place of a later one. This type imitates that.
 pub(super) struct ServerOrder {
-    /// The backing array; its length never changes.
+    /// The backing array; its length does not change.
     items: Vec<Value>,
-    /// The length of the list within `items`.
+    /// The length of the list within `items`. Invariant: at most the length of `items`.
     n_left: usize,
 }
 
@@ -125,6 +125,7 @@ impl ServerOrder {
 
     /// Deletes an item. Later items move forward.
     pub(super) fn remove(&mut self, index: usize) {
+        debug_assert!(index < self.n_left, "an item that was deleted is not deleted again");
         self.items[index..self.n_left].rotate_left(1);
         self.n_left -= 1;
         // The backing array has the last item twice then.
@@ -141,6 +142,7 @@ impl ServerOrder {
             *place = by.handle(item);
             self.n_left += 1;
         }
+        debug_assert!(self.n_left <= self.items.len(), "a list is a part of its backing array");
     }
 }
 

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 /// The first tick is one interval after the start, and compacts nothing yet.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
-/// The state after the ticks so far. `compacted` is at most `seen`.
+/// The state after the ticks so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compaction {
     /// The last tick, or the start.
@@ -23,7 +23,7 @@ pub(super) struct Compaction {
     tick: Timestamp,
     /// The newest revision at the last tick; the next one compacts up to it.
     seen: u64,
-    /// The oldest revision that can be listed.
+    /// The oldest revision that can be listed. Invariant: at most `seen`, and it only grows.
     pub(super) compacted: u64,
 }
 
@@ -43,8 +43,11 @@ impl Compaction {
         if passed <= 0 {
             return self;
         }
+        let before = self.compacted;
         self.compacted = if passed == 1 { self.seen } else { newest };
         self.seen = newest;
+        debug_assert!(before <= self.compacted, "a revision that was compacted cannot be listed again");
+        debug_assert!(self.compacted <= self.seen, "the revision of the last tick can be listed");
         let since = INTERVAL.saturating_mul(i32::try_from(passed).unwrap_or(i32::MAX));
         self.tick = self.tick.saturating_add(since).unwrap_or(now);
         self

@@ -77,7 +77,7 @@ pub(super) struct Journal {
     /// The open journal, at its end.
     lines: Lines,
     /// Objects whose last change is not in the file, because the disk rejected it. While it is not empty, the server
-    /// rejects further changes.
+    /// rejects further changes, and nothing else is appended.
     missed: BTreeSet<(GroupResource, Key)>,
     /// The file is compacted at this many outdated lines. Raised after a failed compaction, so that not every write
     /// tries again.
@@ -126,7 +126,7 @@ struct Lines {
     file: File,
     /// The checksum of the last complete line.
     chain: Chain,
-    /// The number of lines.
+    /// The number of lines. Invariant: no more than the bytes, and 0 together with them.
     len: usize,
     /// The length of all complete lines in bytes.
     n_bytes: u64,
@@ -151,6 +151,7 @@ impl Lines {
         }
         debug_assert!(!self.is_torn, "only complete lines are counted");
         self.n_bytes += line.len() as u64;
+        debug_assert!(self.n_bytes >= self.len as u64 * END_OF_LINE.len() as u64, "each line that counts is complete");
         Ok(())
     }
 
@@ -177,6 +178,7 @@ impl Lines {
         line.extend_from_slice(&END_OF_LINE[..SUM_AT]);
         line.extend_from_slice(&sum);
         line.extend_from_slice(&END_OF_LINE[SUM_AT + SUM_LEN..]);
+        debug_assert!(!line.contains(&b'\n'), "a reader takes each line for one write");
         line.push(b'\n');
         self.len += 1;
         line
@@ -286,7 +288,8 @@ impl Journal {
             io::Error::new(error.kind(), format!("{}: {error}", file.display()))
         };
         self.lines.append(of, key, revision, object).map_err(named)?;
-        self.missed.remove(&(of.clone(), key.clone()));
+        let was_missed = self.missed.remove(&(of.clone(), key.clone()));
+        debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
             tracing::info!("changes are kept again");
         }

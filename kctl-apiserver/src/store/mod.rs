@@ -63,9 +63,9 @@ fn home(of: &GroupResource) -> &GroupResource {
 ///
 /// Writes are also announced to controllers ([`Store::take_announced`]).
 pub(crate) struct Store {
-    /// The revision of the newest write. Never decreases; each write of an object increments it by one.
+    /// The revision of the newest write. Invariant: each write of an object increments it by one.
     pub(crate) revision: u64,
-    /// The history up to this revision is dropped for all resources, also for those without a table. At most
+    /// The history up to this revision is dropped for all resources, also for those without a table. Invariant: at most
     /// `revision`.
     compacted: u64,
     /// Ordered, because the namespace controller deletes in this order: one seed gives one sequence of requests.
@@ -273,6 +273,8 @@ impl Store {
     /// rebuilds the registry first.
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
+        debug_assert_eq!(revision, self.revision, "a write is logged before the next one begins");
+        debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
         // The revision before this one was the newest for all ticks that have passed.
         self.compaction = self.compaction.at(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
@@ -293,6 +295,7 @@ impl Store {
         if table.history.len() > HISTORY_LEN_MAX {
             table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
         }
+        table.check();
         table.last_change = revision;
         table.changed.notify_waiters();
         if defines.is_served || rebuilds {

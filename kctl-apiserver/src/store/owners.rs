@@ -29,11 +29,11 @@ pub(crate) struct Owners {
     ///
     /// A uid is in it as long as its object exists.
     places: HashMap<String, ObjectRef>,
-    /// The objects that name a uid as an owner. Never has an empty set.
+    /// The objects that name a uid as an owner. Invariant: no set is empty.
     ///
     /// Owners need not exist: a missing one is what makes its dependents garbage.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
-    /// The uids of objects in foreground deletion: their dependents are deleted first.
+    /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in `places`.
     waiting: HashSet<String>,
     /// Objects that may have become garbage, or whose deletion may go on.
     suspects: Queue,
@@ -147,6 +147,7 @@ impl Owners {
         }
         for uid in owner_uids(before) {
             if let Some(dependents) = self.dependents.get_mut(uid) {
+                debug_assert!(!dependents.is_empty(), "an owner without dependents has no entry");
                 dependents.remove(&place);
                 if dependents.is_empty() {
                     self.dependents.remove(uid);
@@ -158,6 +159,7 @@ impl Owners {
             (Some(gone), None) => self.gone(gone),
             (None, None) => {}
         }
+        debug_assert!(self.waiting.len() <= self.places.len(), "an object that is gone waits for no dependent");
     }
 
     /// Enters the references of a written object, and queues it if an owner is missing or a deletion begins.

@@ -49,7 +49,7 @@ pub(crate) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
     /// The values of objects that were used last.
     pub(super) warm: Warm,
-    /// Changes by increasing revision, at most [`HISTORY_LEN_MAX`].
+    /// Changes by increasing revision. Invariant: at most [`HISTORY_LEN_MAX`], all of them after `compacted`.
     pub(super) history: VecDeque<Arc<Event>>,
     /// Events up to this revision are no longer in the history.
     pub(super) compacted: u64,
@@ -75,6 +75,13 @@ impl Table {
             redefined: 0,
             changed: Arc::default(),
         }
+    }
+
+    /// Checks the invariants of the history.
+    pub(super) fn check(&self) {
+        debug_assert!(self.history.len() <= HISTORY_LEN_MAX, "the oldest event is dropped at the bound");
+        let is_after = |event: &Arc<Event>| event.revision > self.compacted;
+        debug_assert!(self.history.front().is_none_or(is_after), "a watch from `compacted` on misses no event");
     }
 
     /// Returns a copy that shares the objects and the history, without watchers.

@@ -52,8 +52,8 @@ impl<'a> CostEstimator<'a> {
         let name = group.map_or_else(|| call.func_name.clone(), |group| format!("{group}.{}", call.func_name));
         let inner = sum(arguments.iter().chain(&target).map(|part| part.cost));
         match (name.as_str(), arguments.as_slice()) {
-            ("dyn", [of]) => {
-                Estimate { cost: inner.saturating_add(1), path: Path::None, r#type: Type::Any, ..of.clone() }
+            ("dyn", [container]) => {
+                Estimate { cost: inner.saturating_add(1), path: Path::None, r#type: Type::Any, ..container.clone() }
             }
             ("_?_:_", [condition, one, other]) => {
                 let cost = condition.cost.saturating_add(one.cost.max(other.cost));
@@ -65,11 +65,11 @@ impl<'a> CostEstimator<'a> {
                     ..Estimate::computed(cost, r#type.clone())
                 }
             }
-            ("_[_]", [of, _]) => {
-                let r#type = item_of(&of.r#type);
-                let step = if matches!(of.r#type, Type::List(_)) { "@items" } else { "@values" };
-                let path = self.below(of.path, step);
-                let size = of.entries.map(|entries| entries.value).or_else(|| Self::size_at(path, &r#type));
+            ("_[_]", [container, _]) => {
+                let r#type = item_of(&container.r#type);
+                let step = if matches!(container.r#type, Type::List(_)) { "@items" } else { "@values" };
+                let path = self.below(container.path, step);
+                let size = container.entries.map(|entries| entries.value).or_else(|| Self::size_at(path, &r#type));
                 Estimate { size, path, ..Estimate::computed(inner.saturating_add(1), r#type) }
             }
             (name, arguments) => {
@@ -124,8 +124,8 @@ impl<'a> CostEstimator<'a> {
                     return Some(outcome(scaled(text.max, TEXT), r#type));
                 };
                 let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
-                let one = if is_text { scaled(item.max, TEXT).saturating_add(1) } else { 1 };
-                (text.max.saturating_mul(one), None)
+                let per_item = if is_text { scaled(item.max, TEXT).saturating_add(1) } else { 1 };
+                (text.max.saturating_mul(per_item), None)
             }
             "slice" => {
                 let (start, end) = (arguments.first()?.number.unwrap_or(0), arguments.get(1)?.number);
@@ -181,8 +181,8 @@ fn operator<'a>(name: &str, all: &[Estimate<'a>]) -> Option<Outcome<'a>> {
         "_+_" => {
             let lists = all.iter().find(|part| matches!(part.r#type, Type::List(_)));
             if let Some(list) = lists {
-                let known = all.iter().find(|part| !matches!(item_of(&part.r#type), Type::Any)).unwrap_or(list);
-                return Some(Outcome { cost: 1, size: Some(size), r#type: known.r#type.clone() });
+                let typed = all.iter().find(|part| !matches!(item_of(&part.r#type), Type::Any)).unwrap_or(list);
+                return Some(Outcome { cost: 1, size: Some(size), r#type: typed.r#type.clone() });
             }
             if are_unknown || all.iter().any(is_text) {
                 let r#type = all.iter().find(|part| is_text(part)).map_or(Type::Any, |part| part.r#type.clone());

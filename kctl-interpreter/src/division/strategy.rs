@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{TargetCluster, divide};
+use super::{TargetCluster, divide, webster::total};
 
 /// A cluster that can get replicas: one that passed the filters of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,11 +133,11 @@ fn by_room(
     let assigned = scheduled.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
     let had = |name: &str| scheduled.iter().find(|cluster| cluster.name == name).map_or(0, |cluster| cluster.replicas);
     let room = |plus: &dyn Fn(&str) -> i32| -> Vec<TargetCluster> {
-        let of = |candidate: &Candidate| TargetCluster {
+        let with_room = |candidate: &Candidate| TargetCluster {
             name: candidate.name.clone(),
             replicas: candidate.available.saturating_add(plus(&candidate.name)),
         };
-        candidates.iter().map(of).collect()
+        candidates.iter().map(with_room).collect()
     };
     let none: [TargetCluster; 0] = [];
     let share = |step, replicas, room, scheduled| Share { step, spread, replicas, room, scheduled, uid };
@@ -175,6 +175,7 @@ impl Share<'_> {
         }
         let weights = self.room.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
         let added = divide(self.replicas, &weights.collect(), &BTreeMap::new(), self.uid);
+        debug_assert_eq!(total(&added), i64::from(self.replicas.max(0)), "clusters with room get all replicas");
         Ok(merged(self.scheduled, added))
     }
 
@@ -187,6 +188,7 @@ impl Share<'_> {
             sum = sum.saturating_add(cluster.replicas);
             sum >= self.replicas
         });
+        debug_assert!(enough.is_some(), "all clusters together have room for the replicas");
         if let Some(last) = enough {
             self.room.truncate(last + 1);
         }
@@ -195,12 +197,13 @@ impl Share<'_> {
 
 /// Adds what is new to what clusters have: first the clusters that got something, then the others by name.
 fn merged(scheduled: &[TargetCluster], added: Vec<TargetCluster>) -> Vec<TargetCluster> {
-    let mut kept: BTreeMap<_, _> = scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();
+    let mut unchanged: BTreeMap<_, _> =
+        scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();
     let mut merged = added;
     for cluster in &mut merged {
-        cluster.replicas += kept.remove(cluster.name.as_str()).unwrap_or_default();
+        cluster.replicas += unchanged.remove(cluster.name.as_str()).unwrap_or_default();
     }
-    merged.extend(kept.into_iter().map(|(name, replicas)| TargetCluster { name: name.to_owned(), replicas }));
+    merged.extend(unchanged.into_iter().map(|(name, replicas)| TargetCluster { name: name.to_owned(), replicas }));
     merged
 }
 

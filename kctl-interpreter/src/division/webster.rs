@@ -47,7 +47,15 @@ pub fn divide(
     }
     let mut divided: Vec<_> = queue.into_iter().map(|party| owned((&party.name.to_owned(), &party.seats))).collect();
     divided.sort_by(|left, right| left.name.cmp(&right.name));
+    let is_full = divided.iter().any(|cluster| cluster.replicas == i32::MAX);
+    let expected = i64::from(replicas.max(0)) + initial.values().copied().map(i64::from).sum::<i64>();
+    debug_assert!(is_full || total(&divided) == expected, "no replica is lost, and none is added");
     divided
+}
+
+/// Returns the replicas of all clusters together.
+pub(super) fn total(clusters: &[TargetCluster]) -> i64 {
+    clusters.iter().map(|cluster| i64::from(cluster.replicas)).sum()
 }
 
 /// A cluster in the queue for the next replica; the greatest gets it.

@@ -17,7 +17,7 @@
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
 //! use kctl_interpreter::{
-//!     chain::{Chain, Place},
+//!     chain::{Chain, LayerKind},
 //!     function::{About, Functions, IsHealth, Rule},
 //!     operation::{InterpretHealth, Object, Operation},
 //! };
@@ -28,7 +28,7 @@
 //!     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
 //!     (ready > 0).answer()
 //! });
-//! let chain = Chain::native().with(Place::Webhook, Functions::new(vec![rule])?);
+//! let chain = Chain::native().with(LayerKind::Webhook, Functions::new(vec![rule])?);
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "status": { "readyReplicas": 1 } });
@@ -197,8 +197,8 @@ impl Functions {
         for (idx, rule) in rules.iter().enumerate() {
             let operation = rule.about().operation;
             if let Some(first) = table.insert((operation, rule.kind().clone()), idx) {
-                let place = |about: About| format!("`{}` ({})", about.name, about.location());
-                let (first, second) = (place(rules[first].about()), place(rule.about()));
+                let named_location = |about: About| format!("`{}` ({})", about.name, about.location());
+                let (first, second) = (named_location(rules[first].about()), named_location(rule.about()));
                 return Err(FunctionTwice { operation, kind: rule.kind().to_string(), first, second });
             }
         }

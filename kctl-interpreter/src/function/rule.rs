@@ -294,7 +294,7 @@ impl Rule {
         F: Fn(K, i32) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, asked| Ok(call(object, asked.replicas()?)))
+        Self::changing(about, move |object, call_inputs| Ok(call(object, call_inputs.replicas()?)))
     }
 
     /// Creates a rule for a function that copies fields of the observed object to the desired one,
@@ -325,9 +325,10 @@ impl Rule {
         F: Fn(K, K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, asked| {
-            let observed = asked.inputs.observed.as_ref().ok_or_else(|| asked.missing("the observed object"))?;
-            Ok(call(object, asked.read("the observed object", observed)?))
+        Self::changing(about, move |object, call_inputs| {
+            let observed =
+                call_inputs.inputs.observed.as_ref().ok_or_else(|| call_inputs.missing("the observed object"))?;
+            Ok(call(object, call_inputs.read("the observed object", observed)?))
         })
     }
 
@@ -367,7 +368,7 @@ impl Rule {
         F: Fn(K, Vec<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, asked| Ok(call(object, asked.items()?)))
+        Self::changing(about, move |object, call_inputs| Ok(call(object, call_inputs.items()?)))
     }
 
     /// Creates a rule for a function that changes its object.
@@ -381,16 +382,16 @@ impl Rule {
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
         Self::new::<K>(about, move |inputs| {
-            let asked = CallInputs { about, inputs };
-            let called = asked.object::<K>().and_then(|object| {
+            let call_inputs = CallInputs { about, inputs };
+            let called = call_inputs.object::<K>().and_then(|object| {
                 // As its type writes it, before the function changes it.
-                let before = asked.write(&object)?;
-                Ok((before, call(object, asked)?))
+                let before = call_inputs.write(&object)?;
+                Ok((before, call(object, call_inputs)?))
             });
             Box::pin(async move {
                 let (before, call) = called?;
-                let after = asked.write(&call.await?)?;
-                let mut object = asked.object_json()?.clone();
+                let after = call_inputs.write(&call.await?)?;
+                let mut object = call_inputs.object_json()?.clone();
                 change::apply(&mut object, &before, &after);
                 Ok(field(about.operation, object))
             })

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    chain::{Chain, Place},
+    chain::{Chain, LayerKind},
     operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, InterpretHealth, InterpretReplica, Object, Retain,
         Retention, ReviseReplica, Revision,
@@ -49,7 +49,7 @@ fn rules() -> Vec<Rule> {
 }
 
 fn chain() -> Chain {
-    Chain::native().with(Place::Webhook, Functions::new(rules()).unwrap())
+    Chain::native().with(LayerKind::Webhook, Functions::new(rules()).unwrap())
 }
 
 fn deployment(spec: &Value) -> Value {

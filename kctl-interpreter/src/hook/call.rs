@@ -83,9 +83,9 @@ impl Caller {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
         let target = self.target.as_ref().map_err(|problem| CallFailed::ClientUnusable(problem.clone()))?;
-        let asked = target.ask(&body.into(), Instant::now() + self.timeout).await;
+        let response = target.ask(&body.into(), Instant::now() + self.timeout).await;
         let answer: Result<Bytes, AskFailed> =
-            asked.and_then(|response| client::accepted(&response).map_err(|refused| refused.with_body().into()));
+            response.and_then(|response| client::accepted(&response).map_err(|refused| refused.with_body().into()));
         let answer = answer.map_err(|failed| match failed.unresolved::<ServiceUnusable>() {
             Some(unusable) => CallFailed::Service(unusable.clone()),
             None => CallFailed::Request(failed.to_string()),

@@ -84,7 +84,7 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
         "" | "ClusterIP" if text("clusterIP") == "None" => Err(ServiceUnusable::Headless),
         "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {
             let mut ports = spec["ports"].as_array().into_iter().flatten();
-            if !ports.any(|known| known["port"] == *port) {
+            if !ports.any(|served| served["port"] == *port) {
                 return Err(ServiceUnusable::PortMissing { port: *port, name: name.clone() });
             }
             Ok(format!("{}:{port}", bracketed(text("clusterIP"))))
@@ -114,15 +114,15 @@ mod tests {
     #[test]
     fn service_resolves_to_its_cluster_ip_or_its_name() {
         let ports = json!([{ "port": 80 }, { "port": 8443 }]);
-        let of = |kind: &str, ip: &str| json!({ "spec": { "type": kind, "clusterIP": ip, "ports": ports } });
+        let spec = |kind: &str, ip: &str| json!({ "spec": { "type": kind, "clusterIP": ip, "ports": ports } });
         let missing = ServiceUnusable::PortMissing { port: 8443, name: "s".into() };
         let unknown = ServiceUnusable::TypeUnknown { kind: "Odd".into() };
         let cases = [
             (None, Ok("s.n.svc:8443")),
-            (Some(of("ClusterIP", "10.0.0.1")), Ok("10.0.0.1:8443")),
-            (Some(of("LoadBalancer", "fd00::1")), Ok("[fd00::1]:8443")),
-            (Some(of("NodePort", "10.0.0.1")), Ok("10.0.0.1:8443")),
-            (Some(of("ClusterIP", "None")), Err(ServiceUnusable::Headless)),
+            (Some(spec("ClusterIP", "10.0.0.1")), Ok("10.0.0.1:8443")),
+            (Some(spec("LoadBalancer", "fd00::1")), Ok("[fd00::1]:8443")),
+            (Some(spec("NodePort", "10.0.0.1")), Ok("10.0.0.1:8443")),
+            (Some(spec("ClusterIP", "None")), Err(ServiceUnusable::Headless)),
             (
                 Some(json!({ "spec": { "type": "ExternalName", "externalName": "hooks.example.com" } })),
                 Ok("hooks.example.com:8443"),
@@ -131,7 +131,7 @@ mod tests {
                 Some(json!({ "spec": { "type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{ "port": 443 }] } })),
                 Err(missing),
             ),
-            (Some(of("Odd", "10.0.0.1")), Err(unknown)),
+            (Some(spec("Odd", "10.0.0.1")), Err(unknown)),
         ];
         let reference =
             configuration::Service { namespace: "n".into(), name: "s".into(), path: String::new(), port: 8443 };

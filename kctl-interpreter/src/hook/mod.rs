@@ -18,7 +18,7 @@
 //! - The body of an HTTP error is kept in the message.
 //!
 //! ```
-//! use kctl_interpreter::{chain::{Chain, Place}, hook::Hooks, kind::Gvk, operation::Operation};
+//! use kctl_interpreter::{chain::{Chain, LayerKind}, hook::Hooks, kind::Gvk, operation::Operation};
 //! use serde_json::json;
 //!
 //! let configuration = json!({
@@ -35,7 +35,7 @@
 //! // This control plane has no Services. A Service that it does not know is resolved by DNS.
 //! let services = |_namespace: &str, _name: &str| None;
 //! let hooks = Hooks::new([&configuration], services)?;
-//! let chain = Chain::native().with(Place::Webhook, hooks);
+//! let chain = Chain::native().with(LayerKind::Webhook, hooks);
 //! let kind = Gvk { group: "example.com".into(), version: "v1".into(), kind: "Workload".into() };
 //! assert!(chain.hook_enabled(Operation::InterpretHealth, &kind));
 //! # Ok::<(), kctl_interpreter::hook::ConfigurationMalformed>(())
@@ -155,8 +155,8 @@ impl Hooks {
             };
             for webhook in configuration.webhooks {
                 let name = format!("{}/{}", configuration.metadata.name, webhook.name);
-                let kept = self.hooks.iter().find(|hook| hook.caller.is_of(&name, &webhook));
-                let caller = kept.map_or_else(
+                let existing = self.hooks.iter().find(|hook| hook.caller.is_of(&name, &webhook));
+                let caller = existing.map_or_else(
                     || Arc::new(Caller::new(&name, &webhook, self.services.clone())),
                     |hook| hook.caller.clone(),
                 );

@@ -35,13 +35,13 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> R
             return Err(format!("response.patch has {n_operations} operations, more than {PATCH_OPERATIONS_MAX}"));
         }
         let mut copies = CopyBudget::default();
-        for one in &operations {
-            if let PatchOperation::Copy(copy) = one {
+        for step in &operations {
+            if let PatchOperation::Copy(copy) = step {
                 let copied = patched.pointer(copy.from.as_str());
                 copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
             }
-            json_patch::patch(&mut patched, std::slice::from_ref(one))
-                .map_err(|error| problem(one, &error.kind, &patched))?;
+            json_patch::patch(&mut patched, std::slice::from_ref(step))
+                .map_err(|error| problem(step, &error.kind, &patched))?;
         }
         if patched["kind"].as_str().is_none_or(str::is_empty) {
             return Err(format!("Object 'Kind' is missing in '{patched}'"));

@@ -241,10 +241,10 @@ impl Encoder<'_> {
             return Err(EncodeError::SparseArray);
         }
         let mut values: Vec<Value> = values.into_iter().map(|(_, value)| value).collect();
-        for (idx, held) in nested {
-            let value = held.map_or_else(|| table.raw_get(idx), Ok)?;
-            let at = usize::try_from(idx - 1).map_err(|_| EncodeError::SparseArray)?;
-            values[at] = self.table(&value, depth + 1)?;
+        for (idx, nested_table) in nested {
+            let value = nested_table.map_or_else(|| table.raw_get(idx), Ok)?;
+            let index = usize::try_from(idx - 1).map_err(|_| EncodeError::SparseArray)?;
+            values[index] = self.table(&value, depth + 1)?;
         }
         Ok(Value::Array(values))
     }
@@ -259,8 +259,8 @@ impl Encoder<'_> {
             }
             let value = match value {
                 LuaValue::Table(value) => {
-                    let held = if nested.len() < HELD_MAX { Ok(value) } else { Err(key.clone()) };
-                    nested.push((fields.len(), held));
+                    let nested_table = if nested.len() < HELD_MAX { Ok(value) } else { Err(key.clone()) };
+                    nested.push((fields.len(), nested_table));
                     Value::Null
                 }
                 value => encoder.leaf(&value)?,
@@ -270,9 +270,9 @@ impl Encoder<'_> {
             Ok(())
         })?;
         self.check_keys(table, &doubtful, fields.len())?;
-        for (at, held) in nested {
-            let value = held.or_else(|key| self.raw_get(table, &key))?;
-            fields[at].1 = self.table(&value, depth + 1)?;
+        for (index, nested_table) in nested {
+            let value = nested_table.or_else(|key| self.raw_get(table, &key))?;
+            fields[index].1 = self.table(&value, depth + 1)?;
         }
         Ok(if fields.is_empty() { Value::Array(Vec::new()) } else { Value::Object(fields.into_iter().collect()) })
     }

@@ -157,9 +157,9 @@ impl Customization {
 
     /// Reads a customization with all of its errors. The result has every script that compiles.
     ///
-    /// A script of `known` with the same source, kind and operation is used again, with its idle
+    /// A script of `previous` with the same source, kind and operation is used again, with its idle
     /// Lua states.
-    pub(super) fn read(object: &Value, known: &Scripts) -> (Self, Vec<CustomizationError>) {
+    pub(super) fn read(object: &Value, previous: &Scripts) -> (Self, Vec<CustomizationError>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
         let target = Target { api_version: text("/spec/target/apiVersion"), kind: text("/spec/target/kind") };
@@ -183,8 +183,8 @@ impl Customization {
                         errors.push(no_operation(&name, key));
                         continue;
                     };
-                    let known = |source: &str| known.unchanged(&name, &target, operation, source);
-                    let script = script(&name, operation, customization, known).transpose();
+                    let previous = |source: &str| previous.unchanged(&name, &target, operation, source);
+                    let script = script(&name, operation, customization, previous).transpose();
                     errors.extend(script.iter().filter_map(|script| script.as_ref().err().cloned()));
                     scripts.extend(script.map(|script| (operation, script)));
                 }
@@ -242,13 +242,13 @@ fn no_operation(name: &str, key: &str) -> CustomizationError {
     field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
 }
 
-/// Compiles the script of one operation; `None` if it is absent or empty. `known` returns an
+/// Compiles the script of one operation; `None` if it is absent or empty. `unchanged` returns an
 /// already compiled script with the same source.
 fn script(
     name: &str,
     operation: Operation,
     customization: &Value,
-    known: impl FnOnce(&str) -> Option<Script>,
+    unchanged: impl FnOnce(&str) -> Option<Script>,
 ) -> Result<Option<Script>, CustomizationError> {
     let source = match customization.get("luaScript") {
         Some(Value::String(source)) => source,
@@ -261,7 +261,7 @@ fn script(
     if source.is_empty() {
         return Ok(None);
     }
-    let compiled = known(source).map_or_else(|| Script::compile(source, operation.function), Ok);
+    let compiled = unchanged(source).map_or_else(|| Script::compile(source, operation.function), Ok);
     compiled.map(Some).map_err(|error| CustomizationError::Script {
         name: name.to_owned(),
         operation: operation.name,

@@ -12,14 +12,14 @@ use crate::{
 };
 
 /// Scripts and the pool in which they run, as the layer at
-/// [`Place::Configurable`](crate::chain::Place::Configurable).
+/// [`LayerKind::Configurable`](crate::chain::LayerKind::Configurable).
 ///
 /// A script runs on the thread that polls the operation, for as long as the limits of the pool
 /// allow. Use a [`Registry`](crate::registry::Registry) if other tasks share the thread. A clone
 /// shares scripts and pool.
 ///
 /// ```
-/// use kctl_interpreter::{chain::{Chain, Place}, lua::{Configurable, Limits, Pool}, operation::{InterpretHealth, Object}};
+/// use kctl_interpreter::{chain::{Chain, LayerKind}, lua::{Configurable, Limits, Pool}, operation::{InterpretHealth, Object}};
 /// use serde_json::json;
 ///
 /// let customization = json!({
@@ -33,7 +33,7 @@ use crate::{
 /// });
 /// let layer = Configurable::of_control_plane([&customization], Pool::new(Limits::default()));
 /// assert!(layer.errors().is_empty());
-/// let chain = Chain::native().with(Place::Configurable, layer);
+/// let chain = Chain::native().with(LayerKind::Configurable, layer);
 /// let widget = Object(json!({ "apiVersion": "example.com/v1", "kind": "Widget" }));
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// assert!(chain.interpret::<InterpretHealth>(widget).await?);

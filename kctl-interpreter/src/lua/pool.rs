@@ -27,7 +27,7 @@ const SLOW_FROM: Duration = Duration::from_millis(1);
 pub struct Pool {
     /// The limits of each run.
     limits: Limits,
-    /// Idle states with their scripts, the one that was used last at the back.
+    /// Idle states with their scripts, the one that was used last at the back. Invariant: at most [`IDLE_MAX`].
     idle: Mutex<VecDeque<(Script, State)>>,
 }
 
@@ -89,7 +89,9 @@ impl Pool {
         let dropped = {
             let mut idle = self.idle.lock();
             idle.push_back((script.clone(), state));
-            if idle.len() > IDLE_MAX { idle.pop_front() } else { None }
+            let dropped = if idle.len() > IDLE_MAX { idle.pop_front() } else { None };
+            debug_assert!(idle.len() <= IDLE_MAX, "the state that is idle for longest is dropped at the bound");
+            dropped
         };
         // Closing a state takes longer than the others should wait for the lock.
         drop(dropped);

@@ -18,15 +18,15 @@ impl Token<'_> {
 
 /// Splits a source. What is no Lua gives some tokens or others, and Lua itself reports it.
 pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut at = 0;
+    let mut offset = 0;
     std::iter::from_fn(move || {
         loop {
-            let rest = &source[at..];
+            let rest = &source[offset..];
             let first = rest.chars().next()?;
-            let (start, n_bytes, is_token) = (at, length(rest, first), is_token(rest, first));
-            at += n_bytes;
+            let (start, n_bytes, is_token) = (offset, length(rest, first), is_token(rest, first));
+            offset += n_bytes;
             if is_token {
-                return Some(Token { start, end: at, text: &source[start..at] });
+                return Some(Token { start, end: offset, text: &source[start..offset] });
             }
         }
     })
@@ -67,18 +67,18 @@ fn long_bracket(rest: &str) -> Option<usize> {
     let level = after.len() - after.trim_start_matches('=').len();
     let body = after[level..].strip_prefix('[')?;
     let close = format!("]{}]", "=".repeat(level));
-    Some(body.find(&close).map_or(rest.len(), |at| rest.len() - body.len() + at + close.len()))
+    Some(body.find(&close).map_or(rest.len(), |offset| rest.len() - body.len() + offset + close.len()))
 }
 
 /// Returns the length in bytes of a quoted string; an unclosed one ends with its line.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
-    for (at, char) in rest.char_indices().skip(1) {
+    for (offset, char) in rest.char_indices().skip(1) {
         match char {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
-            '\n' => return at,
-            char if char == quote => return at + 1,
+            '\n' => return offset,
+            char if char == quote => return offset + 1,
             _ => {}
         }
     }
@@ -91,14 +91,14 @@ pub(super) type Edit = (usize, usize, String);
 /// Applies changes that do not overlap. Line breaks of replaced parts stay, so that lines keep their numbers in errors.
 pub(super) fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|(start, end, _)| (*start, *end));
-    let (mut rewritten, mut at) = (String::with_capacity(source.len() + 64), 0);
+    let (mut rewritten, mut copied) = (String::with_capacity(source.len() + 64), 0);
     for (start, end, text) in edits {
-        rewritten.push_str(&source[at..start]);
+        rewritten.push_str(&source[copied..start]);
         rewritten.push_str(&text);
         rewritten.extend(source[start..end].chars().filter(|c| *c == '\n'));
-        at = end;
+        copied = end;
     }
-    rewritten.push_str(&source[at..]);
+    rewritten.push_str(&source[copied..]);
     rewritten
 }
 

@@ -185,9 +185,9 @@ fn watch(lua: &Lua, budget: Arc<Budget>, interval: u32) -> mlua::Result<()> {
             budget.set_line(library::script_line(lua));
             return Err(error);
         }
-        let wanted = hook_interval(lua.used_memory());
-        if wanted != interval {
-            watch(lua, Arc::clone(&budget), wanted)?;
+        let needed = hook_interval(lua.used_memory());
+        if needed != interval {
+            watch(lua, Arc::clone(&budget), needed)?;
         }
         Ok(VmState::Continue)
     })

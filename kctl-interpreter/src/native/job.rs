@@ -134,7 +134,8 @@ impl Tally {
                 Some(_) => tally.failed_clusters.push(cluster.to_owned()),
                 None => {}
             }
-            tally.n_criteria_met += usize::from(conditions.iter().any(|one| is_true(one, "SuccessCriteriaMet")));
+            tally.n_criteria_met +=
+                usize::from(conditions.iter().any(|condition| is_true(condition, "SuccessCriteriaMet")));
             let (start, end) = (status.at("/startTime"), status.at("/completionTime"));
             tally.n_started += usize::from(!start.is_null());
             tally.n_ended += usize::from(!end.is_null());
@@ -182,8 +183,8 @@ impl Tally {
 /// Returns the type of the condition by which a Job is finished: `Complete` or `Failed`, whichever
 /// comes first in the list (`GetJobFinishedStatus` in Karmada's `pkg/util/helper/job.go`).
 fn finished(conditions: &[Value]) -> Option<&str> {
-    let is_end = |one: &&Value| is_true(one, "Complete") || is_true(one, "Failed");
-    conditions.iter().find(is_end).and_then(|one| one["type"].as_str())
+    let is_end = |condition: &&Value| is_true(condition, "Complete") || is_true(condition, "Failed");
+    conditions.iter().find(is_end).and_then(|condition| condition["type"].as_str())
 }
 
 /// Returns `true` if the condition has this type and the status `True`.

@@ -36,7 +36,10 @@ pub(super) fn joined(status: &'static str, items: &[AggregatedStatusItem]) -> Re
 /// that is not empty.
 pub(super) fn has_address(typed: &Typed) -> bool {
     let filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    typed.list("/status/loadBalancer/ingress").iter().any(|one| filled(&one["hostname"]) || filled(&one["ip"]))
+    typed
+        .list("/status/loadBalancer/ingress")
+        .iter()
+        .any(|ingress| filled(&ingress["hostname"]) || filled(&ingress["ip"]))
 }
 
 /// An entry of `status.loadBalancer.ingress` as a map key. Ports are ignored.

@@ -36,7 +36,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
         phases.push("Pending".to_owned());
     }
     let order = ["Failed", "Pending", "Available", "Bound", "Released"];
-    let worst = order.into_iter().find(|phase| phases.iter().any(|one| one == phase));
+    let worst = order.into_iter().find(|phase| phases.iter().any(|present| present == phase));
     let mut status = Typed::zero("PersistentVolumeStatus");
     *status.at_mut("/phase") = worst.unwrap_or_default().into();
     if volume.has("/status", &status) {

@@ -83,8 +83,9 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     if phases.len() < items.len() {
         phases.push("Pending".to_owned());
     }
-    let worst =
-        ["Failed", "Pending", "Running", "Succeeded"].into_iter().find(|phase| phases.iter().any(|one| one == phase));
+    let worst = ["Failed", "Pending", "Running", "Succeeded"]
+        .into_iter()
+        .find(|phase| phases.iter().any(|present| present == phase));
     let mut status = Typed::zero("PodStatus");
     *status.at_mut("/phase") = worst.unwrap_or_default().into();
     *status.at_mut("/containerStatuses") = containers.into();

@@ -74,9 +74,9 @@ fn job(object: &mut Value) -> Result<()> {
 /// Removes labels at a path, if the path exists.
 fn without(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
     let Some(found) = nested::string_map(object, path)? else { return Ok(()) };
-    let kept = found.iter().filter(|(name, _)| !labels.contains(&name.as_str()));
-    let kept: Map<_, _> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-    nested::set(object, path, Value::Object(kept))
+    let remaining = found.iter().filter(|(name, _)| !labels.contains(&name.as_str()));
+    let remaining: Map<_, _> = remaining.map(|(name, value)| (name.clone(), value.clone())).collect();
+    nested::set(object, path, Value::Object(remaining))
 }
 
 /// Removes the token and the uid annotation of a Secret of the type
@@ -94,16 +94,16 @@ fn secret(object: &mut Value) -> Result<()> {
 fn service_account(object: &mut Value) -> Result<()> {
     let Some(secrets) = nested::slice(object, &["secrets"]).ok().flatten() else { return Ok(()) };
     let prefix = format!("{}-token-", object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default());
-    let mut kept = secrets.to_vec();
+    let mut remaining = secrets.to_vec();
     let mut idx = 0;
-    while idx < kept.len() {
-        if serviceaccount::name("secrets", &kept[idx])?.starts_with(&prefix) {
+    while idx < remaining.len() {
+        if serviceaccount::name("secrets", &remaining[idx])?.starts_with(&prefix) {
             // Karmada moves on after a removal and so skips the next secret, which has moved up.
-            kept.remove(idx);
+            remaining.remove(idx);
         }
         idx += 1;
     }
-    nested::set(object, &["secrets"], kept.into())
+    nested::set(object, &["secrets"], remaining.into())
 }
 
 /// Removes `spec.clusterIP` and `spec.clusterIPs`, which each cluster allocates. A headless Service

@@ -45,7 +45,7 @@ pub(super) fn requested(pod_spec: &Value) -> BTreeMap<String, String> {
 
 /// Returns the requests of a container, and its limit where a resource has no request.
 fn amounts(resources: &Value) -> BTreeMap<&str, i64> {
-    let quantities = |of: &str| resources[of].as_object().into_iter().flat_map(Map::iter);
+    let quantities = |field: &str| resources[field].as_object().into_iter().flat_map(Map::iter);
     let merged = quantities("limits").chain(quantities("requests"));
     let merged: BTreeMap<_, _> = merged.map(|(name, quantity)| (name.as_str(), quantity)).collect();
     merged.into_iter().filter_map(|(name, quantity)| Some((name, amount(name, quantity)?))).collect()

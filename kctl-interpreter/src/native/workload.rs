@@ -121,9 +121,9 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     for member in members(counters.member, items) {
         let (_cluster, member) = member?;
         let member_generation = member.number("/generation");
-        let wanted = if counters.is_template_generation_ignored { member_generation } else { generation };
+        let expected = if counters.is_template_generation_ignored { member_generation } else { generation };
         let is_caught_up = member.number("/observedGeneration") >= member_generation
-            && member.number("/resourceTemplateGeneration") >= wanted;
+            && member.number("/resourceTemplateGeneration") >= expected;
         caught_up += usize::from(is_caught_up);
         for (sum, field) in sums.iter_mut().zip(counters.summed) {
             *sum += member.number(&format!("/{field}"));
@@ -171,8 +171,8 @@ fn has_more_than_counters(typed: &Typed) -> bool {
 }
 
 /// Sets a value, and returns `true` if it was another one.
-fn replace(place: &mut Value, value: Value) -> bool {
-    let changed = *place != value;
-    *place = value;
+fn replace(target: &mut Value, value: Value) -> bool {
+    let changed = *target != value;
+    *target = value;
     changed
 }

@@ -32,18 +32,18 @@ pub(crate) struct DecodeError {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     /// The converter has no conversion between two scalars, for example from a string to a number.
-    #[error("cannot convert {found} to {wanted}")]
-    NotConvertible { found: &'static str, wanted: &'static str },
+    #[error("cannot convert {found} to {expected}")]
+    NotConvertible { found: &'static str, expected: &'static str },
     // Go's decoder has a colon for structs only.
     /// The converter expects a struct, slice or map.
-    #[error("cannot restore {wanted} from{} {found}", if *wanted == "struct" { ":" } else { "" })]
-    NotRestorable { found: &'static str, wanted: &'static str },
+    #[error("cannot restore {expected} from{} {found}", if *expected == "struct" { ":" } else { "" })]
+    NotRestorable { found: &'static str, expected: &'static str },
     /// The converter does not know how to read the type from this value.
-    #[error("unrecognized type: {wanted}, and the field has a {found}")]
-    NotRecognized { found: &'static str, wanted: &'static str },
+    #[error("unrecognized type: {expected}, and the field has a {found}")]
+    NotRecognized { found: &'static str, expected: &'static str },
     /// `encoding/json` found another type, or a number out of range.
-    #[error("json: cannot unmarshal {found} into a field of type {wanted}")]
-    NotOfType { found: String, wanted: &'static str },
+    #[error("json: cannot unmarshal {found} into a field of type {expected}")]
+    NotOfType { found: String, expected: &'static str },
     /// The string is not an RFC 3339 time.
     #[error("{0}")]
     TimeInvalid(String),
@@ -111,8 +111,8 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
         (Type::Pointer(inner), _) => check(rules, inner, value),
         (Type::Struct(name), Value::Object(object)) => {
             let fields = table::fields(name);
-            let given = fields.iter().zip(given(rules, fields, object));
-            given.filter_map(|(field, value)| Some((field, value?))).try_for_each(|(field, value)| {
+            let values = fields.iter().zip(given(rules, fields, object));
+            values.filter_map(|(field, value)| Some((field, value?))).try_for_each(|(field, value)| {
                 check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))
             })
         }
@@ -136,7 +136,7 @@ fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> 
     let mut is_folded = false;
     for (name, value) in object {
         match fields.iter().position(|field| field.name == name) {
-            Some(at) => values[at] = Some(value),
+            Some(index) => values[index] = Some(value),
             None => is_folded = rules == Rules::Json,
         }
     }
@@ -153,10 +153,10 @@ fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> 
 fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
     let fields = table::fields(name);
     let given = given(rules, fields, object);
-    let wanted = parts.iter().find(|(of, _)| *of == name).map(|(_, wanted)| *wanted);
-    let mut decoded = Vec::with_capacity(wanted.map_or(fields.len(), <[_]>::len));
+    let wanted_fields = parts.iter().find(|(of, _)| *of == name).map(|(_, wanted_fields)| *wanted_fields);
+    let mut decoded = Vec::with_capacity(wanted_fields.map_or(fields.len(), <[_]>::len));
     for (field, value) in fields.iter().zip(given) {
-        let is_wanted = wanted.is_none_or(|wanted| wanted.contains(&field.name));
+        let is_wanted = wanted_fields.is_none_or(|wanted_fields| wanted_fields.contains(&field.name));
         let value = match value {
             Some(value) if is_wanted => {
                 decode(rules, parts, &field.r#type, value).map_err(|error| error.inside(field.name))?
@@ -214,24 +214,24 @@ fn written(rules: Rules, number: &Number) -> Number {
 /// `encoding/json` rejects it.
 #[expect(clippy::cast_possible_truncation, reason = "that is what Go does, too")]
 fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Problem> {
-    let wanted = type_name(r#type);
+    let expected = type_name(r#type);
     let narrow = |number: i64| if *r#type == Type::Int32 { i64::from(number as i32) } else { number };
     match (number.as_i64(), rules) {
         (Some(whole), Rules::Converter) => Ok(narrow(whole).into()),
         (Some(whole), Rules::Json) if narrow(whole) == whole => Ok(whole.into()),
-        (_, Rules::Json) => Err(Problem::NotOfType { found: format!("number {number}"), wanted }),
+        (_, Rules::Json) => Err(Problem::NotOfType { found: format!("number {number}"), expected }),
         (None, Rules::Converter) => match number.as_f64() {
             // 2^63 is the first that is too large. What Go makes of it is the processor's: amd64 has its least number there.
             Some(float) if float >= 9_223_372_036_854_775_808.0 => Ok(narrow(i64::MIN).into()),
             Some(float) if float.trunc().total_cmp(&float).is_eq() => Ok(narrow(float as i64).into()),
-            _ => Err(Problem::NotConvertible { found: "float64", wanted }),
+            _ => Err(Problem::NotConvertible { found: "float64", expected }),
         },
     }
 }
 
 /// Returns the error of a value with another type, in the words of the decoder.
 fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
-    let wanted = type_name(r#type);
+    let expected = type_name(r#type);
     let json = rules == Rules::Json || matches!(r#type, Type::Time | Type::IntOrString);
     let found = match value {
         Value::Null => "null",
@@ -246,11 +246,11 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
         Value::Object(_) => "map",
     };
     match r#type {
-        _ if json => Problem::NotOfType { found: found.to_owned(), wanted },
-        Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, wanted },
+        _ if json => Problem::NotOfType { found: found.to_owned(), expected },
+        Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, expected },
         // Go can convert a number to a string, so the converter fails later, with another message.
-        Type::String if found == "int64" => Problem::NotConvertible { found, wanted },
-        _ => Problem::NotRecognized { found, wanted },
+        Type::String if found == "int64" => Problem::NotConvertible { found, expected },
+        _ => Problem::NotRecognized { found, expected },
     }
 }
 

@@ -286,9 +286,9 @@ impl Fields<'_> {
             }
             if field == "operations" {
                 for item in items {
-                    let known =
+                    let is_listed =
                         item == "*" || item.parse().is_ok_and(|operation: Operation| operation != Operation::Prune);
-                    if !known {
+                    if !is_listed {
                         self.wrong(&path, item, "is no operation that webhooks are asked for");
                     }
                 }

@@ -21,11 +21,11 @@ const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025
 const GIVEN_UP: u16 = 504;
 
 /// The labels kind and operation.
-type Of = [(&'static str, String); 2];
+type Labels = [(&'static str, String); 2];
 /// The labels kind, operation and code.
 type WithCode = [(&'static str, String); 3];
 /// A histogram by kind and operation.
-type Durations = Family<Of, Histogram, fn() -> Histogram>;
+type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// The metrics of a webhook. Clones share them.
 ///
@@ -50,7 +50,7 @@ pub struct Metrics {
     /// Histogram by kind and operation.
     durations: Durations,
     /// Gauge by kind and operation.
-    in_flight: Family<Of, Gauge>,
+    in_flight: Family<Labels, Gauge>,
     /// The sum of `in_flight`.
     n_running: Arc<AtomicUsize>,
 }
@@ -92,12 +92,12 @@ impl Metrics {
 
     /// Starts the measurement of a request. It ends when the returned value is dropped.
     pub(super) fn begin(&self, rule: &Rule) -> Measurement {
-        let of = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
-        Measurement { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
+        let labels = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
+        Measurement { metrics: self.clone(), labels, start: Instant::now(), code: GIVEN_UP }
     }
 
     /// Adds one to the counter of these labels.
-    fn count(&self, [kind, operation]: &Of, code: u16) {
+    fn count(&self, [kind, operation]: &Labels, code: u16) {
         let labels = [kind.clone(), operation.clone(), ("code", code.to_string())];
         self.requests.get_or_create(&labels).inc();
     }
@@ -108,7 +108,7 @@ pub(super) struct Measurement {
     /// The metrics that are updated at the end.
     metrics: Metrics,
     /// The labels of the function.
-    of: Of,
+    labels: Labels,
     /// The time of the start.
     start: Instant,
     /// The code of the response; [`GIVEN_UP`] until there is one.
@@ -118,7 +118,7 @@ pub(super) struct Measurement {
 impl Measurement {
     /// Counts the function as running. It can outlive the request.
     pub(super) fn running(&self) -> Running {
-        let in_flight = self.metrics.in_flight.get_or_create(&self.of).clone();
+        let in_flight = self.metrics.in_flight.get_or_create(&self.labels).clone();
         in_flight.inc();
         self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
         Running { in_flight, n_running: self.metrics.n_running.clone() }
@@ -132,8 +132,8 @@ impl Measurement {
 
 impl Drop for Measurement {
     fn drop(&mut self) {
-        self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
-        self.metrics.count(&self.of, self.code);
+        self.metrics.durations.get_or_create(&self.labels).observe(self.start.elapsed().as_secs_f64());
+        self.metrics.count(&self.labels, self.code);
     }
 }
 

@@ -70,8 +70,8 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
     } else {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
         // The rest of the error shows the place in many lines; the answer has room for one.
-        let said = |error: serde_saphyr::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
-        text.and_then(|text| serde_saphyr::from_str(text).map_err(said))
+        let first_line = |error: serde_saphyr::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+        text.and_then(|text| serde_saphyr::from_str(text).map_err(first_line))
     };
     match context {
         Ok(RequestContext { request: Some(request) }) => Ok(request),
@@ -92,28 +92,29 @@ async fn answer(
     permit: OwnedSemaphorePermit,
     progress: &mut Progress,
 ) -> Result<Response, Response> {
-    let (rule, inputs) = match asked(functions, request) {
-        Ok(asked) => asked,
+    let (rule, inputs) = match function_and_inputs(functions, request) {
+        Ok(called) => called,
         Err(refused) => {
             metrics.refused(refused.status.code);
             return Err(*refused);
         }
     };
-    let mut asked = metrics.begin(rule);
+    let mut measurement = metrics.begin(rule);
     let operation = rule.about().operation;
     progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response = match call(rule, inputs.clone(), RunningGuard { _permit: permit, _running: asked.running() }).await {
-        Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
-            .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
-        Err(failed) => Err(failed),
-    };
-    asked.answered(response.as_ref().unwrap_or_else(|failed| failed));
+    let response =
+        match call(rule, inputs.clone(), RunningGuard { _permit: permit, _running: measurement.running() }).await {
+            Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
+                .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
+            Err(failed) => Err(failed),
+        };
+    measurement.answered(response.as_ref().unwrap_or_else(|failed| failed));
     response
 }
 
 /// Returns the function of a request and its inputs.
-fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
+fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
     let bad = |text: String| Box::new(Response::failed(BAD_REQUEST, text));
     let operation: Operation =
         request.operation.parse().map_err(|_| bad(format!("wrong request operation type: {}", request.operation)))?;

@@ -46,6 +46,10 @@ use crate::marker_type;
 
 /// The verbs that `owns = T` grants without parentheses: those that `converge` and the operations of `cx.owned` on
 /// whole objects need.
+///
+/// They stand in two other places that this crate cannot reach: `OWNED_VERBS` of `kctl-runtime/src/spec/relation.rs`, from
+/// which the role comes, and the bound `Owns` of `kctl-runtime/src/reconcile/permission.rs`. The test
+/// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares all three.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 /// Emits the item, its type, the specification and the grants.

@@ -70,12 +70,12 @@ impl H1Pool {
         let to = request.uri().clone();
         let mut request = named(request)?;
         while let Some(mut connection) = self.idle.take() {
-            let again = repeatable(&request);
-            let sent = match again {
+            let retry = repeatable(&request);
+            let sent = match retry {
                 None => Ok(connection.send(request).await),
-                Some(again) => match timeout(self.first_byte_within, connection.send(request)).await {
+                Some(retry) => match timeout(self.first_byte_within, connection.send(request)).await {
                     Ok(answered) => Ok(answered),
-                    Err(_elapsed) => Err(again),
+                    Err(_elapsed) => Err(retry),
                 },
             };
             match sent {
@@ -85,10 +85,10 @@ impl H1Pool {
                     Some(unsent) => request = unsent,
                     None => return Err(closed.into_error().into()),
                 },
-                Err(again) => {
+                Err(retry) => {
                     // The other idle connections were idle for longer, and are probably dead too.
                     self.idle.clear();
-                    request = again;
+                    request = retry;
                 }
             }
         }
@@ -125,11 +125,11 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
     }
-    let mut again = Request::new(Body::empty());
-    *again.method_mut() = Method::GET;
-    again.uri_mut().clone_from(request.uri());
-    again.headers_mut().clone_from(request.headers());
-    Some(again)
+    let mut copy = Request::new(Body::empty());
+    *copy.method_mut() = Method::GET;
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
 }
 
 /// Rewrites a request for the server itself: the host in a header, and the path alone.

@@ -116,9 +116,9 @@ pub(super) struct Plugin {
     /// Shortest time between two runs.
     every: Duration,
     /// The result of the last run. The lock is never held while the plugin runs.
-    held: Mutex<CachedCredential>,
+    cached: Mutex<CachedCredential>,
     /// Held by the request that runs the plugin.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    running: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The last credential and what is known about it.
@@ -127,7 +127,7 @@ struct CachedCredential {
     /// `true` after a 401 with this credential.
     is_refused: bool,
     /// End of the last run, successful or not.
-    asked_at: Instant,
+    last_run_at: Instant,
 }
 
 /// All plugins in use. Clients of one cluster share a run, because some plugins ask the user.
@@ -136,17 +136,17 @@ struct CachedCredential {
 /// plugins that no client uses any more are removed by the next [`Plugin::take`].
 static IN_USE: Mutex<Vec<(Value, Slot)>> = Mutex::new(Vec::new());
 
-/// The place of one plugin. Its lock is held while the plugin runs for the first time.
+/// The entry of one plugin. Its lock is held while the plugin runs for the first time.
 type Slot = Arc<Mutex<Weak<Plugin>>>;
 
-/// Returns the place of a plugin, and removes places that no client uses.
+/// Returns the slot of a plugin, and removes slots that no client uses.
 fn slot(identity: Value) -> Slot {
     let mut in_use = IN_USE.lock();
     // A locked slot is in use: its plugin is running.
     in_use.retain(|(_, slot)| {
         Arc::strong_count(slot) > 1 || slot.try_lock().is_none_or(|plugin| plugin.strong_count() > 0)
     });
-    if let Some((_, slot)) = in_use.iter().find(|(of, _)| *of == identity) {
+    if let Some((_, slot)) = in_use.iter().find(|(known, _)| *known == identity) {
         return slot.clone();
     }
     let slot = Slot::default();
@@ -166,14 +166,14 @@ impl Plugin {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
         let slot = slot(identity);
-        let mut known = slot.lock();
-        if let Some(plugin) = known.upgrade() {
+        let mut plugin_ref = slot.lock();
+        if let Some(plugin) = plugin_ref.upgrade() {
             return Ok(Some(plugin));
         }
         let credential = Arc::new(ask(&exec)?);
-        let held = Mutex::new(CachedCredential { credential, is_refused: false, asked_at: Instant::now() });
-        let plugin = Arc::new(Self { exec, every, held, turn: Arc::default() });
-        *known = Arc::downgrade(&plugin);
+        let cached = Mutex::new(CachedCredential { credential, is_refused: false, last_run_at: Instant::now() });
+        let plugin = Arc::new(Self { exec, every, cached, running: Arc::default() });
+        *plugin_ref = Arc::downgrade(&plugin);
         Ok(Some(plugin))
     }
 
@@ -186,49 +186,49 @@ impl Plugin {
     /// Safe: the next request waits for a plugin that is running, and does not start another.
     pub(super) async fn credential(self: &Arc<Self>) -> Arc<Credential> {
         if self.is_due() {
-            let turn = self.turn.clone().lock_owned().await;
+            let running = self.running.clone().lock_owned().await;
             let plugin = self.clone();
-            let asking = tokio::spawn(async move {
+            let run = tokio::spawn(async move {
                 if plugin.is_due() {
                     plugin.renew().await;
                 }
-                drop(turn);
+                drop(running);
             });
             // After a panic in the task the last credential stays.
-            let _ended = asking.await;
+            let _ended = run.await;
         }
-        self.held()
+        self.last_credential()
     }
 
     /// Returns the last credential, valid or not.
-    pub(super) fn held(&self) -> Arc<Credential> {
-        self.held.lock().credential.clone()
+    pub(super) fn last_credential(&self) -> Arc<Credential> {
+        self.cached.lock().credential.clone()
     }
 
     /// Notes that a server rejected this credential. Has no effect for an older one.
     pub(super) fn refused(&self, credential: &Arc<Credential>) {
-        let mut held = self.held.lock();
-        held.is_refused |= Arc::ptr_eq(&held.credential, credential);
+        let mut cached = self.cached.lock();
+        cached.is_refused |= Arc::ptr_eq(&cached.credential, credential);
     }
 
     /// Returns `true` if the credential expires soon or was rejected, and the plugin has not run just now.
     fn is_due(&self) -> bool {
-        let held = self.held.lock();
-        let ends = || held.credential.end.is_some_and(|end| Timestamp::now() + BEFORE_END >= end);
-        held.asked_at.elapsed() >= self.every && (held.is_refused || ends())
+        let cached = self.cached.lock();
+        let ends = || cached.credential.end.is_some_and(|end| Timestamp::now() + BEFORE_END >= end);
+        cached.last_run_at.elapsed() >= self.every && (cached.is_refused || ends())
     }
 
     /// Runs the plugin on a blocking thread. A failure is logged, and the last credential stays.
     async fn renew(&self) {
         let exec = self.exec.clone();
         // A panic is reported by the panic hook.
-        let asked = tokio::task::spawn_blocking(move || ask(&exec)).await;
-        let mut held = self.held.lock();
-        held.asked_at = Instant::now();
-        match asked {
+        let output = tokio::task::spawn_blocking(move || ask(&exec)).await;
+        let mut cached = self.cached.lock();
+        cached.last_run_at = Instant::now();
+        match output {
             Ok(Ok(credential)) => {
                 tracing::debug!("the plugin of the kubeconfig gave a new credential");
-                (held.credential, held.is_refused) = (Arc::new(credential), false);
+                (cached.credential, cached.is_refused) = (Arc::new(credential), false);
             }
             Ok(Err(error)) => {
                 let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
@@ -272,9 +272,9 @@ fn ask_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginEr
         return Err(PluginError::Failed { command, status: output.status });
     }
     let read = |why: String| PluginError::Unreadable { command: command.clone(), why };
-    let said: ExecCredential =
+    let output: ExecCredential =
         serde_saphyr::from_slice(&output.stdout).map_err(|error| read(first_line(&error.to_string())))?;
-    accept(said, exec).map_err(read)
+    accept(output, exec).map_err(read)
 }
 
 /// Returns `true` if the plugin gets the terminal: with `interactiveMode: IfAvailable`, the default here, if there is one.
@@ -360,13 +360,13 @@ fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>>
 ///
 /// The version must be the requested one, a certificate needs its key, and one of token and certificate must be
 /// there. The message of the error completes a sentence of [`PluginError::Unreadable`].
-fn accept(said: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
-    if said.api_version != exec.api_version {
+fn accept(output: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
+    if output.api_version != exec.api_version {
         let text = |version: &Option<String>| version.clone().unwrap_or_default();
-        let (wanted, given) = (text(&exec.api_version), text(&said.api_version));
+        let (wanted, given) = (text(&exec.api_version), text(&output.api_version));
         return Err(format!("the kubeconfig wants apiVersion `{wanted}`, and its apiVersion is `{given}`"));
     }
-    let status = said.status.ok_or("it has no status")?;
+    let status = output.status.ok_or("it has no status")?;
     let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let identity = match (filled(status.client_certificate_data), filled(status.client_key_data)) {
         (Some(certificate), Some(key)) => Some((STANDARD.encode(certificate), STANDARD.encode(key))),
@@ -401,8 +401,8 @@ mod tests {
     /// Returns the credential in an output, or why there is not one.
     fn said(output: &str) -> String {
         let exec = ExecConfig { api_version: Some(V1.into()), ..ExecConfig::default() };
-        let said: ExecCredential = serde_saphyr::from_str(output).unwrap();
-        match accept(said, &exec) {
+        let credential: ExecCredential = serde_saphyr::from_str(output).unwrap();
+        match accept(credential, &exec) {
             Ok(Credential { token, identity, end }) => {
                 let token = token.map(|token| token.to_str().unwrap().to_owned());
                 let end = end.map_or(String::new(), |end| format!(" until {end}"));
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn failing_plugin_is_named_with_the_cause() {
-        let of = |command: &str, args: &[&str]| ExecConfig {
+        let config = |command: &str, args: &[&str]| ExecConfig {
             api_version: Some(V1.into()),
             command: Some(command.into()),
             args: Some(args.iter().map(ToString::to_string).collect()),
@@ -448,9 +448,9 @@ mod tests {
             ..ExecConfig::default()
         };
         let cases = [
-            (of("/nowhere/plugin", &[]), "can't be started (get it from example.com)"),
-            (of("sh", &["-c", "exit 3"]), "ended with exit status: 3"),
-            (of("sh", &["-c", "echo nothing"]), "is not an ExecCredential"),
+            (config("/nowhere/plugin", &[]), "can't be started (get it from example.com)"),
+            (config("sh", &["-c", "exit 3"]), "ended with exit status: 3"),
+            (config("sh", &["-c", "echo nothing"]), "is not an ExecCredential"),
             (ExecConfig::default(), "`exec` of the kubeconfig names no command"),
         ];
         for (exec, expected) in cases {
@@ -488,12 +488,12 @@ mod tests {
     #[test]
     fn plugin_that_runs_holds_back_no_other() {
         let go = std::env::temp_dir().join(format!("kctl-plugins-{}", std::process::id()));
-        let said = json!({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t"}});
+        let credential = json!({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t"}});
         let path = go.display();
         // The first script ends only after the second one has run.
         let texts = [
-            format!("until [ -e {path} ]; do sleep 0.01; done; rm {path}; echo '{said}'"),
-            format!("touch {path}; echo '{said}'"),
+            format!("until [ -e {path} ]; do sleep 0.01; done; rm {path}; echo '{credential}'"),
+            format!("touch {path}; echo '{credential}'"),
         ];
         let (sender, receiver) = mpsc::channel();
         for text in texts {

@@ -41,8 +41,8 @@ pub(super) struct PluginAuth {
 /// The connections of the current credential. Watches of an older one stay open until they end.
 struct Now {
     /// The credential that requests send now.
-    of: Arc<Credential>,
-    /// Connections whose handshakes showed the certificate of `of`.
+    credential: Arc<Credential>,
+    /// Connections whose handshakes showed the certificate of `credential`.
     router: Router,
 }
 
@@ -57,11 +57,11 @@ impl PluginAuth {
     async fn router(&self) -> kube::Result<(Arc<Credential>, Router)> {
         let credential = self.plugin.credential().await;
         let mut now = self.now.lock();
-        if !Arc::ptr_eq(&now.of, &credential) {
-            if !now.of.has_identity_of(&credential) {
+        if !Arc::ptr_eq(&now.credential, &credential) {
+            if !now.credential.has_identity_of(&credential) {
                 now.router = connect(&self.config, &credential, self.limits)?;
             }
-            now.of = credential.clone();
+            now.credential = credential.clone();
         }
         Ok((credential, now.router.clone()))
     }
@@ -71,9 +71,9 @@ impl PluginAuth {
     /// # Errors
     /// As [`router`](Self::router).
     pub(super) fn new(plugin: Arc<Plugin>, config: Config, limits: Limits) -> kube::Result<Self> {
-        let of = plugin.held();
-        let router = connect(&config, &of, limits)?;
-        Ok(Self { plugin, config: Arc::new(config), limits, now: Arc::new(Mutex::new(Now { of, router })) })
+        let credential = plugin.last_credential();
+        let router = connect(&config, &credential, limits)?;
+        Ok(Self { plugin, config: Arc::new(config), limits, now: Arc::new(Mutex::new(Now { credential, router })) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The body of a response, which holds the resources of its request until it ends.
 //!
-//! An HTTP/1.1 body polls its connection; an HTTP/2 body occupies a stream; a long list occupies a place.
+//! An HTTP/1.1 body polls its connection; an HTTP/2 body occupies a stream; a long list keeps a permit.
 //!
 //! A caller of `kube::Client` holds only the body, for as long as it reads. So everything that must live as long
 //! as a response is a field of [`ResponseBody`], and dropping the body releases it. A caller that drops a watch
@@ -28,14 +28,14 @@ pub(super) struct ResponseBody {
     on: Option<Stream>,
     /// HTTP/1.1: the connection, which this body has to poll.
     over: Option<UsedConnection>,
-    /// One of the places for long lists over HTTP/1.1.
-    place: Option<OwnedSemaphorePermit>,
+    /// Permit of one of the long lists over HTTP/1.1 that may run at once.
+    list_permit: Option<OwnedSemaphorePermit>,
 }
 
 impl ResponseBody {
     /// Creates a body that holds nothing else yet.
     pub(super) fn of(body: Incoming) -> Self {
-        Self { body, on: None, over: None, place: None }
+        Self { body, on: None, over: None, list_permit: None }
     }
 
     /// Occupies this stream until the body ends.
@@ -48,16 +48,16 @@ impl ResponseBody {
         Self { over: Some(connection), ..self }
     }
 
-    /// Occupies this place until the body ends.
-    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
-        Self { place: Some(place), ..self }
+    /// Keeps the permit of a long list until the body ends.
+    pub(super) fn with_list_permit(self, permit: OwnedSemaphorePermit) -> Self {
+        Self { list_permit: Some(permit), ..self }
     }
 }
 
 impl ResponseBody {
     /// Releases everything once the body ended.
     fn end(&mut self) {
-        self.place = None;
+        self.list_permit = None;
         self.over = None;
         self.on = None;
     }

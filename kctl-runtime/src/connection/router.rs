@@ -113,7 +113,7 @@ impl Router {
             Route::Watch => Ok(self.watches.send(request).await?),
             Route::Ask => self.h1.send(request).await,
             Route::Long => match self.long.try_acquire_owned() {
-                Ok(place) => Ok(self.h1.send(request).await?.map(|answer| answer.at(place))),
+                Ok(permit) => Ok(self.h1.send(request).await?.map(|answer| answer.with_list_permit(permit))),
                 Err(_all_taken) => Ok(self.further.send(request).await?),
             },
             Route::Upgrade => self.h1.upgrade(request).await,

@@ -29,8 +29,8 @@ const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 /// Without authorities the system's roots count, and `insecure-skip-tls-verify` accepts everything: both keep the
 /// setup that kube made.
 pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) -> ClientConfig {
-    let known = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs);
-    let trust = known.and_then(|known| Trust::new(known.iter().map(|der| CertificateDer::from(der.clone()))));
+    let roots = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs);
+    let trust = roots.and_then(|roots| Trust::new(roots.iter().map(|der| CertificateDer::from(der.clone()))));
     if let Some(trust) = trust {
         tls.dangerous().set_certificate_verifier(Arc::new(trust));
     }
@@ -41,22 +41,22 @@ pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) 
 #[derive(Debug)]
 struct Trust {
     /// The certificates of `certificate-authority-data`, compared byte for byte.
-    known: Vec<CertificateDer<'static>>,
+    trusted: Vec<CertificateDer<'static>>,
     /// The usual check, which is asked first.
     chains: Arc<WebPkiServerVerifier>,
 }
 
 impl Trust {
     /// Returns `None` if one is not a certificate, which the client reports by itself.
-    fn new(known: impl Iterator<Item = CertificateDer<'static>>) -> Option<Self> {
-        let known: Vec<_> = known.collect();
+    fn new(certificates: impl Iterator<Item = CertificateDer<'static>>) -> Option<Self> {
+        let certificates: Vec<_> = certificates.collect();
         let mut roots = RootCertStore::empty();
-        for certificate in &known {
+        for certificate in &certificates {
             roots.add(certificate.clone()).ok()?;
         }
         let provider = Arc::new(ring::default_provider());
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
-        Some(Self { known, chains })
+        Some(Self { trusted: certificates, chains })
     }
 
     /// Returns `true` for a known certificate if the error says no more than that no authority signed it.
@@ -68,7 +68,7 @@ impl Trust {
             Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == IS_AUTHORITY,
             _ => false,
         };
-        is_unsigned && self.known.iter().any(|known| known == certificate)
+        is_unsigned && self.trusted.iter().any(|trusted| trusted == certificate)
     }
 }
 
@@ -140,13 +140,13 @@ mod tests {
         let (own, other, old) = (serving(2030), serving(2030), serving(2025));
         // In 2026.
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_hours(24 * 20_600));
-        for (known, shown, name, problem) in [
+        for (root, shown, name, problem) in [
             (&own, &own, "api.example.com", None),
             (&own, &own, "other.example.com", Some("not valid for name")),
             (&other, &own, "api.example.com", Some("UnknownIssuer")),
             (&old, &old, "api.example.com", Some("expired")),
         ] {
-            let trust = Trust::new(std::iter::once(known.clone())).unwrap();
+            let trust = Trust::new(std::iter::once(root.clone())).unwrap();
             let name = ServerName::try_from(name).unwrap();
             let found = trust.verify_server_cert(shown, &[], &name, &[], now).err().map(|error| error.to_string());
             let fits = match problem {

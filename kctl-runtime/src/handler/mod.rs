@@ -111,8 +111,7 @@ pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
 
 /// Returns the handler of one relation of a controller: it queues the keys of the primaries that a change concerns.
 ///
-/// `index` is the position of the relation among the cached kinds of the declaration: 0 for the primary, 1 for the
-/// first of the others. [`Reason::changed`](crate::reconcile::Reason::changed) names the changed kinds by it.
+/// first of the others. [`changed`](crate::reconcile::ReconcileReason::changed) names the changed kinds by it.
 /// `primaries` is the store of the primary, which mappers read.
 pub fn for_relation(
     index: usize,
@@ -142,8 +141,8 @@ fn concerned(
 ) -> BTreeMap<ObjectKey, Weight> {
     let mut keys: BTreeMap<ObjectKey, Weight> = BTreeMap::new();
     let mut note = |key, weight: Weight| {
-        let known = keys.entry(key).or_insert(weight);
-        *known = weight.max(*known);
+        let merged = keys.entry(key).or_insert(weight);
+        *merged = weight.max(*merged);
     };
     for object in change.states() {
         match relation.role {

@@ -77,11 +77,11 @@ impl SpawnedHandler {
         let has_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         let mut n_behind = 0;
         while let Some(first) = poll_fn(|context| self.mailbox.poll_take(context)).await {
-            let turn = || {
+            let run_batch = || {
                 let rest = std::iter::from_fn(|| self.mailbox.take());
                 std::iter::once(first).chain(rest).take(HANDLED_AT_ONCE).map(|letter| self.handle(&letter)).count()
             };
-            n_behind += if has_threads { task::block_in_place(turn) } else { turn() };
+            n_behind += if has_threads { task::block_in_place(run_batch) } else { run_batch() };
             let (n_put, n_taken) = self.mailbox.counts();
             if n_put == n_taken || n_behind >= CAUGHT_UP_EVERY {
                 n_behind = 0;
@@ -179,14 +179,14 @@ mod tests {
     struct World {
         spawned: Arc<SpawnedHandler>,
         inlet: Handler,
-        told: Arc<Mutex<Vec<String>>>,
+        received: Arc<Mutex<Vec<String>>>,
         n_all: Arc<AtomicUsize>,
     }
 
     impl World {
         fn new() -> Self {
-            let told: Arc<Mutex<Vec<String>>> = Arc::default();
-            let notes = told.clone();
+            let received: Arc<Mutex<Vec<String>>> = Arc::default();
+            let notes = received.clone();
             let handler: Handler = Arc::new(move |change, initial| {
                 let object = change.latest();
                 assert!(&*object.key().name != "bad", "planted");
@@ -194,7 +194,7 @@ mod tests {
                 notes.lock().push(format!("{initial}{}@{}", object.key().name, object.meta().resource_version));
             });
             let spawned = Arc::new(SpawnedHandler::new("web", "watches = Pod".into(), handler));
-            Self { inlet: spawned.inlet(), spawned, told, n_all: Arc::default() }
+            Self { inlet: spawned.inlet(), spawned, received, n_all: Arc::default() }
         }
 
         fn put(&self, name: &str, version: usize, initial: bool) {
@@ -219,7 +219,7 @@ mod tests {
         world.put("a", 2, false);
         world.put("b", 3, false);
         world.spawned.delivered().await;
-        assert_eq!(*world.told.lock(), ["initial a@1", "a@2", "b@3"]);
+        assert_eq!(*world.received.lock(), ["initial a@1", "a@2", "b@3"]);
         drop(world.inlet);
         task.await.unwrap();
     }
@@ -232,7 +232,7 @@ mod tests {
             world.put(name, version, false);
         }
         world.spawned.delivered().await;
-        assert_eq!(*world.told.lock(), ["a@1", "b@3"]);
+        assert_eq!(*world.received.lock(), ["a@1", "b@3"]);
         assert_eq!((world.spawned.waiting(), world.spawned.busy()), (0, None));
     }
 
@@ -249,18 +249,18 @@ mod tests {
                     world.put(&format!("late-{object}"), version, false);
                 }
             }
-            let held = if n_versions == 0 { 0 } else { n_objects };
-            assert_eq!(world.spawned.waiting(), CHANGES_WAITING_MAX + held, "{n_versions} versions");
+            let n_held = if n_versions == 0 { 0 } else { n_objects };
+            assert_eq!(world.spawned.waiting(), CHANGES_WAITING_MAX + n_held, "{n_versions} versions");
             let _task = world.run();
             world.spawned.delivered().await;
-            assert_eq!(world.told.lock().len(), CHANGES_WAITING_MAX + held);
+            assert_eq!(world.received.lock().len(), CHANGES_WAITING_MAX + n_held);
             let newest = world
-                .told
+                .received
                 .lock()
                 .iter()
                 .skip(CHANGES_WAITING_MAX)
-                .all(|told| told.ends_with(&format!("@{n_versions}")));
-            assert!(newest, "{:?}", world.told.lock().last());
+                .all(|note| note.ends_with(&format!("@{n_versions}")));
+            assert!(newest, "{:?}", world.received.lock().last());
             assert_eq!(world.n_all.load(Ordering::Relaxed), n_all, "{n_versions} versions of {n_objects} objects");
         }
     }

@@ -58,7 +58,7 @@ impl Handlers {
             (source.clone(), by)
         });
         let all = all.chain(wakes_for_hand_over(env, queue));
-        let optional = env.sources.iter().enumerate().filter(|(_, (of, _))| of.presence == Presence::Optional);
+        let optional = env.sources.iter().enumerate().filter(|(_, (source, _))| source.presence == Presence::Optional);
         let optional = optional.map(|(index, (_, source))| (source.clone(), handler::relation_tag(index + 1)));
         Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
     }
@@ -93,8 +93,10 @@ impl Handlers {
         }
         for (source, tag) in &self.optional {
             let (store, tag, env, queue) = (source.store().clone(), *tag, self.env.clone(), self.queue.clone());
-            let known = store.n_served_changes();
-            tasks.spawn(async move { queue_with_each_change(&store, known, || queue_tagged(&env, &queue, tag)).await });
+            let n_changes = store.n_served_changes();
+            tasks.spawn(
+                async move { queue_with_each_change(&store, n_changes, || queue_tagged(&env, &queue, tag)).await },
+            );
         }
         for subscription in subscriptions {
             subscription.delivered().await;
@@ -153,9 +155,9 @@ fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
 }
 
 /// Calls the function each time the kind of a store appears or disappears. Never returns.
-async fn queue_with_each_change(store: &SharedStore, mut known: u64, queue: impl Fn()) {
+async fn queue_with_each_change(store: &SharedStore, mut n_changes: u64, queue: impl Fn()) {
     loop {
-        known = store.served_change(known).await;
+        n_changes = store.served_change(n_changes).await;
         queue();
     }
 }

@@ -193,9 +193,9 @@ impl Health {
             return None;
         }
         let now = Instant::now();
-        let (known, since) = suspects.entry(name.into()).or_insert((progress, now));
-        if *known != progress {
-            (*known, *since) = (progress, now);
+        let (last_progress, since) = suspects.entry(name.into()).or_insert((progress, now));
+        if *last_progress != progress {
+            (*last_progress, *since) = (progress, now);
         }
         Some(now.duration_since(*since)).filter(|since| *since >= STUCK_AFTER)
     }
@@ -217,12 +217,12 @@ fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<St
         0 => String::new(),
         others => format!(", and {others} more for a minute or longer"),
     };
-    let told = format!("{key} has been reconciled for {} s{others}", since.as_secs());
+    let message = format!("{key} has been reconciled for {} s{others}", since.as_secs());
     match timeout {
         Some(timeout) if since >= timeout.saturating_add(STUCK_AFTER) => {
-            Err(format!("{told}, although its timeout is {timeout:?}: it blocks its thread"))
+            Err(format!("{message}, although its timeout is {timeout:?}: it blocks its thread"))
         }
-        _ => Ok(told),
+        _ => Ok(message),
     }
 }
 
@@ -251,7 +251,7 @@ fn watch(source: &Source) -> Result<String, String> {
     let waits = !source.store().is_synced() && source.health().failure.is_none();
     match cache(source) {
         Err(why) if elsewhere || missing || waits => Ok(why),
-        told => told,
+        status => status,
     }
 }
 
@@ -336,16 +336,16 @@ mod tests {
         tokio::time::advance(Duration::from_secs(59)).await;
         assert_eq!(longest(&queue, timeout), Ok(String::new()));
         tokio::time::advance(Duration::from_secs(1)).await;
-        let told = "default/web has been reconciled for 60 s";
-        assert_eq!(longest(&queue, None), Ok(told.into()));
-        assert_eq!(longest(&queue, timeout), Ok(told.into()), "it may just have ended");
+        let warning = "default/web has been reconciled for 60 s";
+        assert_eq!(longest(&queue, None), Ok(warning.into()));
+        assert_eq!(longest(&queue, timeout), Ok(warning.into()), "it may just have ended");
 
         queue.add(ObjectKey::new(Some("default"), "api"));
         let _api = queue.get().await.unwrap();
         tokio::time::advance(Duration::from_secs(60)).await;
-        let told = "default/web has been reconciled for 120 s, and 1 more for a minute or longer";
-        assert_eq!(longest(&queue, None), Ok(told.into()));
-        let failed = format!("{told}, although its timeout is 30s: it blocks its thread");
+        let warning = "default/web has been reconciled for 120 s, and 1 more for a minute or longer";
+        assert_eq!(longest(&queue, None), Ok(warning.into()));
+        let failed = format!("{warning}, although its timeout is 30s: it blocks its thread");
         assert_eq!(longest(&queue, timeout), Err(failed));
     }
 }

@@ -639,12 +639,12 @@ impl Manager {
 
     /// Returns the observer of reconciles. Metrics come first, so that an observer that panics costs none.
     fn observer(&self) -> Observer {
-        let (metrics, told) = (self.metrics.clone(), self.settable.ended());
+        let (metrics, callback) = (self.metrics.clone(), self.settable.ended());
         let (history, clock) = (self.history.clone(), self.settable.clock());
         Arc::new(move |report| {
             metrics.count(report);
             history.record(report, &*clock);
-            told(report);
+            callback(report);
         })
     }
 
@@ -672,8 +672,8 @@ impl Manager {
             presence: relation.presence,
         };
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
-        let known = self.caches.iter().position(|held| *held.source().identity() == identity);
-        let index = known.unwrap_or_else(|| {
+        let position = self.caches.iter().position(|cache| *cache.source().identity() == identity);
+        let index = position.unwrap_or_else(|| {
             self.caches.push(self.informers.0.acquire_for_relation(identity, &relation.field_mask, client));
             self.caches.len() - 1
         });
@@ -690,7 +690,7 @@ impl Manager {
 
     /// Returns all caches, sorted by identity.
     fn sources(&self) -> Vec<Arc<Source>> {
-        let mut sources: Vec<_> = self.caches.iter().map(|held| held.source().clone()).collect();
+        let mut sources: Vec<_> = self.caches.iter().map(|cache| cache.source().clone()).collect();
         sources.sort_by(|a, b| a.identity().cmp(b.identity()));
         sources
     }

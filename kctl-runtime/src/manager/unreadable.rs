@@ -31,7 +31,7 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut sources = vec![&env.primary];
     let cluster = &env.primary.identity().cluster;
     for (_, source) in &env.sources {
-        if source.identity().cluster == *cluster && !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
+        if source.identity().cluster == *cluster && !sources.iter().any(|listed| Arc::ptr_eq(listed, source)) {
             sources.push(source);
         }
     }
@@ -72,8 +72,9 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
 /// Records the `Warning` event on an unreadable object, with the field and the consequence.
 fn record_event(env: &Env, source: &Source, one: &Unreadable) {
     let kind = &source.identity().kind;
-    let known = source.store().get(one.stored.key()).is_some_and(|known| known.meta().uid == one.stored.meta().uid);
-    let until = if known { "its last readable state is used until then" } else { "it is ignored until then" };
+    let is_cached =
+        source.store().get(one.stored.key()).is_some_and(|cached| cached.meta().uid == one.stored.meta().uid);
+    let until = if is_cached { "its last readable state is used until then" } else { "it is ignored until then" };
     let note = format!(
         "can't be read as {}: {}; correct the object, or the type of the program; {until}",
         kind.kind, one.error

@@ -154,15 +154,15 @@ fn svg(edges: &[Edge]) -> String {
     for (index, edge) in edges.iter().enumerate() {
         let (from, to) = (y(kinds[edge.kind.as_str()]) + 20, y(controllers[edge.controller.as_str()]) + 20);
         // Labels in the middle of crossing lines would overlap.
-        let place = 2 + index % 4;
+        let position = 2 + index % 4;
         let dashes = if edge.triggers { "" } else { " stroke-dasharray=\"4\"" };
         let _infallible = writeln!(
             text,
             "  <line x1=\"200\" y1=\"{from}\" x2=\"440\" y2=\"{to}\" stroke=\"#555\"{dashes}/>\n  \
              <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\" stroke=\"#fff\" stroke-width=\"4\" \
              paint-order=\"stroke\">{}</text>",
-            200 + 240 * place / 8,
-            (from * (8 - place) + to * place) / 8 - 4,
+            200 + 240 * position / 8,
+            (from * (8 - position) + to * position) / 8 - 4,
             escape(&edge.label)
         );
     }

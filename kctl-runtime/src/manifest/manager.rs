@@ -135,14 +135,14 @@ pub fn manager_rbac(
         manifests.push(reader(options)?);
     }
     if manager.leader_elect {
-        let (name, place) = (format!("{}-leader-election", options.name), Some(&options.namespace));
-        manifests.push(role("Role", &name, options, place, &election(&options.name))?);
-        manifests.push(binding("Role", &name, options, place)?);
+        let (name, namespace) = (format!("{}-leader-election", options.name), Some(&options.namespace));
+        manifests.push(role("Role", &name, options, namespace, &election(&options.name))?);
+        manifests.push(binding("Role", &name, options, namespace)?);
     }
     if let Some(n) = manager.slots() {
-        let (name, place) = (format!("{}-shards", options.name), Some(&options.namespace));
-        manifests.push(role("Role", &name, options, place, &sharding(&options.name, n))?);
-        manifests.push(binding("Role", &name, options, place)?);
+        let (name, namespace) = (format!("{}-shards", options.name), Some(&options.namespace));
+        manifests.push(role("Role", &name, options, namespace, &sharding(&options.name, n))?);
+        manifests.push(binding("Role", &name, options, namespace)?);
     }
     Ok(manifests)
 }

@@ -59,8 +59,8 @@ pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;
 pub use rbac::{
-    Grant, On, Place, RbacOptions, Rule, all_grants, grants, grants_of_rule, knows_subresources, lacks_subresource,
-    rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
+    Grant, GrantScope, On, RbacOptions, Rule, all_grants, grants, grants_of_rule, knows_subresources,
+    lacks_subresource, rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
 };
 pub use resources::{Quantities, QuantityError, Resources};
 pub use ring::{controller_ring, deployment_in_ring, ring_grants, ring_rbac};

@@ -32,10 +32,10 @@ pub struct Resources {
 
 impl Default for Resources {
     fn default() -> Self {
-        let of = |pairs: &[(&str, &str)]| {
+        let quantities = |pairs: &[(&str, &str)]| {
             Quantities(pairs.iter().map(|(name, quantity)| ((*name).to_owned(), (*quantity).to_owned())).collect())
         };
-        Self { requests: of(&[("cpu", "10m"), ("memory", "32Mi")]), limits: of(&[("memory", "256Mi")]) }
+        Self { requests: quantities(&[("cpu", "10m"), ("memory", "32Mi")]), limits: quantities(&[("memory", "256Mi")]) }
     }
 }
 
@@ -118,9 +118,9 @@ impl FromStr for Quantities {
         let mut quantities = BTreeMap::new();
         for part in text.split(',') {
             let Some((name, quantity)) = part.split_once('=').filter(|(name, _)| KNOWN.contains(name)) else {
-                let known = KNOWN.join("`, `");
+                let supported = KNOWN.join("`, `");
                 return Err(QuantityError(format!(
-                    "`{part}` is not `RESOURCE=QUANTITY` with one of `{known}`: write for example `cpu=100m,memory=256Mi`"
+                    "`{part}` is not `RESOURCE=QUANTITY` with one of `{supported}`: write for example `cpu=100m,memory=256Mi`"
                 )));
             };
             if amount(quantity).is_none() {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Manifest, RbacOptions,
-    rbac::{Grant, On, Place, binding, role, rules},
+    rbac::{Grant, GrantScope, On, binding, role, rules},
 };
 use crate::{
     object::Kind,
@@ -49,8 +49,8 @@ type Resource = (String, String);
 /// ]);
 /// ```
 pub fn ring_grants(specs: &[ControllerSpec], namespace: &str) -> Vec<Grant> {
-    let grant = |place: &Place, on: &On, verb: &str, because: &str| Grant {
-        place: place.clone(),
+    let grant = |scope: &GrantScope, on: &On, verb: &str, because: &str| Grant {
+        scope: scope.clone(),
         on: on.clone(),
         verb: verb.into(),
         because: BTreeSet::from([because.to_owned()]),
@@ -65,14 +65,14 @@ pub fn ring_grants(specs: &[ControllerSpec], namespace: &str) -> Vec<Grant> {
     for spec in specs {
         let primary = on(&spec.primary.kind.group, &spec.primary.kind.plural);
         let limited = spec.namespaces.iter().filter(|_| spec.primary.namespaced);
-        let mut places: Vec<Place> = limited.cloned().map(Place::Namespace).collect();
-        if places.is_empty() {
-            places.push(Place::Everywhere);
+        let mut scopes: Vec<GrantScope> = limited.cloned().map(GrantScope::Namespace).collect();
+        if scopes.is_empty() {
+            scopes.push(GrantScope::Everywhere);
         }
         let because = "kctl: hands primaries over in a controller ring";
-        grants.extend(places.iter().map(|place| grant(place, &primary, "patch", because)));
+        grants.extend(scopes.iter().map(|scope| grant(scope, &primary, "patch", because)));
     }
-    let (here, leases) = (Place::Namespace(namespace.into()), on("coordination.k8s.io", "leases"));
+    let (here, leases) = (GrantScope::Namespace(namespace.into()), on("coordination.k8s.io", "leases"));
     let verbs = ["create", "get", "update"];
     grants.extend(verbs.map(|verb| grant(&here, &leases, verb, "kctl: the Lease of a shard")));
     grants.into_iter().collect()
@@ -91,11 +91,11 @@ pub fn ring_rbac(
 ) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let (name, grants) = (format!("{}-controller-ring", options.name), ring_grants(specs, &options.namespace));
     let mut manifests = Vec::new();
-    for place in grants.iter().map(|grant| &grant.place).collect::<BTreeSet<_>>() {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
-        let (kind, namespace) = match place {
-            Place::Everywhere => ("ClusterRole", None),
-            Place::Namespace(namespace) => ("Role", Some(namespace)),
+    for scope in grants.iter().map(|grant| &grant.scope).collect::<BTreeSet<_>>() {
+        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
+        let (kind, namespace) = match scope {
+            GrantScope::Everywhere => ("ClusterRole", None),
+            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
         };
         manifests.push(role(kind, &name, options, namespace, &rules(&here))?);
         manifests.push(binding(kind, &name, options, namespace)?);
@@ -182,16 +182,16 @@ fn sharder_rbac(specs: &[ControllerSpec], ring: &str) -> Result<[Manifest; 2], s
 ///
 /// A kind that one controller owns and another one reconciles is assigned by its own key.
 fn resources(specs: &[ControllerSpec]) -> BTreeMap<Resource, BTreeSet<Resource>> {
-    let of = |kind: &Kind| (kind.group.clone(), kind.plural.clone());
-    let primaries: BTreeSet<Resource> = specs.iter().map(|spec| of(&spec.primary.kind)).collect();
+    let resource_of = |kind: &Kind| (kind.group.clone(), kind.plural.clone());
+    let primaries: BTreeSet<Resource> = specs.iter().map(|spec| resource_of(&spec.primary.kind)).collect();
     let mut resources: BTreeMap<Resource, BTreeSet<Resource>> = BTreeMap::new();
     for spec in specs {
         let owned = spec
             .relations
             .iter()
             .filter(|relation| relation.role == Role::Owned && relation.map.is_none() && relation.cluster.is_empty());
-        let owned = owned.map(|relation| of(&relation.kind)).filter(|owned| !primaries.contains(owned));
-        resources.entry(of(&spec.primary.kind)).or_default().extend(owned);
+        let owned = owned.map(|relation| resource_of(&relation.kind)).filter(|owned| !primaries.contains(owned));
+        resources.entry(resource_of(&spec.primary.kind)).or_default().extend(owned);
     }
     resources
 }

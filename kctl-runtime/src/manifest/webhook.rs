@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Grant, Manifest, On, Place, RbacOptions,
+    Grant, GrantScope, Manifest, On, RbacOptions,
     rbac::{binding, role, rules},
 };
 
@@ -35,11 +35,11 @@ const BECAUSE: &str = "kctl: the certificate of webhooks";
 /// assert!(needed.contains(&"patch validatingwebhookconfigurations.admissionregistration.k8s.io settings".to_owned()));
 /// ```
 pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], definitions: &[String]) -> Vec<Grant> {
-    let grants = |place: Place, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
+    let grants = |scope: GrantScope, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
         let on = On::Resource { group: group.into(), resource, name: name.into() };
         let because = BTreeSet::from([BECAUSE.to_owned()]);
         let grant = |verb: &&str| Grant {
-            place: place.clone(),
+            scope: scope.clone(),
             on: on.clone(),
             verb: (*verb).into(),
             because: because.clone(),
@@ -47,18 +47,18 @@ pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], d
         };
         verbs.iter().map(grant).collect::<Vec<_>>()
     };
-    let place = Place::Namespace(namespace.into());
-    let mut all = grants(place, "", "secrets".into(), secret, &["create", "get", "patch"]);
+    let scope = GrantScope::Namespace(namespace.into());
+    let mut all = grants(scope, "", "secrets".into(), secret, &["create", "get", "patch"]);
     let verbs = ["get", "patch"];
     for configuration in configurations {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (resource, name) =
             (format!("{}s", text(&configuration["kind"]).to_lowercase()), text(&configuration["metadata"]["name"]));
-        all.extend(grants(Place::Everywhere, "admissionregistration.k8s.io", resource, &name, &verbs));
+        all.extend(grants(GrantScope::Everywhere, "admissionregistration.k8s.io", resource, &name, &verbs));
     }
     for name in definitions {
         let resource = "customresourcedefinitions".into();
-        all.extend(grants(Place::Everywhere, "apiextensions.k8s.io", resource, name, &verbs));
+        all.extend(grants(GrantScope::Everywhere, "apiextensions.k8s.io", resource, name, &verbs));
     }
     all
 }
@@ -71,12 +71,12 @@ pub fn webhook_rbac(options: &RbacOptions, grants: &[Grant]) -> Result<Vec<Manif
     let name = format!("{}-webhook", options.name);
     let mut manifests = Vec::new();
     // The Role, which allows the Secret, comes before the ClusterRole.
-    let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
-    for place in places.into_iter().rev() {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
-        let (kind, namespace) = match place {
-            Place::Everywhere => ("ClusterRole", None),
-            Place::Namespace(namespace) => ("Role", Some(namespace)),
+    let scopes: BTreeSet<&GrantScope> = grants.iter().map(|grant| &grant.scope).collect();
+    for scope in scopes.into_iter().rev() {
+        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
+        let (kind, namespace) = match scope {
+            GrantScope::Everywhere => ("ClusterRole", None),
+            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
         };
         manifests.push(role(kind, &name, options, namespace, &rules(&here))?);
         manifests.push(binding(kind, &name, options, namespace)?);

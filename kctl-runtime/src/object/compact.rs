@@ -56,10 +56,10 @@ impl From<&str> for Uid {
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
     let (mut bytes, mut n_digits) = ([0; 16], 0);
-    for (at, digit) in text.iter().enumerate() {
+    for (index, digit) in text.iter().enumerate() {
         let value = match digit {
-            b'-' if DASHES.contains(&at) => continue,
-            _ if DASHES.contains(&at) => return None,
+            b'-' if DASHES.contains(&index) => continue,
+            _ if DASHES.contains(&index) => return None,
             b'0'..=b'9' => digit - b'0',
             b'a'..=b'f' => digit - b'a' + 10,
             _ => return None,
@@ -83,10 +83,10 @@ impl fmt::Display for Uid {
             UidRepr::Other(text) => return f.pad(text),
         };
         let mut text = [b'-'; UUID_LEN];
-        let places = (0..UUID_LEN).filter(|at| !DASHES.contains(at));
+        let indices = (0..UUID_LEN).filter(|index| !DASHES.contains(index));
         let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        for (at, digit) in places.zip(digits) {
-            text[at] = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        for (index, digit) in indices.zip(digits) {
+            text[index] = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
         }
         f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }

@@ -103,10 +103,10 @@ mod tests {
         let mut ring = DecodeCache::default();
         let third = DECODED_BYTES_MAX / 3;
         let steps = [(third, 1), (third, 2), (third, 3), (third, 3), (2 * third, 2), (DECODED_BYTES_MAX, 1)];
-        for (n, (n_bytes, kept)) in steps.into_iter().enumerate() {
+        for (n, (n_bytes, n_values)) in steps.into_iter().enumerate() {
             let id = StateId::new();
             ring.insert(id, Entry { n_bytes, value: Arc::new(n) });
-            assert_eq!(ring.values.len(), kept, "after {n}");
+            assert_eq!(ring.values.len(), n_values, "after {n}");
             assert_eq!(ring.n_bytes, ring.values.values().map(|entry| entry.n_bytes).sum::<usize>());
             assert_eq!(ring.ids.len(), ring.values.len());
             assert!(ring.get(id).is_some_and(|value| value.downcast_ref() == Some(&n)));

@@ -110,13 +110,14 @@ impl Deduplicator {
         parts.owners.share(&mut meta.owner_references);
     }
 
-    /// Compresses a string if that pays. `known` is an earlier state, whose dictionary is tried first.
-    pub(super) fn compress(&self, text: &str, known: Option<&Compressed>) -> Option<Compressed> {
+    /// Compresses a string if that pays. `previous` is an earlier state, whose dictionary is tried first.
+    pub(super) fn compress(&self, text: &str, previous: Option<&Compressed>) -> Option<Compressed> {
         if text.len() < COMPRESSED_LEN_MIN {
             return None;
         }
-        let known = known.and_then(|known| Compressed::by(&known.dictionary, text)).filter(Compressed::is_good);
-        known.or_else(|| self.0.lock().get_or_insert_default().dictionaries.compress(text))
+        let previous =
+            previous.and_then(|previous| Compressed::by(&previous.dictionary, text)).filter(Compressed::is_good);
+        previous.or_else(|| self.0.lock().get_or_insert_default().dictionaries.compress(text))
     }
 }
 
@@ -209,8 +210,8 @@ impl<T: ?Sized> Default for Pool<T> {
 impl<T: ?Sized + Hash + Eq> Pool<T> {
     /// Replaces the value by an equal one from the pool, or adds it.
     fn share(&mut self, value: &mut Arc<T>) {
-        if let Some(known) = self.values.get(value) {
-            *value = known.clone();
+        if let Some(shared) = self.values.get(value) {
+            *value = shared.clone();
             return;
         }
         if self.values.len() >= self.sweep_at {
@@ -241,8 +242,8 @@ mod tests {
         for (text, compressed) in texts.iter().zip(&compressed) {
             assert_eq!(compressed.text(), *text);
         }
-        let kept: usize = compressed.iter().map(Compressed::n_bytes).sum();
-        assert!(kept * 4 < texts.iter().map(String::len).sum(), "{kept} bytes");
+        let n_compressed: usize = compressed.iter().map(Compressed::n_bytes).sum();
+        assert!(n_compressed * 4 < texts.iter().map(String::len).sum(), "{n_compressed} bytes");
         assert!(deduplicator.compress("short", None).is_none());
     }
 
@@ -253,8 +254,8 @@ mod tests {
         for other in 2..40 {
             deduplicator.compress(&text(other, 1), None);
         }
-        let again = deduplicator.compress(&text(1, 2), Some(&first)).unwrap();
-        assert!(Arc::ptr_eq(&again.dictionary, &first.dictionary) && again.text() == text(1, 2));
+        let later = deduplicator.compress(&text(1, 2), Some(&first)).unwrap();
+        assert!(Arc::ptr_eq(&later.dictionary, &first.dictionary) && later.text() == text(1, 2));
     }
 
     #[test]

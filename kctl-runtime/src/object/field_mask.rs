@@ -136,7 +136,7 @@ impl Fields {
         match (&mut *self, other) {
             (Self::Some(mine), Self::Some(others)) => {
                 for (name, fields) in others {
-                    mine.entry(name.clone()).and_modify(|known| known.widen(fields)).or_insert_with(|| fields.clone());
+                    mine.entry(name.clone()).and_modify(|mask| mask.widen(fields)).or_insert_with(|| fields.clone());
                 }
             }
             (_, other) if *other == Self::All => *self = Self::All,
@@ -157,15 +157,15 @@ pub(super) struct MaskedFields {
 impl MaskedFields {
     /// Returns both lists as one string, and the offset at which the second begins.
     pub(super) fn into_text(self) -> (Box<str>, u32) {
-        let at = u32::try_from(self.metadata.len());
-        debug_assert!(at.is_ok(), "an object is no longer than a line of a watch may be");
-        ((self.metadata + &self.members).into(), at.unwrap_or(u32::MAX))
+        let n_metadata = u32::try_from(self.metadata.len());
+        debug_assert!(n_metadata.is_ok(), "an object is no longer than a line of a watch may be");
+        ((self.metadata + &self.members).into(), n_metadata.unwrap_or(u32::MAX))
     }
 }
 
 /// Puts an object together again from its metadata and its kept members.
-pub(super) fn json(meta: &Meta, text: &str, at: usize) -> String {
-    let (metadata, members) = text.split_at_checked(at).unwrap_or((text, ""));
+pub(super) fn json(meta: &Meta, text: &str, n_metadata: usize) -> String {
+    let (metadata, members) = text.split_at_checked(n_metadata).unwrap_or((text, ""));
     let head = meta.members();
     let comma = |text: &str| if text.is_empty() { "" } else { "," };
     format!(r#"{{"metadata":{{{head}{}{metadata}}}{}{members}}}"#, comma(metadata), comma(members))

@@ -26,9 +26,9 @@ pub(super) fn name_of<T: DeserializeOwned>(field: &str) -> Cow<'static, str> {
     let exact = names.iter().find(|name| **name == camel);
     let same = exact.or_else(|| names.iter().find(|name| letters(name) == letters(field)));
     let Some(name) = same else {
-        let of = std::any::type_name::<T>();
+        let type_name = std::any::type_name::<T>();
         panic!(
-            "`{field}` of {of} has another name in JSON, one of: {}; have the view read {of} whole, or give the field its own name",
+            "`{field}` of {type_name} has another name in JSON, one of: {}; have the view read {type_name} whole, or give the field its own name",
             names.join(", ")
         );
     };

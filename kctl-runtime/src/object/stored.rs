@@ -90,7 +90,7 @@ impl Stored {
     /// Accepts one item of a list response.
     ///
     /// API servers leave `apiVersion` and `kind` out of the items of built-in kinds, so they are added from
-    /// `kind`. `known` is called with the metadata first: it returns the `Stored` that a cache already holds
+    /// `kind`. `cached` is called with the metadata first: it returns the `Stored` that a cache already holds
     /// for the same state, and then nothing is allocated. `Ok(Ok(_))` is that known state, `Ok(Err(_))` a
     /// new one.
     ///
@@ -100,11 +100,11 @@ impl Stored {
         kind: &Kind,
         json: &str,
         field_mask: &FieldMask,
-        known: impl FnOnce(&Meta) -> Option<Arc<Self>>,
+        cached: impl FnOnce(&Meta) -> Option<Arc<Self>>,
     ) -> Result<Result<Arc<Self>, Self>, DecodeError> {
         let (head, meta) = read(kind, json)?;
-        if let Some(known) = known(&meta) {
-            return Ok(Ok(known));
+        if let Some(cached) = cached(&meta) {
+            return Ok(Ok(cached));
         }
         if let Some(slim) = Self::slim(kind, &meta, json, field_mask)? {
             return Ok(Err(slim));
@@ -129,8 +129,8 @@ impl Stored {
             source,
         })?;
         Ok(cut.map(|slim| {
-            let (text, at) = slim.into_text();
-            Self { slim: Some(at), ..Self::new(meta.clone(), text) }
+            let (text, n_metadata) = slim.into_text();
+            Self { slim: Some(n_metadata), ..Self::new(meta.clone(), text) }
         }))
     }
 
@@ -145,11 +145,11 @@ impl Stored {
 
     /// Shares parts with other objects of the store and compresses the JSON where that pays.
     ///
-    /// `known` is an earlier state of the same object. Its dictionary is tried first, because an object
+    /// `previous` is an earlier state of the same object. Its dictionary is tried first, because an object
     /// resembles itself best.
-    pub(crate) fn deduplicated(mut self, deduplicator: &Deduplicator, known: Option<&Self>) -> Self {
+    pub(crate) fn deduplicated(mut self, deduplicator: &Deduplicator, previous: Option<&Self>) -> Self {
         deduplicator.share(&mut self.meta);
-        let before = match known.map(|known| &known.text) {
+        let before = match previous.map(|previous| &previous.text) {
             Some(Text::Compressed(compressed)) => Some(compressed),
             _ => None,
         };
@@ -189,7 +189,7 @@ impl Stored {
         let text = self.kept();
         match self.slim {
             None => text,
-            Some(at) => Cow::Owned(field_mask::json(&self.meta, &text, at as usize)),
+            Some(n_metadata) => Cow::Owned(field_mask::json(&self.meta, &text, n_metadata as usize)),
         }
     }
 

@@ -86,7 +86,7 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         let slot = &mut self.slots[id.0];
         if slot.key.take().is_some() {
             slot.value = V::default();
-            if let Ok(entry) = self.table.find_entry(slot.hash, |known| *known == id) {
+            if let Ok(entry) = self.table.find_entry(slot.hash, |candidate| *candidate == id) {
                 entry.remove();
             }
             self.free.push(id);
@@ -94,10 +94,10 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         }
     }
 
-    /// Returns the IDs of the keys that `of` selects.
-    pub(super) fn ids(&self, of: impl Fn(&K) -> bool) -> Vec<KeyId> {
+    /// Returns the IDs of the keys that `matches` selects.
+    pub(super) fn ids(&self, matches: impl Fn(&K) -> bool) -> Vec<KeyId> {
         let slots = self.slots.iter().enumerate();
-        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&of)).map(|(index, _)| KeyId(index)).collect()
+        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&matches)).map(|(index, _)| KeyId(index)).collect()
     }
 
     /// Iterates over keys and values, in no particular order.

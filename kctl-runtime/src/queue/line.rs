@@ -13,6 +13,7 @@ pub(super) struct Line<T> {
     row: VecDeque<(u64, Option<T>)>,
     /// Values that arrived after a higher number.
     late: BTreeMap<u64, T>,
+    /// Number of gaps in `row`. Invariant: lower than its length, unless both are 0.
     n_gaps: usize,
 }
 
@@ -78,6 +79,7 @@ impl<T> Line<T> {
             self.row.pop_front();
             self.n_gaps -= 1;
         }
+        debug_assert!(self.n_gaps < self.row.len().max(1), "the first entry of a row is not a gap");
     }
 }
 

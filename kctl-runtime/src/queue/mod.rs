@@ -63,7 +63,7 @@ pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::sync::Mutex;
 pub(crate) use state::{Cause, OWN_WRITES_MAX};
-use state::{Next, Phase, QueueState, Reason, Wake};
+use state::{DelayReason, Next, Phase, QueueState, Wake};
 
 /// The configuration of a [`WorkQueue`].
 ///
@@ -226,12 +226,12 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         let _first = self.shared.filter.set(Arc::new(admits));
     }
 
-    /// Removes all keys of `of` that the [filter](Self::filter) rejects, with their waits and failures. A key that is
+    /// Removes all keys of `matches` that the [filter](Self::filter) rejects, with their waits and failures. A key that is
     /// processed stays until [`done`](Self::done), and adds from before are forgotten.
     ///
     /// The filter is called under the lock, so a key that is added after the filter began to accept it stays.
-    pub(crate) fn evict(&self, of: impl Fn(&K) -> bool) {
-        let leaves = |key: &K| of(key) && !self.shared.admits(key);
+    pub(crate) fn evict(&self, matches: impl Fn(&K) -> bool) {
+        let leaves = |key: &K| matches(key) && !self.shared.admits(key);
         self.shared.state.lock().evict(leaves);
     }
 
@@ -243,11 +243,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Returns once no key that `of` selects is processed.
-    pub(crate) async fn processed(&self, of: impl Fn(&K) -> bool) {
+    /// Returns once no key that `matches` selects is processed.
+    pub(crate) async fn processed(&self, matches: impl Fn(&K) -> bool) {
         loop {
             let notified = self.shared.done.notified();
-            if !self.shared.state.lock().processes(&of) {
+            if !self.shared.state.lock().processes(&matches) {
                 return;
             }
             notified.await;
@@ -356,7 +356,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         if !self.shared.admits(&key) {
             return;
         }
-        let wake = self.shared.state.lock().add_after(key, wait, Reason::Requeue, Instant::now());
+        let wake = self.shared.state.lock().add_after(key, wait, DelayReason::Requeue, Instant::now());
         self.shared.wake(wake);
     }
 
@@ -626,7 +626,8 @@ struct Timekeeper<'a, K>(&'a Shared<K>);
 
 impl<K> Drop for Timekeeper<'_, K> {
     fn drop(&mut self) {
-        self.0.state.lock().timekeeper = false;
+        let before = std::mem::replace(&mut self.0.state.lock().timekeeper, false);
+        debug_assert!(before, "one worker at a time sleeps for the others");
         self.0.ready.notify_one();
     }
 }

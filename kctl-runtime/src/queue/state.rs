@@ -40,7 +40,7 @@ pub(crate) enum Cause {
 
 /// The reason for which a key waits for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum DelayReason {
     /// Its last run asked for it.
     Requeue,
     /// Its last run was based on an outdated state.
@@ -49,7 +49,7 @@ pub(super) enum Reason {
     Backoff,
 }
 
-impl Reason {
+impl DelayReason {
     /// Returns the tag that the key gets when its wait ends.
     fn tag(self) -> u32 {
         match self {
@@ -81,7 +81,7 @@ pub(super) enum Next<K> {
     End,
 }
 
-/// The phase of the queue: it only moves forward.
+/// The phase of the queue. Invariant: a queue that was shut down is never `Open` again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Keys are added and taken.
@@ -100,9 +100,9 @@ pub(super) struct QueueState<K> {
     keys: Keys<K, Entry>,
     /// Keys that a worker can take now.
     ready: Ready<KeyId>,
-    /// Keys with a delay. Invariant: empty after a shutdown.
+    /// Keys with a delay. Invariant: empty after a shutdown, and each key in it has this wait in its entry.
     delayed: BTreeMap<(Instant, u64), KeyId>,
-    /// Keys that are being processed; each entry knows its index here.
+    /// Keys that are being processed. Invariant: each entry has its index here, and no key is also in `ready`.
     working: Vec<KeyId>,
     /// The last number that [`next_number`](Self::next_number) returned. Adds, waits and failures share the counter, so
     /// that each of them has its place in one order.
@@ -124,7 +124,7 @@ pub const CONFLICTS_USUAL: u32 = 5;
 struct Entry {
     /// Its position in `ready`. Invariant: `None` while it is processed.
     queued: Option<ReadyPosition>,
-    /// Its wait for a time. Invariant: `None` while it is queued.
+    /// Its wait for a time. Invariant: `None` while it is queued, and while `dirty` is set.
     delayed: Option<Delayed>,
     /// Set while a worker has it.
     processing: Option<Work>,
@@ -136,11 +136,12 @@ struct Entry {
     failures: u32,
     /// Conflicts in a row, which are not failures.
     conflicts: u32,
-    /// The sequence number at which it began to fail: the order of reports.
+    /// The sequence number at which it began to fail: the order of reports. Invariant: above 0 while it fails.
     failed: u64,
     /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
     given_up: bool,
-    /// Versions that its last run wrote. Their events do not make the key ready.
+    /// Versions that its last run wrote. Their events do not make the key ready. Invariant: at most
+    /// [`OWN_WRITES_MAX`].
     own_versions: Vec<u64>,
 }
 
@@ -149,6 +150,16 @@ impl Entry {
     fn is_empty(&self) -> bool {
         let idle = self.queued.is_none() && self.delayed.is_none() && self.processing.is_none();
         idle && self.failures == 0 && self.conflicts == 0 && !self.given_up
+    }
+
+    /// Checks the invariants of the fields between two calls of the queue.
+    fn check(&self) {
+        debug_assert!(self.queued.is_none() || self.processing.is_none(), "a key that a worker has is not ready");
+        debug_assert!(self.queued.is_none() || self.delayed.is_none(), "a ready key does not wait for a time");
+        debug_assert!(self.dirty.is_none() || self.processing.is_some(), "only a key that a worker has gets dirty");
+        debug_assert!(self.dirty.is_none() || self.delayed.is_none(), "a key runs again after its run or after a time");
+        debug_assert!(self.in_a_row() == 0 || self.failed > 0, "reports sort failing keys by when they began to fail");
+        debug_assert!(self.own_versions.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
     }
 
     /// Returns `true` if its last run failed.
@@ -175,7 +186,7 @@ struct Delayed {
     order: u64,
     /// The priority with which it becomes ready.
     priority: i32,
-    reason: Reason,
+    reason: DelayReason,
 }
 
 /// A key in the hands of a worker.
@@ -194,7 +205,8 @@ struct Dirty {
     age: Age,
     /// Is `true` if the key runs again at once even if the present run fails.
     at_once: bool,
-    /// The versions of the events that added it. `None` if it was added for another reason, or if there were too many.
+    /// The versions of the events that added it. `None` if it was added for another reason, or if there were more than
+    /// [`OWN_WRITES_MAX`].
     versions: Option<Vec<u64>>,
 }
 
@@ -203,9 +215,10 @@ impl Dirty {
     /// an own write.
     fn add_version(&mut self, version: Option<u64>) {
         match (&mut self.versions, version) {
-            (Some(known), Some(version)) if known.len() < OWN_WRITES_MAX => known.push(version),
+            (Some(versions), Some(version)) if versions.len() < OWN_WRITES_MAX => versions.push(version),
             _ => self.versions = None,
         }
+        debug_assert!(self.versions.as_ref().is_none_or(|versions| versions.len() <= OWN_WRITES_MAX), "it is bounded");
     }
 }
 
@@ -280,6 +293,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     ) -> Wake {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
+        entry.check();
         entry.tags |= tags;
         if cause == Cause::Changed {
             entry.failures = 0;
@@ -288,11 +302,12 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let mut priority = priority;
         if let Some(delayed) = &mut entry.delayed {
             delayed.priority = delayed.priority.max(priority);
-            if cause == Cause::Unchanged && delayed.reason == Reason::Backoff {
+            if cause == Cause::Unchanged && delayed.reason == DelayReason::Backoff {
                 return Wake::None;
             }
             priority = delayed.priority;
-            self.delayed.remove(&(delayed.due, delayed.order));
+            let removed = self.delayed.remove(&(delayed.due, delayed.order));
+            debug_assert_eq!(removed, Some(id), "a key that waits is in `delayed` under its own wait");
             entry.delayed = None;
         }
         let fresh = Age { sequence, since: now };
@@ -327,7 +342,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     ///
     /// A key that is processed keeps the priority with which it was taken (controller-runtime,
     /// `pkg/internal/controller/controller.go`, `reconcileHandler`).
-    pub(super) fn add_after(&mut self, key: K, wait: Duration, reason: Reason, now: Instant) -> Wake {
+    pub(super) fn add_after(&mut self, key: K, wait: Duration, reason: DelayReason, now: Instant) -> Wake {
         if self.phase != Phase::Open {
             return Wake::None;
         }
@@ -336,7 +351,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     }
 
     /// Adds a key that has an entry, after a wait of at most [`WAIT_MAX`].
-    fn add_known_after(&mut self, id: KeyId, wait: Duration, reason: Reason, now: Instant) -> Wake {
+    fn add_known_after(&mut self, id: KeyId, wait: Duration, reason: DelayReason, now: Instant) -> Wake {
         self.retries += 1;
         let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
         if wait.is_zero() {
@@ -347,27 +362,29 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Lets a key wait until `due`. Of two waits the earlier one counts, and of two priorities the higher one. A key that
     /// is ready, or runs again at once, does not wait.
-    fn delay(&mut self, id: KeyId, priority: i32, due: Instant, reason: Reason) -> Wake {
+    fn delay(&mut self, id: KeyId, priority: i32, due: Instant, reason: DelayReason) -> Wake {
         let order = self.next_number();
         let entry = self.keys.value_mut(id);
+        entry.check();
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
             // It runs again before the wait would end.
-            Some(dirty) if dirty.at_once || reason != Reason::Backoff => return Wake::None,
+            Some(dirty) if dirty.at_once || reason != DelayReason::Backoff => return Wake::None,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
             None if entry.queued.is_some() => return Wake::None,
             None => {}
         }
         entry.dirty = None;
         if let Some(present) = &mut entry.delayed {
-            if reason == Reason::Backoff || present.reason == Reason::Requeue {
+            if reason == DelayReason::Backoff || present.reason == DelayReason::Requeue {
                 present.reason = reason;
             }
             present.priority = present.priority.max(delayed.priority);
             if present.due <= due {
                 return Wake::None;
             }
-            self.delayed.remove(&(present.due, present.order));
+            let removed = self.delayed.remove(&(present.due, present.order));
+            debug_assert_eq!(removed, Some(id), "a key that waits is in `delayed` under its own wait");
             delayed = Delayed { due, order, ..*present };
         }
         debug_assert!(matches!(self.phase, Phase::Open), "nothing waits for a time after a shutdown");
@@ -391,7 +408,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         if self.phase != Phase::Open {
             return (wait, Wake::None);
         }
-        (wait, self.add_known_after(id, wait, Reason::Backoff, now))
+        (wait, self.add_known_after(id, wait, DelayReason::Backoff, now))
     }
 
     /// Resets failures and conflicts after a success.
@@ -441,7 +458,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         if self.phase != Phase::Open {
             return Wake::None;
         }
-        self.add_known_after(id, wait, Reason::Conflict, now)
+        self.add_known_after(id, wait, DelayReason::Conflict, now)
     }
 
     /// Returns the conflicts in a row of a key.
@@ -510,7 +527,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
         match self.phase {
             Phase::Open => Next::Wait(self.delayed.first_key_value().map(|((due, _), _)| *due)),
-            Phase::ShutDown | Phase::Draining => Next::End,
+            Phase::ShutDown | Phase::Draining => {
+                debug_assert!(self.delayed.is_empty(), "a worker that ends leaves no key behind");
+                Next::End
+            }
         }
     }
 
@@ -532,6 +552,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let order = self.next_number();
         let id = self.keys.find(key)?;
         let work = self.keys.value_mut(id).processing.take()?;
+        debug_assert_eq!(self.working.get(work.idx), Some(&id), "a processed key knows its index in `working`");
         self.remove_working(work.idx);
         let entry = self.keys.value_mut(id);
         let wake = if let Some(dirty) = entry.dirty.take() {
@@ -549,7 +570,6 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Removes a key from `working`; the last one moves to its index.
     fn remove_working(&mut self, idx: usize) {
-        debug_assert!(idx < self.working.len(), "a processed key knows its index in `working`");
         self.working.swap_remove(idx);
         if let Some(moved) = self.working.get(idx)
             && let Some(work) = &mut self.keys.value_mut(*moved).processing
@@ -560,6 +580,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Ends adds, and drops the keys that wait for a time. Ready keys are still taken.
     pub(super) fn shut_down(&mut self, phase: Phase) {
+        debug_assert!(phase != Phase::Open, "a queue that was shut down stays so");
         self.phase = phase;
         for id in mem::take(&mut self.delayed).into_values() {
             self.keys.value_mut(id).delayed = None;
@@ -584,6 +605,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     /// Removes a key from everything but `working`, and forgets its failures.
     fn evict_known(&mut self, id: KeyId) {
         let entry = self.keys.value_mut(id);
+        entry.check();
         let (queued, delayed) = (entry.queued.take(), entry.delayed.take());
         *entry = Entry { processing: entry.processing, ..Entry::default() };
         if let Some(position) = queued {
@@ -595,9 +617,9 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.remove_if_empty(id);
     }
 
-    /// Returns `true` if a key that `of` selects is processed.
-    pub(super) fn processes(&self, of: impl Fn(&K) -> bool) -> bool {
-        self.working.iter().filter_map(|id| self.keys.key(*id)).any(of)
+    /// Returns `true` if a key that `matches` selects is processed.
+    pub(super) fn processes(&self, matches: impl Fn(&K) -> bool) -> bool {
+        self.working.iter().filter_map(|id| self.keys.key(*id)).any(matches)
     }
 
     /// Removes an entry that holds no information.
@@ -647,6 +669,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     /// Returns the numbers for metrics, at a cost of the keys in workers and not of all keys.
     pub(super) fn stats(&mut self, now: Instant) -> QueueStats {
         self.promote_due(now);
+        debug_assert!(self.ready.len() + self.working.len() <= self.keys.len(), "a key is ready, or with one worker");
         let running = self.working.iter().filter_map(|id| self.keys.value(*id).processing);
         let running = running.map(|work| now.saturating_duration_since(work.since));
         QueueStats {

@@ -39,52 +39,52 @@ pub(super) struct Form {
 
 impl Applied {
     /// Returns the form in which an object was applied last.
-    pub(super) fn last(&self, primary: &ObjectKey, of: &Identity, uid: &Uid) -> Option<Form> {
-        let known = self.0.lock();
-        known.by_primary.get(primary).and_then(|kinds| kinds.get(of)?.get(uid)).copied()
+    pub(super) fn last(&self, primary: &ObjectKey, identity: &Identity, uid: &Uid) -> Option<Form> {
+        let objects = self.0.lock();
+        objects.by_primary.get(primary).and_then(|kinds| kinds.get(identity)?.get(uid)).copied()
     }
 
     /// Remembers all that a primary desires of a kind, and forgets what it desired before.
-    pub(super) fn record(&self, primary: &ObjectKey, of: &Identity, desired: Forms) {
-        let mut known = self.0.lock();
-        let AppliedObjects { by_primary, n_objects } = &mut *known;
-        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(of)) {
+    pub(super) fn record(&self, primary: &ObjectKey, identity: &Identity, desired: Forms) {
+        let mut objects = self.0.lock();
+        let AppliedObjects { by_primary, n_objects } = &mut *objects;
+        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(identity)) {
             *n_objects -= before.len();
         }
         if desired.is_empty() {
             return;
         }
-        known.make_room(desired.len());
-        known.n_objects += desired.len();
-        known.by_primary.entry(primary.clone()).or_default().insert(of.clone(), desired);
+        objects.make_room(desired.len());
+        objects.n_objects += desired.len();
+        objects.by_primary.entry(primary.clone()).or_default().insert(identity.clone(), desired);
     }
 
     /// Remembers one object beside the others of its kind.
-    pub(super) fn record_one(&self, primary: &ObjectKey, of: &Identity, uid: Uid, form: Form) {
-        let mut known = self.0.lock();
-        let kinds = known.by_primary.get_mut(primary);
-        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(of)?.get_mut(&uid)) {
+    pub(super) fn record_one(&self, primary: &ObjectKey, identity: &Identity, uid: Uid, form: Form) {
+        let mut objects = self.0.lock();
+        let kinds = objects.by_primary.get_mut(primary);
+        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(identity)?.get_mut(&uid)) {
             *last = form;
             return;
         }
-        known.make_room(1);
-        known.n_objects += 1;
-        known.by_primary.entry(primary.clone()).or_default().entry(of.clone()).or_default().insert(uid, form);
+        objects.make_room(1);
+        objects.n_objects += 1;
+        objects.by_primary.entry(primary.clone()).or_default().entry(identity.clone()).or_default().insert(uid, form);
     }
 
     /// Forgets a deleted primary.
     pub(crate) fn forget(&self, primary: &ObjectKey) {
-        let mut known = self.0.lock();
-        let kinds = known.by_primary.remove(primary).unwrap_or_default();
-        known.n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
+        let mut objects = self.0.lock();
+        let kinds = objects.by_primary.remove(primary).unwrap_or_default();
+        objects.n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
     }
 
     /// Returns the number of remembered objects.
     #[cfg(test)]
     fn len(&self) -> usize {
-        let known = self.0.lock();
-        let counted: usize = known.by_primary.values().flat_map(HashMap::values).map(HashMap::len).sum();
-        assert_eq!(counted, known.n_objects);
+        let objects = self.0.lock();
+        let counted: usize = objects.by_primary.values().flat_map(HashMap::values).map(HashMap::len).sum();
+        assert_eq!(counted, objects.n_objects);
         counted
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn only_what_is_still_desired_is_remembered() {
         let (applied, pods, configs) = (Applied::default(), Identity::of::<Pod>(), Identity::of::<ConfigMap>());
-        let knows = |of: &Identity, uid: &str, n| applied.last(&key(0), of, &uid.into()) == Some(form(n));
+        let knows = |identity: &Identity, uid: &str, n| applied.last(&key(0), identity, &uid.into()) == Some(form(n));
         applied.record(&key(0), &pods, forms(&["a", "b"]));
         applied.record(&key(0), &configs, forms(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
@@ -147,7 +147,7 @@ mod tests {
     fn one_object_is_recorded_beside_others() {
         let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
-        let last = |of: &Identity, uid: &str| applied.last(&key(0), of, &uid.into());
+        let last = |identity: &Identity, uid: &str| applied.last(&key(0), identity, &uid.into());
         applied.record_one(&key(0), &here, "a".into(), form(1));
         applied.record_one(&key(0), &here, "b".into(), form(1));
         applied.record_one(&key(0), &here, "a".into(), form(2));

@@ -143,7 +143,7 @@ pub(super) async fn converge<K: Object>(
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let places: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
+    let keys: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
     let (apply, mut forms) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
         let applied = apply.owned(Desired::owned(env, primary, &source.identity().kind, object)?).await?;
@@ -157,7 +157,7 @@ pub(super) async fn converge<K: Object>(
     env.applied.record(primary.key(), source.identity(), forms);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
-        if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
+        if keys.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
             continue;
         }
         let uid = object.uid().unwrap_or_default();
@@ -184,9 +184,9 @@ struct Done<K> {
 
 impl Apply<'_> {
     async fn owned<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
-        let known = self.source.store().get(&desired.key);
-        if let Some(known) = &known {
-            let (kind, controller) = (&self.source.identity().kind, known.meta().controller());
+        let cached = self.source.store().get(&desired.key);
+        if let Some(cached) = &cached {
+            let (kind, controller) = (&self.source.identity().kind, cached.meta().controller());
             if let Some(other) = controller.filter(|owner| owner.uid != self.primary.meta().uid) {
                 return Err(ApiError::Foreign {
                     operation: format!("apply {kind} {}", desired.key),
@@ -200,9 +200,9 @@ impl Apply<'_> {
         }
         // The uid makes sure that the known object is changed. Without a known object, or if it is being deleted, the
         // apply may create a new one.
-        let live = known.filter(|known| known.meta().deletion_timestamp().is_none());
-        if let Some(known) = live.filter(|_| desired.object["metadata"]["uid"].is_null()) {
-            desired.object["metadata"]["uid"] = known.meta().uid.to_string().into();
+        let live = cached.filter(|cached| cached.meta().deletion_timestamp().is_none());
+        if let Some(cached) = live.filter(|_| desired.object["metadata"]["uid"].is_null()) {
+            desired.object["metadata"]["uid"] = cached.meta().uid.to_string().into();
         }
         self.send(desired).await
     }
@@ -215,27 +215,27 @@ impl Apply<'_> {
         if source.store().blocks_writes(desired.key.namespace.as_deref()) {
             return None;
         }
-        let known = source.store().get(&desired.key)?;
-        let uid = known.meta().uid.clone();
+        let cached = source.store().get(&desired.key)?;
+        let uid = cached.meta().uid.clone();
         let form = self.env.applied.last(by, source.identity(), &uid).filter(|form| form.desired == desired.hash)?;
-        let stored: Value = serde_json::from_str(&known.json()).unwrap_or_default();
+        let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
         let is_as_left = form.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
-        Some(Done { object: view(&known)?, uid, form, is_changed: false })
+        Some(Done { object: view(&cached)?, uid, form, is_changed: false })
     }
 
     async fn send<K: Object>(&self, desired: Desired) -> Result<Done<K>, ApiError> {
         let Desired { key, object, hash } = desired;
         let store = self.source.store();
-        let before = store.get(&key).map(|known| known.meta().resource_version.to_string());
+        let before = store.get(&key).map(|cached| cached.meta().resource_version.to_string());
         let (by, namespace) = (self.primary.key(), key.namespace.as_deref());
         let target = Target { by, source: self.source, namespace, name: &key.name };
         let applied: Arc<K> = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
         let version = applied.resource_version();
-        let left = store.get(&key).filter(|known| Some(known.meta().resource_version.to_string()) == version);
-        let left = left.map(|known| self.hash_of_state(serde_json::from_str(&known.json()).unwrap_or_default()));
+        let left = store.get(&key).filter(|cached| Some(cached.meta().resource_version.to_string()) == version);
+        let left = left.map(|cached| self.hash_of_state(serde_json::from_str(&cached.json()).unwrap_or_default()));
         let uid = applied.uid().unwrap_or_default().as_str().into();
         Ok(Done { object: applied, uid, form: Form { desired: hash, left }, is_changed: before != version })
     }
@@ -277,7 +277,8 @@ fn has_all(mut object: Value, mut desired: Value) -> bool {
         let references = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("ownerReferences"));
         references.and_then(|references| references.as_array().cloned()).unwrap_or_default()
     };
-    let (known, wanted) = (take(&mut object), take(&mut desired));
-    let is_known = |wanted: &Value| known.iter().any(|known| known["uid"] == wanted["uid"] && contains(known, wanted));
-    wanted.iter().all(is_known) && contains(&object, &desired)
+    let (live, desired_owners) = (take(&mut object), take(&mut desired));
+    let is_known =
+        |desired: &Value| live.iter().any(|owner| owner["uid"] == desired["uid"] && contains(owner, desired));
+    desired_owners.iter().all(is_known) && contains(&object, &desired)
 }

@@ -34,11 +34,11 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    pub(crate) fn new(known: Value, generation: Option<i64>, now: Timestamp) -> Self {
+    pub(crate) fn new(existing: Value, generation: Option<i64>, now: Timestamp) -> Self {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let known = if let Value::Array(known) = known { known } else { Vec::new() };
+        let existing = if let Value::Array(existing) = existing { existing } else { Vec::new() };
         // A condition that cannot be parsed is dropped, so that the others keep their `lastTransitionTime`.
-        let list = known.into_iter().filter_map(|condition| serde_json::from_value(condition).ok()).collect();
+        let list = existing.into_iter().filter_map(|condition| serde_json::from_value(condition).ok()).collect();
         Self { list, wrong: None, generation, now }
     }
 
@@ -68,8 +68,8 @@ impl Conditions {
     }
 
     fn set(mut self, kind: &str, status: &str, reason: &str, message: String) -> Self {
-        let known = self.list.iter().position(|condition| condition.type_ == kind);
-        let before = known.map(|at| self.list.remove(at));
+        let position = self.list.iter().position(|condition| condition.type_ == kind);
+        let before = position.map(|index| self.list.remove(index));
         let wrong = rules::check(kind, reason, before.as_ref(), self.generation).err();
         self.wrong = self.wrong.or(wrong);
         let unchanged = before.filter(|before| before.status == status);
@@ -82,7 +82,7 @@ impl Conditions {
             last_transition_time: since,
             observed_generation: self.generation,
         };
-        self.list.insert(known.unwrap_or(self.list.len()), condition);
+        self.list.insert(position.unwrap_or(self.list.len()), condition);
         self
     }
 
@@ -143,8 +143,8 @@ mod tests {
         kinds.iter().map(condition).collect()
     }
 
-    fn conditions(known: Value) -> Conditions {
-        Conditions::new(known, Some(4), Timestamp::from_second(NOW).unwrap())
+    fn conditions(existing: Value) -> Conditions {
+        Conditions::new(existing, Some(4), Timestamp::from_second(NOW).unwrap())
     }
 
     #[test]
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn unreadable_condition_keeps_other_transition_times() {
-        let mut known = known(&[("Ready", "True"), ("Broken", "True")]);
-        known[1]["lastTransitionTime"] = "yesterday".into();
-        for known in [known.clone(), json!([known[1], known[0]])] {
-            let list = conditions(known).with("Ready", true, "A", "").into_vec().unwrap();
+        let mut existing = known(&[("Ready", "True"), ("Broken", "True")]);
+        existing[1]["lastTransitionTime"] = "yesterday".into();
+        for existing in [existing.clone(), json!([existing[1], existing[0]])] {
+            let list = conditions(existing).with("Ready", true, "A", "").into_vec().unwrap();
             assert_eq!(list.len(), 1);
             assert_eq!(list[0].last_transition_time.0, "2020-01-01T00:00:00Z".parse().unwrap());
         }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::{
     Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus, Live,
     MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster, Owned,
-    ReadsLive, Reason, Request, UsedCaches, WritableBy, Writes, payload::Payload,
+    ReadsLive, ReconcileReason, Request, UsedCaches, WritableBy, Writes, payload::Payload,
 };
 use crate::{
     clock::Clock,
@@ -210,8 +210,8 @@ impl<C> Context<C> {
     }
 
     /// Returns everything that queued the key since its last reconcile. Use it for logs, not for decisions.
-    pub fn reason(&self) -> Reason {
-        Reason { env: self.inner.env.clone(), tags: self.inner.tags }
+    pub fn reason(&self) -> ReconcileReason {
+        ReconcileReason { env: self.inner.env.clone(), tags: self.inner.tags }
     }
 
     /// Returns the objects of kind `K` whose controller reference names the primary, with the operations to change
@@ -430,8 +430,8 @@ impl<C> Context<C> {
     /// }
     /// ```
     pub fn conditions(&self) -> Conditions {
-        let known = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
-        Conditions::new(known, self.inner.primary.meta().generation(), self.now())
+        let existing = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
+        Conditions::new(existing, self.inner.primary.meta().generation(), self.now())
     }
 
     /// Returns when the manager stops. Reconciles that wait for something else should stop waiting then.
@@ -613,7 +613,7 @@ mod tests {
     #[test]
     fn patches_that_touch_lists_are_detected() {
         let list = json!([{ "type": "Ready" }]);
-        for (old, new, wanted) in [
+        for (old, new, expected) in [
             (json!({}), json!({ "conditions": list }), true),
             (json!({ "conditions": list }), json!({ "conditions": [] }), true),
             (json!({ "conditions": list }), json!({}), true),
@@ -625,7 +625,7 @@ mod tests {
             (Value::Null, json!({ "conditions": list }), true),
         ] {
             let patch = merge_patch(&old, &new).unwrap();
-            assert_eq!(replaces_list(&old, &patch), wanted, "{old} {new}");
+            assert_eq!(replaces_list(&old, &patch), expected, "{old} {new}");
         }
     }
 

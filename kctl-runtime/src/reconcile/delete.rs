@@ -75,9 +75,9 @@ impl DeleteRequest {
         self.with(Propagation::Orphan)
     }
 
-    fn with(self, wanted: Propagation) -> Self {
+    fn with(self, propagation: Propagation) -> Self {
         Self(match self.0 {
-            DeleteState::New { send, .. } => DeleteState::New { policy: Some(wanted), send },
+            DeleteState::New { send, .. } => DeleteState::New { policy: Some(propagation), send },
             sent => sent,
         })
     }

@@ -101,15 +101,15 @@ impl fmt::Display for Error {
         for context in self.context.iter().rev() {
             write!(f, "{context}: ")?;
         }
-        let mut said = text(self.source.as_ref());
-        f.write_str(&said)?;
+        let mut previous = text(self.source.as_ref());
+        f.write_str(&previous)?;
         let mut cause = self.source.source();
         while let Some(error) = cause {
             // Many errors include the message of their source, which is not repeated.
             let text = text(error);
-            if !said.contains(&text) {
+            if !previous.contains(&text) {
                 write!(f, ": {text}")?;
-                said = text;
+                previous = text;
             }
             cause = error.source();
         }

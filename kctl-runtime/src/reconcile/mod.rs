@@ -91,7 +91,7 @@ pub use owned::{Converged, CreateRequest, Owned};
 pub use permission::{
     Allows, Caches, Creates, Declares, Deletes, HasRules, Owns, Patches, Reads, ReadsLive, Writes, verb,
 };
-pub use reason::Reason;
+pub use reason::ReconcileReason;
 pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
 pub use unreadable::UnreadableObject;

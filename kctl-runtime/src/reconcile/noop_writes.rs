@@ -20,22 +20,22 @@ pub(crate) struct NoopWrites(Mutex<HashMap<ObjectKey, u64>>);
 
 impl NoopWrites {
     /// Returns `true` if this change of the object had no effect the last time.
-    pub(crate) fn contains(&self, key: &ObjectKey, before: &Value, wanted: &Value) -> bool {
-        self.0.lock().get(key).is_some_and(|known| *known == digest(before, wanted))
+    pub(crate) fn contains(&self, key: &ObjectKey, before: &Value, patch: &Value) -> bool {
+        self.0.lock().get(key).is_some_and(|recorded| *recorded == digest(before, patch))
     }
 
-    pub(crate) fn record(&self, key: &ObjectKey, before: &Value, wanted: &Value) {
-        let mut known = self.0.lock();
-        if known.len() >= NOOP_WRITES_MAX && !known.contains_key(key) {
-            known.clear();
+    pub(crate) fn record(&self, key: &ObjectKey, before: &Value, patch: &Value) {
+        let mut digests = self.0.lock();
+        if digests.len() >= NOOP_WRITES_MAX && !digests.contains_key(key) {
+            digests.clear();
         }
-        known.insert(key.clone(), digest(before, wanted));
+        digests.insert(key.clone(), digest(before, patch));
     }
 }
 
-fn digest(before: &Value, wanted: &Value) -> u64 {
+fn digest(before: &Value, patch: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (before.to_string(), wanted.to_string()).hash(&mut hasher);
+    (before.to_string(), patch.to_string()).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -51,16 +51,16 @@ mod tests {
 
     #[test]
     fn only_the_same_noop_is_suppressed() {
-        let (noop_writes, before, wanted) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
-        noop_writes.record(&key(0), &before, &wanted);
-        assert!(noop_writes.contains(&key(0), &before, &wanted));
-        assert!(!noop_writes.contains(&key(1), &before, &wanted), "another object");
-        assert!(!noop_writes.contains(&key(0), &json!({ "n": 1 }), &wanted), "another state");
+        let (noop_writes, before, patch) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
+        noop_writes.record(&key(0), &before, &patch);
+        assert!(noop_writes.contains(&key(0), &before, &patch));
+        assert!(!noop_writes.contains(&key(1), &before, &patch), "another object");
+        assert!(!noop_writes.contains(&key(0), &json!({ "n": 1 }), &patch), "another state");
         assert!(!noop_writes.contains(&key(0), &before, &json!({ "m": 1 })), "another wish");
         for n in 0..2 * NOOP_WRITES_MAX {
-            noop_writes.record(&key(n), &before, &wanted);
+            noop_writes.record(&key(n), &before, &patch);
             assert!(noop_writes.0.lock().len() <= NOOP_WRITES_MAX);
         }
-        assert!(noop_writes.contains(&key(2 * NOOP_WRITES_MAX - 1), &before, &wanted));
+        assert!(noop_writes.contains(&key(2 * NOOP_WRITES_MAX - 1), &before, &patch));
     }
 }

@@ -24,10 +24,10 @@ pub(super) fn with_controller(
     object: &str,
     env: &Env,
     primary: &Stored,
-    of: &Kind,
+    kind: &Kind,
 ) -> Result<Vec<OwnerReference>, ApiError> {
-    let (own, mut kept): (Vec<_>, Vec<_>) = given.into_iter().partition(|owner| owner.uid == primary.meta().uid);
-    if let Some(other) = kept.iter().find(|owner| owner.controller == Some(true)) {
+    let (own, mut owners): (Vec<_>, Vec<_>) = given.into_iter().partition(|owner| owner.uid == primary.meta().uid);
+    if let Some(other) = owners.iter().find(|owner| owner.controller == Some(true)) {
         return Err(ApiError::SecondController {
             operation: operation.into(),
             object: object.into(),
@@ -35,17 +35,18 @@ pub(super) fn with_controller(
             owner: format!("{} {}", env.spec.primary.kind, primary.key()),
         });
     }
-    let mut reference = reference(env, primary, of);
+    let mut reference = reference(env, primary, kind);
     reference.block_owner_deletion =
         own.iter().find_map(|own| own.block_owner_deletion).or(reference.block_owner_deletion);
-    kept.push(reference);
-    Ok(kept)
+    owners.push(reference);
+    Ok(owners)
 }
 
 /// The controller reference of objects of a kind to the primary.
-fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
+fn reference(env: &Env, primary: &Stored, owned_kind: &Kind) -> OwnerReference {
     let (kind, meta) = (&env.spec.primary.kind, primary.meta());
-    let blocks = env.spec.relations.iter().any(|relation| relation.kind == *of && relation.block_owner_deletion);
+    let blocks =
+        env.spec.relations.iter().any(|relation| relation.kind == *owned_kind && relation.block_owner_deletion);
     OwnerReference {
         api_version: kind.api_version(),
         kind: kind.kind.clone(),
@@ -113,8 +114,8 @@ async fn patch_references<K: Object>(
 
 /// Puts a new object into the primary's namespace, and adds the controller reference.
 pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
-    let of = Kind::of::<K>();
-    check_place("create", &of, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
+    let kind = Kind::of::<K>();
+    check_place("create", &kind, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
     if let Some(namespace) = &primary.key().namespace {
         object.meta_mut().namespace = Some(namespace.to_string());
     }
@@ -122,7 +123,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
         ring.labels().strip_map(labels);
     }
     let (text, given) = (described(&object), std::mem::take(object.owner_references_mut()));
-    let references = with_controller(given, &format!("create {text}"), &text, env, primary, &of)?;
+    let references = with_controller(given, &format!("create {text}"), &text, env, primary, &kind)?;
     *object.owner_references_mut() = references;
     Ok(object)
 }
@@ -131,7 +132,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
 /// objects anywhere.
 pub(super) fn check_place(
     verb: &str,
-    of: &Kind,
+    kind: &Kind,
     namespace: Option<&str>,
     name: &str,
     env: &Env,
@@ -139,7 +140,7 @@ pub(super) fn check_place(
 ) -> Result<(), ApiError> {
     match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
         (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
-            operation: format!("{verb} {} {namespace}/{name}", of.kind),
+            operation: format!("{verb} {} {namespace}/{name}", kind.kind),
             owner: format!("{} {}", env.spec.primary.kind, primary.key()),
         }),
         _ => Ok(()),

@@ -127,7 +127,7 @@ macro_rules! alias {
 }
 alias! {
     /// The bound of helper functions that manage `K`: controllers that declare `owns = K` without restricting the
-    /// verbs.
+    /// verbs, or with all of `create`, `update`, `patch`, `apply` and `delete`.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;

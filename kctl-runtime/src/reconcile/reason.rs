@@ -14,12 +14,12 @@ use crate::{
 /// Use it for logs and metrics, never for decisions: reasons merge while a key waits, and after a restart the only
 /// reason is the initial list. [`Display`](fmt::Display) writes for example `Pod changed, retry`.
 #[derive(Clone)]
-pub struct Reason {
+pub struct ReconcileReason {
     pub(super) env: Arc<Env>,
     pub(super) tags: u32,
 }
 
-impl Reason {
+impl ReconcileReason {
     pub(crate) fn new(env: Arc<Env>, tags: u32) -> Self {
         Self { env, tags }
     }
@@ -73,7 +73,7 @@ impl Reason {
 }
 
 /// Writes the reasons as a list, such as `Pod changed, retry`.
-impl fmt::Display for Reason {
+impl fmt::Display for ReconcileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut causes: Vec<String> = Vec::new();
         if self.tags & RELATION_TAGS != 0 {
@@ -92,8 +92,8 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Debug for Reason {
+impl fmt::Debug for ReconcileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reason({self})")
+        write!(f, "ReconcileReason({self})")
     }
 }

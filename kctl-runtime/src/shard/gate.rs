@@ -18,7 +18,7 @@ use crate::{key::ObjectKey, writer::ShardPermits};
 pub(crate) struct Gate {
     /// Set when the program is sharded, which may be after the controller was added.
     tenures: Arc<OnceLock<Arc<Tenures>>>,
-    /// The number of the tenure for which a slot is open.
+    /// The number of the tenure for which a slot is open. Invariant: it only grows.
     open: Arc<Mutex<BTreeMap<u32, u64>>>,
     /// Set in a shard of a controller ring, whose keys are chosen by the labels of their objects.
     ring: Arc<OnceLock<Arc<Ring>>>,
@@ -91,7 +91,9 @@ impl Gate {
 
     /// Opens the gate for one tenure: the caches of the controller are as new as its begin.
     pub(crate) fn open(&self, tenure: &Tenure) {
-        self.open.lock().insert(tenure.slot(), Tenures::number(tenure));
+        let number = Tenures::number(tenure);
+        let before = self.open.lock().insert(tenure.slot(), number);
+        debug_assert!(before.is_none_or(|before| before <= number), "caches are older than a tenure that began later");
     }
 
     /// Returns `true` if the gate was opened for this tenure.

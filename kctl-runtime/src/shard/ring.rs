@@ -214,8 +214,9 @@ impl Ring {
         state.n_handed_over += 1;
         if state.handed_over.len() >= HANDED_OVER_SWEEP {
             let State { handed_over, primaries, .. } = &mut *state;
-            let is_cached =
-                |(kind, key): &Primary| primaries.iter().any(|(of, store)| of == kind && store.get(key).is_some());
+            let is_cached = |(kind, key): &Primary| {
+                primaries.iter().any(|(primary_kind, store)| primary_kind == kind && store.get(key).is_some())
+            };
             handed_over.retain(|primary, _version| is_cached(primary));
         }
     }

@@ -42,6 +42,7 @@ impl fmt::Display for ShardBy {
 /// Slot `i` of `n` contains the hashes from `i · 2⁶⁴ / n` to the start of the next slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
+    /// Number of slots. Invariant: from 1 to [`SLOTS_MAX`].
     n: u32,
     by: ShardBy,
     /// Changes the hash: replicas with different ones disagree. Always 0 but in tests of the simulator.
@@ -86,7 +87,9 @@ impl Slots {
 
     fn of_hash(&self, hash: u64) -> u32 {
         // The product is less than n · 2^64, so the upper half is a slot's number.
-        u32::try_from((u128::from(hash) * u128::from(self.n)) >> 64).unwrap_or_default()
+        let slot = u32::try_from((u128::from(hash) * u128::from(self.n)) >> 64).unwrap_or_default();
+        debug_assert!(slot < self.n, "each hash belongs to one of the slots");
+        slot
     }
 }
 
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn number_of_slots_is_bounded() {
-        for (wanted, n) in [(0, 1), (1, 1), (SLOTS_MAX, SLOTS_MAX), (SLOTS_MAX + 1, SLOTS_MAX)] {
-            assert_eq!(Slots::new(wanted, ShardBy::Object).count(), n);
+        for (requested, n) in [(0, 1), (1, 1), (SLOTS_MAX, SLOTS_MAX), (SLOTS_MAX + 1, SLOTS_MAX)] {
+            assert_eq!(Slots::new(requested, ShardBy::Object).count(), n);
         }
     }
 

@@ -86,11 +86,27 @@ impl fmt::Display for Phase {
 }
 
 struct State {
+    /// By slot. Invariant: `Owned` or `HandingOver` exactly while the slot has a tenure.
     phases: Vec<Phase>,
+    /// By slot. Invariant: as many as have begun and not ended.
     tenures: Vec<Option<Arc<Tenure>>>,
     n_begun: u64,
     n_ended: u64,
     n_changes: u64,
+}
+
+impl State {
+    /// Checks the invariants after a change of one slot.
+    fn check(&self, idx: usize) {
+        let n_tenures = self.tenures.iter().flatten().count() as u64;
+        debug_assert_eq!(
+            self.n_begun,
+            self.n_ended + n_tenures,
+            "a tenure ends before the next one of its slot begins"
+        );
+        let is_owned = matches!(self.phases[idx], Phase::Owned | Phase::HandingOver);
+        debug_assert_eq!(is_owned, self.tenures[idx].is_some(), "a slot is owned during a tenure");
+    }
 }
 
 /// The slots of a program, and the tenure of each one that this replica owns.
@@ -127,12 +143,12 @@ impl Tenures {
         self.state.lock().n_changes
     }
 
-    /// Waits until a slot has changed since [`n_changes`](Self::n_changes) returned `known`.
-    pub(crate) async fn changed_since(&self, known: u64) {
+    /// Waits until a slot has changed since [`n_changes`](Self::n_changes) returned `n_seen`.
+    pub(crate) async fn changed_since(&self, n_seen: u64) {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if self.n_changes() != known {
+            if self.n_changes() != n_seen {
                 return;
             }
             changed.await;
@@ -181,7 +197,8 @@ impl Tenures {
     /// Stops giving out keys of a slot. Its running reconciles go on, and may write.
     pub(crate) fn drain(&self, tenure: &Tenure) {
         self.change(tenure.slot, |state, idx| {
-            tenure.stage.send_replace(Stage::Draining);
+            let before = tenure.stage.send_replace(Stage::Draining);
+            debug_assert!(before <= Stage::Draining, "a tenure that is over does not begin again");
             state.phases[idx] = Phase::HandingOver;
         });
     }
@@ -201,7 +218,9 @@ impl Tenures {
         let changed = {
             let mut state = self.state.lock();
             state.n_changes += 1;
-            change(&mut state, slot as usize)
+            let changed = change(&mut state, slot as usize);
+            state.check(slot as usize);
+            changed
         };
         self.changed.notify_waiters();
         changed
@@ -296,8 +315,8 @@ mod tests {
             let ((_one, common), (_other, of_slot)) = (lease(settings), lease(slot));
             let tenures = tenures(common);
             let tenure = tenures.begin(0, &of_slot);
-            let asked = tenure.permit().acquire("patch").await;
-            assert_eq!(asked.is_ok(), granted, "{settings} s and {slot} s");
+            let acquired = tenure.permit().acquire("patch").await;
+            assert_eq!(acquired.is_ok(), granted, "{settings} s and {slot} s");
         }
     }
 

@@ -156,7 +156,7 @@ impl Source {
             let version = Version::from(version);
             if self.store().has(&key, &metadata.uid, &version) {
                 // Shares the key of the cached object instead of allocating an equal one.
-                present.keys.insert(self.store().get(&key).map_or(key, |known| known.key().clone()));
+                present.keys.insert(self.store().get(&key).map_or(key, |cached| cached.key().clone()));
             } else {
                 present.keys.insert(key.clone());
                 present.missing.push((key, metadata.uid, version));

@@ -100,16 +100,16 @@ impl Condition {
     /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
     pub(super) fn record_failure(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
         let mut failures = self.failures.lock();
-        let known = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
-        let reported = match known.as_ref().map(|failure| failure.reported.clone()) {
+        let existing = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
+        let reported = match existing.as_ref().map(|failure| failure.reported.clone()) {
             None if error.retry_after().is_some() => {
                 tracing::debug!("{error}");
                 None
             }
             last => Some(report(identity, error, last.flatten())),
         };
-        match known {
-            Some(known) => (known.error, known.reported) = (error.clone(), reported),
+        match existing {
+            Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
             None => failures.push(Failure { scope: scope.clone(), activity, error: error.clone(), reported }),
         }
     }
@@ -165,7 +165,7 @@ impl Failure {
 /// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
 fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
     let text = format!("{error}{}", advice(identity, error));
-    let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
+    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < REPORT_AGAIN);
     same.unwrap_or_else(|| {
         tracing::warn!("{text}; the cache is not updated until this works again");
         (text, Instant::now())

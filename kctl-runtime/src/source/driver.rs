@@ -406,8 +406,8 @@ impl Source {
         for check in self.checks.read().iter() {
             check.of(&object, arrival)?;
         }
-        let known = self.store.get(object.key());
-        Ok(Arc::new(object.deduplicated(&self.deduplicator, known.as_deref())))
+        let cached = self.store.get(object.key());
+        Ok(Arc::new(object.deduplicated(&self.deduplicator, cached.as_deref())))
     }
 
     /// Lists and watches for ever.
@@ -431,7 +431,7 @@ impl Source {
                 Box::pin(self.store.push(Delta::Close(scope))).await;
             }
             for scope in scopes {
-                if handles.iter().all(|(known, _)| *known != scope) {
+                if handles.iter().all(|(started, _)| *started != scope) {
                     let (reflect, handle) = abortable(self.reflect(scope.clone()));
                     // Boxed: `FuturesUnordered` keeps one empty node of that size.
                     running.push(Box::pin(reflect));
@@ -567,9 +567,9 @@ impl Source {
     /// little more than its bytes.
     fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         let same = |meta: &Meta| {
-            let known = self.store.get(&meta.key)?;
-            let is_same = known.meta().uid == meta.uid && known.meta().resource_version == meta.resource_version;
-            (is_same && !meta.resource_version.is_empty()).then_some(known)
+            let cached = self.store.get(&meta.key)?;
+            let is_same = cached.meta().uid == meta.uid && cached.meta().resource_version == meta.resource_version;
+            (is_same && !meta.resource_version.is_empty()).then_some(cached)
         };
         let object = Stored::accept_item(&self.identity.kind, json, &self.field_mask.read(), same);
         self.or_report(json, object.and_then(|object| object.or_else(|object| self.prepare(object, arrival))))
@@ -579,8 +579,8 @@ impl Source {
     /// be decoded.
     fn readable(&self, last: Stored) -> Arc<Stored> {
         let fits = self.checks.read().iter().all(|check| check.of(&last, Arrival::Alone).is_ok());
-        let known = self.store.get(last.key()).filter(|known| !fits && known.meta().uid == last.meta().uid);
-        known.unwrap_or_else(|| Arc::new(last))
+        let cached = self.store.get(last.key()).filter(|cached| !fits && cached.meta().uid == last.meta().uid);
+        cached.unwrap_or_else(|| Arc::new(last))
     }
 
     /// Accepts an object of a complete state. An unreadable one is replaced by its last good state, because it would
@@ -769,9 +769,9 @@ impl Source {
     /// Returns the state in the cache of an object that is not selected any more. A state that is newer than the event
     /// stays: the event of it is still to come.
     fn last_selected(&self, head: &Head<'_>) -> Option<Arc<Stored>> {
-        let known = self.store.get(&head.key()).filter(|known| known.meta().uid == *head.uid)?;
-        let versions = head.resource_version.parse::<u64>().ok().zip(known.meta().revision());
-        versions.is_none_or(|(event, known)| event >= known).then_some(known)
+        let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
+        let versions = head.resource_version.parse::<u64>().ok().zip(cached.meta().revision());
+        versions.is_none_or(|(event, version)| event >= version).then_some(cached)
     }
 
     /// Applies an input, and returns the wait before the next request.

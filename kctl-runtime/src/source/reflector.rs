@@ -169,21 +169,21 @@ pub struct Reflector {
     /// Decides if a missing kind leaves the store complete.
     presence: Presence,
     request: Request,
-    /// The objects of a list or stream that is not complete yet. Empty otherwise.
+    /// The objects of a list or stream that is not complete yet. Invariant: empty for all other requests.
     objects: Vec<Arc<Stored>>,
     /// The last version that was seen.
     last: Option<String>,
-    /// The state is requested as a stream, and no server has rejected that.
+    /// The state is requested as a stream, and no server has rejected that. Invariant: then nothing is listed.
     streams: bool,
-    /// The server does not return the whole state, so lists are paged.
+    /// The server does not return the whole state. Invariant: then lists are paged.
     pages: bool,
-    /// Number of whole lists in a row that broke off.
+    /// Number of whole lists in a row that broke off. Invariant: at most [`BROKEN_LISTS`].
     broken: u32,
     /// Number of failures since the last healthy watch, which the wait grows with.
     failures: u32,
     /// Number of 404s in a row.
     absent: u32,
-    /// Number of lists in a row that are older than a known version.
+    /// Number of lists in a row that are older than a known version. Invariant: below [`BEHIND_ANSWERS`] between inputs.
     behind: u32,
     /// Is `true` if the present list is of the newest state.
     newest: bool,
@@ -297,6 +297,30 @@ impl Reflector {
     /// assert_eq!(reflector.request(), &Request::Whole { version: Some("7".into()) });
     /// ```
     pub fn on(&mut self, input: Input) -> Vec<Effect> {
+        let effects = self.advance(input);
+        let is_last = |effect: &Effect| matches!(effect, Effect::Wait(_) | Effect::Next);
+        debug_assert!(
+            effects.iter().rev().skip(1).all(|effect| !is_last(effect)),
+            "the present request ends once, after its other effects"
+        );
+        self.check();
+        effects
+    }
+
+    /// Checks the invariants of the fields between two inputs.
+    fn check(&self) {
+        let is_whole = matches!(self.request, Request::Whole { .. });
+        let collects = matches!(self.request, Request::Stream | Request::List { token: Some(_), .. });
+        debug_assert!(self.objects.is_empty() || collects, "objects of two lists never become one state");
+        let lists = is_whole || matches!(self.request, Request::List { .. });
+        debug_assert!(!self.streams || !lists, "a state that is streamed is not listed as well");
+        debug_assert!(!self.pages || !is_whole, "a list that broke off is not requested whole again");
+        debug_assert!(self.broken <= BROKEN_LISTS, "lists are paged from this number on");
+        debug_assert!(self.behind < BEHIND_ANSWERS, "the cache follows a server whose state went back");
+    }
+
+    /// Takes a response and returns the effects of it.
+    fn advance(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),
             Input::Applied(object) if self.request == Request::Stream => {
@@ -340,7 +364,10 @@ impl Reflector {
             return vec![Effect::Next];
         }
         let mut effects = self.whole(version);
-        effects.push(Effect::Next);
+        // A state that may be outdated ends the request with a wait.
+        if matches!(effects[..], [Effect::Emit(_)]) {
+            effects.push(Effect::Next);
+        }
         effects
     }
 
@@ -495,15 +522,15 @@ impl Reflector {
                 vec![Effect::Next]
             }
             Request::Whole { version } if error.is_expired() || is_ahead(error) => {
-                let again = version.is_some();
+                let can_continue = version.is_some();
                 self.relist(None);
-                if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
+                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
             }
             Request::List { version, token } if error.is_expired() || is_ahead(error) => {
                 // The page or version has expired, or this server has not reached it. The newest state is always available.
-                let again = version.is_some() || token.is_some();
+                let can_continue = version.is_some() || token.is_some();
                 self.relist(None);
-                if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
+                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
             }
             Request::Whole { .. } | Request::List { .. } => {
                 // Pages of different lists have different versions, so the list starts again.

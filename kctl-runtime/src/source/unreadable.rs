@@ -36,7 +36,7 @@ pub(crate) struct Unreadable {
 /// The unreadable objects of one source.
 pub(super) struct Unreadables {
     /// By key; the newest state of each.
-    known: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
+    objects: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
     /// The number of objects, read without the lock for each readable object.
     len: AtomicUsize,
     /// Notifies readers. It carries no value, because they read the whole set.
@@ -45,29 +45,29 @@ pub(super) struct Unreadables {
 
 impl Default for Unreadables {
     fn default() -> Self {
-        Self { known: Mutex::default(), len: AtomicUsize::new(0), changes: watch::Sender::new(()) }
+        Self { objects: Mutex::default(), len: AtomicUsize::new(0), changes: watch::Sender::new(()) }
     }
 }
 
 impl Unreadables {
     /// Remembers the newest unreadable state of an object. At [`UNREADABLE_MAX`] a further object is not remembered.
     pub(super) fn add(&self, stored: Stored, error: String) {
-        let mut known = self.known.lock();
+        let mut objects = self.objects.lock();
         let key = stored.key().clone();
-        if known.len() >= UNREADABLE_MAX && !known.contains_key(&key) {
+        if objects.len() >= UNREADABLE_MAX && !objects.contains_key(&key) {
             return;
         }
-        known.insert(key, Arc::new(Unreadable { stored: Arc::new(stored), error }));
-        self.len.store(known.len(), Ordering::Relaxed);
+        objects.insert(key, Arc::new(Unreadable { stored: Arc::new(stored), error }));
+        self.len.store(objects.len(), Ordering::Relaxed);
         self.changes.send_replace(());
     }
 
     /// Removes an object that is readable again, or deleted.
     pub(super) fn remove(&self, key: &ObjectKey) {
         if self.len() > 0 {
-            let mut known = self.known.lock();
-            known.remove(key);
-            self.len.store(known.len(), Ordering::Relaxed);
+            let mut objects = self.objects.lock();
+            objects.remove(key);
+            self.len.store(objects.len(), Ordering::Relaxed);
         }
     }
 
@@ -76,20 +76,20 @@ impl Unreadables {
     /// The list adds those that are still unreadable, so objects that were deleted meanwhile do not stay for ever.
     pub(super) fn clear(&self, scope: &Scope) {
         if self.len() > 0 {
-            let mut known = self.known.lock();
+            let mut objects = self.objects.lock();
             let is_in = |one: &Unreadable| scope.is_none() || scope.as_deref() == one.stored.meta().namespace();
-            known.retain(|_, one| !is_in(one));
-            self.len.store(known.len(), Ordering::Relaxed);
+            objects.retain(|_, one| !is_in(one));
+            self.len.store(objects.len(), Ordering::Relaxed);
         }
     }
 
     /// Returns an object's unreadable state. Without any, which is usual, no lock is taken.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
-        if self.len() == 0 { None } else { self.known.lock().get(key).cloned() }
+        if self.len() == 0 { None } else { self.objects.lock().get(key).cloned() }
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Unreadable>> {
-        self.known.lock().values().cloned().collect()
+        self.objects.lock().values().cloned().collect()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -78,11 +78,11 @@ pub(crate) struct Present {
 /// The state behind a store.
 pub(crate) struct Cache {
     objects: HashSet<ByKey, FixedState>,
-    /// The size of the JSON of all objects in bytes.
+    /// The size of the JSON of all objects in bytes. Invariant: 0 for an empty cache.
     n_bytes: usize,
-    /// The same objects, sorted by key.
+    /// The same objects, sorted by key. Invariant: as many as in `objects`.
     sorted: BTreeSet<ByKey>,
-    /// The objects of each controller, by its uid.
+    /// The objects of each controller, by its uid. Invariant: no set is empty.
     owners: Map<Uid, BTreeSet<ByKey>>,
     /// The indexes of `reads = K(index = f)`. A controller has few of them.
     user: Vec<UserIndex>,
@@ -94,9 +94,10 @@ pub(crate) struct Cache {
     /// deletion.
     scopes: Marks,
     /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
-    /// deleted.
+    /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
     read: BTreeMap<Scope, u64>,
-    /// Scopes in which nothing may be written, because their objects are not known completely.
+    /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
+    /// is listed, unless the API server does not serve the kind there.
     blocked: BTreeSet<Scope>,
 }
 
@@ -175,18 +176,18 @@ impl Cache {
 
     /// Returns `true` if an object belongs to the scope.
     fn is_in(&self, key: &ObjectKey, scope: &Scope) -> bool {
-        self.scope_of(key).is_some_and(|of| of == *scope)
+        self.scope_of(key).is_some_and(|covering| covering == *scope)
     }
 
     /// Returns the revision up to which objects of this namespace are known: an unknown object that is not newer was
     /// deleted.
     fn revision_of(&self, key: &ObjectKey) -> u64 {
-        let told = self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision);
+        let announced = self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision);
         if self.read.is_empty() {
-            return told;
+            return announced;
         }
         let read = [&key.namespace, &None].into_iter().filter_map(|scope| self.read.get(scope)).max();
-        told.max(read.copied().unwrap_or(0))
+        announced.max(read.copied().unwrap_or(0))
     }
 
     /// Returns the objects of one namespace, sorted by name. `None` selects cluster-scoped objects.
@@ -227,7 +228,17 @@ impl Cache {
         // Updates of fields that this cache does not keep queue no key: a heartbeat outside of a view, or a status where
         // only the metadata is read.
         changes.retain(|change| !matches!(change, Change::Updated { old, new } if new.looks_as(old)));
+        self.check();
         changes
+    }
+
+    /// Checks the invariants of the scopes, of which a cache has few.
+    fn check(&self) {
+        let is_unknown = |scope| self.scopes.get(scope).is_none_or(|mark| !mark.listed || mark.absent);
+        debug_assert!(self.blocked.iter().all(is_unknown), "writes are possible where everything is known");
+        let watched = |scope| self.scopes.get(scope).or_else(|| self.scopes.get(&None)).map(|mark| mark.revision);
+        let is_ahead = |(scope, revision): (_, &u64)| watched(scope).is_none_or(|watched| *revision > watched);
+        debug_assert!(self.read.iter().all(is_ahead), "lists that the watch has caught up with are forgotten");
     }
 
     /// Applies a delta and returns all changes, with those of fields that the cache does not keep.
@@ -293,8 +304,10 @@ impl Cache {
     /// Returns `true` if the cache has this state of an object, or a newer one.
     pub(crate) fn has(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
         match self.get(key) {
-            Some(known) if known.meta().resource_version == *version => true,
-            Some(known) => known.meta().revision().zip(version.number()).is_some_and(|(known, there)| known > there),
+            Some(cached) if cached.meta().resource_version == *version => true,
+            Some(cached) => {
+                cached.meta().revision().zip(version.number()).is_some_and(|(revision, written)| revision > written)
+            }
             None => self.tombstones.has(uid),
         }
     }
@@ -302,13 +315,14 @@ impl Cache {
     /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
     /// lacks.
     pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
-        let is_there = |known: &Arc<Stored>| {
-            let is_newer = || known.meta().revision().zip(present.version).is_some_and(|(known, list)| known > list);
-            present.keys.contains(known.key()) || is_newer()
+        let is_there = |cached: &Arc<Stored>| {
+            let is_newer =
+                || cached.meta().revision().zip(present.version).is_some_and(|(revision, list)| revision > list);
+            present.keys.contains(cached.key()) || is_newer()
         };
         let mut missing = present.missing.iter();
         missing.all(|(key, uid, version)| self.has(key, uid, version))
-            && self.all().filter(|known| self.is_in(known.key(), scope)).all(is_there)
+            && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_there)
     }
 
     /// Removes all objects of a scope.
@@ -329,13 +343,15 @@ impl Cache {
         let mark = mark.revision;
         self.forget_reads(scope, mark);
         let scopes = &self.scopes;
-        let here = |key: &ObjectKey| scope_among(scopes, key).is_some_and(|of| of == *scope);
+        let here = |key: &ObjectKey| scope_among(scopes, key).is_some_and(|covering| covering == *scope);
         self.tombstones.passed(mark, here);
         let passed = self.unreported.range(..=mark).map(|(_, key)| key).filter(|key| here(key));
         let passed: Vec<ObjectKey> = passed.cloned().collect();
         // The watch is past these own writes without reporting them: they do not match its selector, and it would not
         // report their deletion either.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.get(key).cloned()).collect();
+        let is_passed = |object: &Arc<Stored>| object.meta().revision().is_some_and(|revision| revision <= mark);
+        debug_assert!(outside.iter().all(is_passed), "an object with a later version still exists");
         for object in &outside {
             self.remove(object);
         }
@@ -346,7 +362,9 @@ impl Cache {
     fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let (revision, key) = (object.meta().revision(), object.key().clone());
         let changes = self.upsert(object);
-        if let Some(revision) = revision.filter(|_| !changes.is_empty()) {
+        // The response of a write to an object that was deleted since only ends its predecessor.
+        let is_present = |revision| self.get(&key).is_some_and(|stored| stored.meta().revision() == Some(revision));
+        if let Some(revision) = revision.filter(|revision| !changes.is_empty() && is_present(*revision)) {
             self.unreported.insert(revision, key);
         }
         changes
@@ -359,8 +377,8 @@ impl Cache {
         if self.tombstones.block(&object.meta().uid, object.key(), revision) {
             return self.end_predecessor(&object);
         }
-        let known = self.get(object.key());
-        match known {
+        let cached = self.get(object.key());
+        match cached {
             None if revision.is_some_and(|revision| revision <= self.revision_of(object.key())) => Vec::new(),
             Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
             _ => self.put(object),
@@ -371,9 +389,9 @@ impl Cache {
     fn present(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let Ok(revision) = version.parse::<u64>() else { return Vec::new() };
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
-        let is_gone = |known: &&Arc<Stored>| {
-            let is_here = scope.is_none() || known.key().namespace == scope;
-            is_here && !listed.contains(known.key()) && !newer(known.meta().revision(), Some(revision))
+        let is_gone = |cached: &&Arc<Stored>| {
+            let is_here = scope.is_none() || cached.key().namespace == scope;
+            is_here && !listed.contains(cached.key()) && !newer(cached.meta().revision(), Some(revision))
         };
         let gone: Vec<_> = self.all().filter(is_gone).cloned().collect();
         let mut changes = Vec::new();
@@ -386,10 +404,11 @@ impl Cache {
                 changes.extend(self.written(object));
             }
         }
-        let told = self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |mark| mark.revision);
-        if revision > told {
-            let known = self.read.entry(scope).or_default();
-            *known = revision.max(*known);
+        let announced =
+            self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |mark| mark.revision);
+        if revision > announced {
+            let latest = self.read.entry(scope).or_default();
+            *latest = revision.max(*latest);
         }
         changes
     }
@@ -439,7 +458,7 @@ impl Cache {
     /// Deletes the object that had this name before. The given object is not shown, but its existence proves that the
     /// earlier one is gone.
     fn end_predecessor(&mut self, object: &Stored) -> Vec<Change<Stored>> {
-        let is_before = |known: &&Arc<Stored>| known.meta().uid != object.meta().uid && is_later(object, known);
+        let is_before = |cached: &&Arc<Stored>| cached.meta().uid != object.meta().uid && is_later(object, cached);
         let Some(last) = self.get(object.key()).filter(is_before).cloned() else { return Vec::new() };
         self.remove(&last);
         vec![Change::Deleted { last }]
@@ -499,8 +518,8 @@ impl Cache {
     /// Returns the objects of a scope that a list would contain if they still existed.
     fn vanished(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
-        let is_unlisted = |known: &&Arc<Stored>| self.is_in(known.key(), scope) && !listed.contains(known.key());
-        let is_older = |known: &&Arc<Stored>| !newer(known.meta().revision(), list) || list.is_none();
+        let is_unlisted = |cached: &&Arc<Stored>| self.is_in(cached.key(), scope) && !listed.contains(cached.key());
+        let is_older = |cached: &&Arc<Stored>| !newer(cached.meta().revision(), list) || list.is_none();
         self.all().filter(is_unlisted).filter(is_older).cloned().collect()
     }
 
@@ -515,7 +534,7 @@ impl Cache {
         self.unreported.retain(|_, key| !here(key));
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let mut undone = self.of_scope(scope);
-        undone.retain(|known| !listed.contains(known.key()));
+        undone.retain(|deleted| !listed.contains(deleted.key()));
         let mut changes = Vec::new();
         for last in undone {
             self.remove(&last);
@@ -523,7 +542,7 @@ impl Cache {
         }
         for object in objects {
             let state = |object: &Stored| (object.meta().uid.clone(), object.meta().resource_version.clone());
-            if self.get(object.key()).is_none_or(|known| state(known) != state(&object)) {
+            if self.get(object.key()).is_none_or(|cached| state(cached) != state(&object)) {
                 changes.extend(self.put(object));
             }
         }
@@ -539,6 +558,8 @@ impl Cache {
 
     /// Adds an object to the cache and all indexes. Its name is free.
     fn insert(&mut self, object: Arc<Stored>) {
+        debug_assert!(!self.objects.contains(object.key()), "an object of this name leaves all indexes first");
+        debug_assert!(!self.tombstones.has(&object.meta().uid), "an object that this process deleted does not return");
         for index in &mut self.user {
             index.put(&object);
         }
@@ -557,6 +578,7 @@ impl Cache {
         for index in &mut self.user {
             index.put(&new);
         }
+        debug_assert_eq!(old.meta().uid, new.meta().uid, "a successor is a deletion and an addition for handlers");
         self.n_bytes = self.n_bytes + new.n_bytes() - old.n_bytes();
         let entry = ByKey(new);
         let (before, after) = (old.meta().controller(), entry.0.meta().controller());
@@ -582,8 +604,8 @@ impl Cache {
     /// Removes an object from the cache and all indexes.
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
-        if let Some(ByKey(known)) = self.objects.take(key) {
-            self.n_bytes -= known.n_bytes();
+        if let Some(ByKey(removed)) = self.objects.take(key) {
+            self.n_bytes -= removed.n_bytes();
         }
         self.forget_write(object);
         self.sorted.remove(key);
@@ -594,13 +616,18 @@ impl Cache {
             index.take(key);
         }
         debug_assert_eq!(self.objects.len(), self.sorted.len(), "both hold the same objects");
+        debug_assert!(!self.objects.is_empty() || self.n_bytes == 0, "the sizes of all objects were subtracted again");
+        debug_assert!(
+            !self.objects.is_empty() || self.owners.is_empty(),
+            "no removed object stays with its controller"
+        );
     }
 }
 
 /// Returns the followed scope of a key: its namespace, or the scope of all namespaces.
-fn scope_among(known: &Marks, key: &ObjectKey) -> Option<Scope> {
+fn scope_among(marks: &Marks, key: &ObjectKey) -> Option<Scope> {
     let scopes = [key.namespace.clone(), None];
-    scopes.into_iter().find(|scope| known.has(scope))
+    scopes.into_iter().find(|scope| marks.has(scope))
 }
 
 /// Returns `true` if the first state is certainly later than the second.

@@ -169,14 +169,14 @@ mod tests {
     #[tokio::test]
     async fn messages_without_a_reader_are_dropped() {
         let inbox = Inbox::new(1);
-        let told = std::sync::Arc::new(());
+        let message = std::sync::Arc::new(());
         let reader = inbox.open().unwrap();
         assert!(inbox.open().is_none(), "there is one reader");
-        let place = inbox.try_reserve().unwrap();
+        let slot = inbox.try_reserve().unwrap();
         drop(reader);
-        place.put(told.clone());
-        inbox.send(told.clone()).await;
-        inbox.try_reserve().unwrap().put(told.clone());
-        assert_eq!((std::sync::Arc::strong_count(&told), inbox.len(), inbox.lag()), (1, 0, Duration::ZERO));
+        slot.put(message.clone());
+        inbox.send(message.clone()).await;
+        inbox.try_reserve().unwrap().put(message.clone());
+        assert_eq!((std::sync::Arc::strong_count(&message), inbox.len(), inbox.lag()), (1, 0, Duration::ZERO));
     }
 }

@@ -38,6 +38,7 @@ pub(super) enum LastVersion {
 /// The objects that this process deleted, by uid.
 #[derive(Default)]
 pub(super) struct Tombstones {
+    /// Invariant: at most [`TOMBSTONES_MAX`].
     by_uid: HashMap<Uid, Tombstone, FixedState>,
     /// The last deleted uid of each name. Invariant: each is in `by_uid`.
     by_key: HashMap<ObjectKey, Uid, FixedState>,
@@ -114,7 +115,13 @@ impl Tombstones {
         }
         self.by_key.insert(key.clone(), uid.clone());
         self.by_uid.insert(uid, Tombstone { key, revision });
+        self.check();
+    }
+
+    /// Checks the invariants of the maps by their sizes.
+    fn check(&self) {
         debug_assert!(self.by_key.len() <= self.by_uid.len(), "each name leads to a uid with a tombstone");
+        debug_assert!(self.by_uid.len() <= TOMBSTONES_MAX, "further deletes are not remembered");
     }
 
     /// Forgets an own delete, because the watch has reported or passed it.
@@ -124,6 +131,7 @@ impl Tombstones {
         {
             self.by_key.remove(&key);
         }
+        self.check();
     }
 
     /// Records that the watch has reported this version.
@@ -134,8 +142,8 @@ impl Tombstones {
     /// Records that the watch reports the end of an object, and returns `true` if this process deleted it. An end
     /// before the last known version only means that the object did not match the selector for a while.
     pub(super) fn ended(&mut self, uid: &Uid, revision: Option<u64>) -> bool {
-        let Some(known) = self.by_uid.get(uid) else { return self.ended.uids.contains(uid) };
-        if known.revision.zip(revision).is_none_or(|(last, end)| last <= end) {
+        let Some(tombstone) = self.by_uid.get(uid) else { return self.ended.uids.contains(uid) };
+        if tombstone.revision.zip(revision).is_none_or(|(last, end)| last <= end) {
             self.remove(uid);
         }
         true
@@ -143,7 +151,7 @@ impl Tombstones {
 
     /// Records that everything in the scope `here` has been reported up to this revision.
     pub(super) fn passed(&mut self, mark: u64, here: impl Fn(&ObjectKey) -> bool) {
-        let is_here = |uid: &Uid| self.by_uid.get(uid).is_none_or(|known| here(&known.key));
+        let is_here = |uid: &Uid| self.by_uid.get(uid).is_none_or(|tombstone| here(&tombstone.key));
         let passed = self.unreported.range(..=mark).filter(|(_, uid)| is_here(uid)).map(|(revision, _)| *revision);
         for revision in passed.collect::<Vec<_>>() {
             if let Some(uid) = self.unreported.remove(&revision) {
@@ -161,20 +169,23 @@ impl Tombstones {
         here: impl Fn(&ObjectKey) -> bool,
     ) {
         let is_older = |revision: Option<u64>| revision.zip(list).is_some_and(|(last, list)| last > list);
-        self.by_uid.retain(|uid, known| uids.contains(uid) || !here(&known.key) || is_older(known.revision));
+        self.by_uid
+            .retain(|uid, tombstone| uids.contains(uid) || !here(&tombstone.key) || is_older(tombstone.revision));
         let by_uid = &self.by_uid;
         self.by_key.retain(|_, uid| by_uid.contains_key(uid));
         self.unreported.retain(|revision, uid| {
-            by_uid.get(uid).is_some_and(|known| !here(&known.key)) || is_older(Some(*revision))
+            by_uid.get(uid).is_some_and(|tombstone| !here(&tombstone.key)) || is_older(Some(*revision))
         });
+        self.check();
     }
 
     /// Forgets all deletes in the scope `here`, because the API server's state went back.
     pub(super) fn forget(&mut self, here: impl Fn(&ObjectKey) -> bool) {
-        self.by_uid.retain(|_, known| !here(&known.key));
+        self.by_uid.retain(|_, tombstone| !here(&tombstone.key));
         let by_uid = &self.by_uid;
         self.by_key.retain(|_, uid| by_uid.contains_key(uid));
         self.unreported.retain(|_, uid| by_uid.contains_key(uid));
         self.ended = Ended::default();
+        self.check();
     }
 }

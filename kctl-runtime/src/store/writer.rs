@@ -256,8 +256,8 @@ impl SharedStore {
     /// Sends a delta if there is room for it. Otherwise the caller gets it back.
     pub(crate) fn try_push(&self, delta: Delta) -> Result<(), Delta> {
         match self.inbox.try_reserve() {
-            Some(place) => {
-                place.put(Message::Delta(delta, None));
+            Some(slot) => {
+                slot.put(Message::Delta(delta, None));
                 Ok(())
             }
             None => Err(delta),
@@ -334,13 +334,13 @@ impl SharedStore {
         self.n_served_changes.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of changes of [`is_served`](Self::is_served) once it differs from `known`.
-    pub(crate) async fn served_change(&self, known: u64) -> u64 {
+    /// Returns the number of changes of [`is_served`](Self::is_served) once it differs from `n_seen`.
+    pub(crate) async fn served_change(&self, n_seen: u64) -> u64 {
         loop {
             let mut changes = std::pin::pin!(self.served_changes.notified());
             changes.as_mut().enable();
             let n = self.n_served_changes();
-            if n != known {
+            if n != n_seen {
                 return n;
             }
             changes.await;
@@ -369,7 +369,7 @@ impl SharedStore {
         loop {
             let mut advances = std::pin::pin!(self.advances.notified());
             advances.as_mut().enable();
-            let is_there = self.get(key).is_some_and(|known| known.meta().uid == *uid);
+            let is_there = self.get(key).is_some_and(|cached| cached.meta().uid == *uid);
             if self.has(key, uid, version) || (was_there && !is_there) {
                 return;
             }

@@ -175,13 +175,13 @@ impl ApiError {
     pub fn refused(operation: &str, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status: Status = serde_json::from_str(body)
             .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
-        let asked = status.details.retry_after_seconds;
+        let seconds = status.details.retry_after_seconds;
         Self::Refused {
             operation: operation.into(),
             code: if status.code == 0 { code } else { status.code },
             reason: status.reason,
             message: status.message.trim().to_owned(),
-            retry_after: retry_after.or((asked > 0).then(|| Duration::from_secs(asked))),
+            retry_after: retry_after.or((seconds > 0).then(|| Duration::from_secs(seconds))),
         }
     }
 
@@ -247,8 +247,8 @@ impl ApiError {
     /// The message has no name then (`k8s.io/apiserver`, `NewGenericServerResponse`); for an unknown group
     /// the response is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
-        let known = ["the server could not find the requested resource", "404 page not found"];
-        matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))
+        let messages = ["the server could not find the requested resource", "404 page not found"];
+        matches!(self, Self::Refused { code: 404, message, .. } if messages.contains(&message.trim()))
     }
 
     /// Returns `true` if the kind is served but has no object of this name.

@@ -226,14 +226,14 @@ mod tests {
 
     /// A server that refuses with this wait, the first so many times.
     fn busy(code: u16, wait: u64, n_times: u32) -> (Client, Arc<AtomicU32>) {
-        let asked = Arc::new(AtomicU32::new(0));
-        let counted = asked.clone();
+        let n_requests = Arc::new(AtomicU32::new(0));
+        let counted = n_requests.clone();
         let service = service_fn(move |_request: Request<Body>| {
             let is_busy = counted.fetch_add(1, Ordering::Relaxed) < n_times;
             let answer = Response::builder().status(if is_busy { code } else { 200 }).header("retry-after", wait);
             async move { Ok::<_, Infallible>(answer.body(Body::empty()).unwrap()) }
         });
-        (Client::new(service, "default"), asked)
+        (Client::new(service, "default"), n_requests)
     }
 
     #[tokio::test(start_paused = true)]
@@ -248,25 +248,25 @@ mod tests {
             (429, 10, 9, 5, 0, 1, Some(10)),
             (429, 1, 99, 60, 9, 10, Some(1)),
         ] {
-            let (client, asked) = busy(code, wait, refusals);
+            let (client, n_requests) = busy(code, wait, refusals);
             let begins = Instant::now();
             let answer = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(within)).await;
             let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
-            assert_eq!(asked.load(Ordering::Relaxed), requests, "{case}");
+            assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
             assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn frozen_process_repeats_no_request_after_its_time() {
-        let (client, asked) = busy(429, 2, 1);
+        let (client, n_requests) = busy(429, 2, 1);
         let sent = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(10));
         let mut sent = pin!(sent);
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;
         let Poll::Ready(Err(error)) = futures::poll!(&mut sent) else { panic!("it is late") };
         assert!(matches!(error, ApiError::Unanswered { .. }), "{error}");
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
     }
 }

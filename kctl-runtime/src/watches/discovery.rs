@@ -29,13 +29,13 @@ pub(super) struct Found {
 
 /// Requests the resources of the group and version, and returns the one with this kind. Subresources are skipped,
 /// because they have kinds too: `pods/eviction` is an Eviction.
-pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<Found, WatchError> {
-    let GroupVersionKind { group, version, kind } = wanted;
-    let mut asked = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
-    let operation = format!("discover {}", asked.api_version());
+pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Result<Found, WatchError> {
+    let GroupVersionKind { group, version, kind } = requested;
+    let mut found = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
+    let operation = format!("discover {}", found.api_version());
     let root = if group.is_empty() { "/api" } else { "/apis" };
-    let unknown = || WatchError::UnknownKind { kind: kind.clone(), api_version: wanted.api_version() };
-    let body = match transport::get(client, &operation, &format!("{root}/{}", asked.api_version())).await {
+    let unknown = || WatchError::UnknownKind { kind: kind.clone(), api_version: requested.api_version() };
+    let body = match transport::get(client, &operation, &format!("{root}/{}", found.api_version())).await {
         Err(error) if error.is_not_found() => return Err(unknown()),
         body => body?,
     };
@@ -44,6 +44,6 @@ pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<F
     // Subresources carry kinds as well: `pods/eviction` is an Eviction.
     let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
     let resource = named.next().ok_or_else(unknown)?;
-    asked.plural = resource.name;
-    Ok(Found { kind: asked, namespaced: resource.namespaced })
+    found.plural = resource.name;
+    Ok(Found { kind: found, namespaced: resource.namespaced })
 }

@@ -152,15 +152,15 @@ impl Informers {
         client: &Client,
     ) -> InformerHandle {
         let changeable = !identity.namespaces.is_empty();
-        let held = self.acquire_in(
+        let handle = self.acquire_in(
             self.table.lock(),
             InformerId { identity, changeable, separate: false },
             field_mask,
             client,
         );
         // The informer may run already with a field mask of another controller that reads less.
-        held.source.widen_field_mask(field_mask);
-        held
+        handle.source.widen_field_mask(field_mask);
+        handle
     }
 
     /// Opens the informer of `id` unless it is open, and counts one more user.

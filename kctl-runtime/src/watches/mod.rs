@@ -27,7 +27,7 @@ pub use watch::Watch;
 
 pub use crate::handler::CHANGES_WAITING_MAX;
 use crate::{
-    manifest::{Grant, On, Place, grants},
+    manifest::{Grant, GrantScope, On, grants},
     object::Kind,
     source::Identity,
     spec::ControllerSpec,
@@ -115,8 +115,8 @@ impl Watches {
     /// Returns the same watches, restricted to what the controller of `spec` declares.
     #[must_use]
     pub fn allowed_by(mut self, spec: &ControllerSpec) -> Self {
-        let of = |cluster: &String| (cluster.clone(), grants(std::slice::from_ref(spec), cluster));
-        let grants = self.clients.keys().map(of).collect();
+        let with_grants = |cluster: &String| (cluster.clone(), grants(std::slice::from_ref(spec), cluster));
+        let grants = self.clients.keys().map(with_grants).collect();
         self.allowed = Some(Arc::new(Allowed { controller: spec.name.clone(), grants }));
         self
     }
@@ -170,8 +170,8 @@ impl Watches {
         }
         self.check(&identity)?;
         let client = self.client(&identity.cluster)?;
-        let held = self.informers.acquire(identity, client)?;
-        Ok(Watch::open(held).await)
+        let handle = self.informers.acquire(identity, client)?;
+        Ok(Watch::open(handle).await)
     }
 
     /// Looks up a kind by discovery and returns it with the name of its resource (`plural`), which an [`Identity`]
@@ -267,23 +267,23 @@ impl Watches {
         let Some(grants) = allowed.grants.get(&identity.cluster) else { return Ok(()) };
         let Kind { group, plural, .. } = &identity.kind;
         let on = On::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
-        let mut places: Vec<Place> = identity.namespaces.iter().cloned().map(Place::Namespace).collect();
-        if places.is_empty() {
-            places.push(Place::Everywhere);
+        let mut scopes: Vec<GrantScope> = identity.namespaces.iter().cloned().map(GrantScope::Namespace).collect();
+        if scopes.is_empty() {
+            scopes.push(GrantScope::Everywhere);
         }
-        for (place, verb) in places.iter().flat_map(|place| [(place, "list"), (place, "watch")]) {
-            let (place, on) = (place.clone(), on.clone());
-            let wanted = Grant { place, on, verb: verb.into(), because: BTreeSet::new(), framework: true };
-            if grants.iter().any(|grant| grant.covers(&wanted)) {
+        for (scope, verb) in scopes.iter().flat_map(|scope| [(scope, "list"), (scope, "watch")]) {
+            let (scope, on) = (scope.clone(), on.clone());
+            let required = Grant { scope, on, verb: verb.into(), because: BTreeSet::new(), framework: true };
+            if grants.iter().any(|grant| grant.covers(&required)) {
                 continue;
             }
             return Err(WatchError::NotDeclared {
                 controller: allowed.controller.clone(),
                 verb,
                 resource: identity.kind.resource(),
-                place: match &wanted.place {
-                    Place::Everywhere => "in all namespaces".into(),
-                    Place::Namespace(namespace) => format!("in namespace {namespace}"),
+                place: match &required.scope {
+                    GrantScope::Everywhere => "in all namespaces".into(),
+                    GrantScope::Namespace(namespace) => format!("in namespace {namespace}"),
                 },
             });
         }

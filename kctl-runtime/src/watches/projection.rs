@@ -80,20 +80,20 @@ impl<T: Projection> Reader<T> {
         match change {
             Change::Added(new) => fits(new).map(Change::Added),
             Change::Updated { old, new } => {
-                let known = self.unfit.remove(old.key()).or_else(|| T::project(old).ok());
-                match (known, fits(new)) {
+                let previous = self.unfit.remove(old.key()).or_else(|| T::project(old).ok());
+                match (previous, fits(new)) {
                     (Some(old), Some(new)) => Some(Change::Updated { old, new }),
                     (None, Some(new)) => Some(Change::Added(new)),
-                    (Some(known), None) => {
-                        self.unfit.insert(new.key().clone(), known);
+                    (Some(previous), None) => {
+                        self.unfit.insert(new.key().clone(), previous);
                         None
                     }
                     (None, None) => None,
                 }
             }
             Change::Deleted { last } => {
-                let known = self.unfit.remove(last.key());
-                T::project(last).ok().or(known).map(|last| Change::Deleted { last })
+                let previous = self.unfit.remove(last.key());
+                T::project(last).ok().or(previous).map(|last| Change::Deleted { last })
             }
         }
     }

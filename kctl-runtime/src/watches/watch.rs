@@ -39,7 +39,7 @@ use crate::{
 /// }
 /// ```
 pub struct Watch<T> {
-    held: InformerHandle,
+    handle: InformerHandle,
     mailbox: Arc<Mailbox>,
     reader: Reader<T>,
     /// The store drops its end of the mailbox once this is gone.
@@ -47,14 +47,14 @@ pub struct Watch<T> {
 }
 
 impl<T: Projection> Watch<T> {
-    pub(super) async fn open(held: InformerHandle) -> Self {
+    pub(super) async fn open(handle: InformerHandle) -> Self {
         let mailbox = Arc::new(Mailbox::default());
-        held.informers().add_mailbox(&mailbox);
+        handle.informers().add_mailbox(&mailbox);
         let inlet = Inlet::new(mailbox.clone());
         let handler: Handler = Arc::new(move |change, initial| inlet.put(change, initial));
         let alive = Arc::new(());
-        let _told = held.source().store().subscribe_while(handler, Arc::downgrade(&alive)).await;
-        Self { held, mailbox, reader: Reader::new(), _alive: alive }
+        let _subscribed = handle.source().store().subscribe_while(handler, Arc::downgrade(&alive)).await;
+        Self { handle, mailbox, reader: Reader::new(), _alive: alive }
     }
 
     /// Waits for the next change. Returns `None` once the manager has ended.
@@ -84,26 +84,26 @@ impl<T: Projection> Watch<T> {
     pub async fn synced(&self) -> bool {
         tokio::select! {
             biased;
-            () = self.held.source().store().wait_until_synced() => true,
-            () = self.held.informers().closed() => false,
+            () = self.handle.source().store().wait_until_synced() => true,
+            () = self.handle.informers().closed() => false,
         }
     }
 
     /// Returns `true` if the initial list is complete and the kind is still served. Otherwise reads may lack objects.
     pub fn is_synced(&self) -> bool {
-        self.held.source().store().is_synced()
+        self.handle.source().store().is_synced()
     }
 
     /// Returns the newest cached state of an object, or `None` if it is missing or does not fit `T`. Changes that lead
     /// to this state may still wait in the stream.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.held.source().store().get(key).and_then(|object| T::project(&object).ok())
+        self.handle.source().store().get(key).and_then(|object| T::project(&object).ok())
     }
 
     /// Returns the newest cached state of all objects, sorted by namespace and name. Objects that do not fit `T` are
     /// left out.
     pub fn objects(&self) -> Vec<Arc<T>> {
-        let mut objects = self.held.source().store().all();
+        let mut objects = self.handle.source().store().all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects.iter().filter_map(|object| T::project(object).ok()).collect()
     }
@@ -115,12 +115,12 @@ impl<T: Projection> Watch<T> {
 
     /// Returns the kind, namespaces and selectors of the watch.
     pub fn identity(&self) -> &Identity {
-        self.held.source().identity()
+        self.handle.source().identity()
     }
 
     /// Returns the state of list and watch, for example the error for a kind that is not served or that the role lacks.
     pub fn health(&self) -> Health {
-        self.held.source().health()
+        self.handle.source().health()
     }
 }
 

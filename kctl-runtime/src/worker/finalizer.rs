@@ -24,7 +24,7 @@ pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Res
 /// Removes the finalizer. An object that is already gone is a success.
 pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
-        stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
+        stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
     match set(env, stored, &finalizers).await {
         Err(error) if error.names_missing(stored.meta().name()) => Ok(()),
         other => other,
@@ -34,7 +34,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
 /// Removes the finalizer of an object that cannot be decoded; the response is not decoded either.
 pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
-        stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
+        stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
     match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
         Err(error) if error.names_missing(stored.meta().name()) => {
             env.primary.forget_unreadable(stored.key());

@@ -51,7 +51,7 @@ use crate::{
     own_writes,
     panic::panic_text,
     queue::WorkQueue,
-    reconcile::{Action, Context, Env, Error, Reason, Reconcile, UnreadableObject},
+    reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
     source::Unreadable,
     store::Delta,
     trace::Trace,
@@ -67,7 +67,7 @@ pub struct Report {
     /// The key that was reconciled.
     pub key: ObjectKey,
     /// Everything that queued the key since its last reconcile.
-    pub reason: Reason,
+    pub reason: ReconcileReason,
     /// The trace of the reconcile, whose ID is in its log lines and requests.
     pub trace: Trace,
     /// The result of the reconcile.
@@ -139,7 +139,7 @@ impl<C: Reconcile> Pool<C> {
             self.queue.done(&key);
             return true;
         };
-        let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.read().next());
+        let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
         (self.begun)(&self.env.spec.name, &key, trace);
         let begun = Instant::now();
         let run = pass.run(self.traced(&key, &reason, trace));
@@ -217,8 +217,8 @@ impl<C: Reconcile> Pool<C> {
 
     /// Calls the observer. The key is settled already, so a panic of the observer costs its report and nothing else.
     fn report(&self, report: Report) {
-        let told = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
-        if let Err(panic) = told {
+        let observed = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
+        if let Err(panic) = observed {
             let Report { controller, key, .. } = report;
             tracing::error!(controller, %key, panic = panic_text(&*panic), "an observer of reconciles panicked");
         }
@@ -226,7 +226,7 @@ impl<C: Reconcile> Pool<C> {
 
     /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
     /// requests carry them.
-    async fn traced(&self, key: &ObjectKey, reason: &Reason, trace: Trace) -> Outcome {
+    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
             let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
@@ -284,15 +284,16 @@ impl<C: Reconcile> Pool<C> {
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
-        let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|known| known == finalizer));
+        let is_present =
+            finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|present| present == finalizer));
         match (finalizer, C::finalize_fn()) {
-            (Some(finalizer), Some(finalize)) if deleting && held => {
+            (Some(finalizer), Some(finalize)) if deleting && is_present => {
                 (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
                 finalizer::remove(&self.env, &stored, finalizer).await?;
                 return Ok(Action::await_change());
             }
             _ if deleting => return Ok(Action::await_change()),
-            (Some(finalizer), _) if !held => stored = finalizer::add(&self.env, &stored, finalizer).await?,
+            (Some(finalizer), _) if !is_present => stored = finalizer::add(&self.env, &stored, finalizer).await?,
             _ => {}
         }
         let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags));
@@ -308,8 +309,11 @@ impl<C: Reconcile> Pool<C> {
     async fn clean_up_unreadable(&self, unreadable: &Unreadable, tags: u32) -> Result<Action, Error> {
         let stored = &unreadable.stored;
         let finalizer = self.env.spec.finalizer.as_deref();
-        let held = finalizer.filter(|finalizer| stored.meta().finalizers().iter().any(|known| known == finalizer));
-        let (Some(finalizer), Some(finalize)) = (held, C::finalize_fn()) else { return Ok(Action::await_change()) };
+        let present_finalizer =
+            finalizer.filter(|finalizer| stored.meta().finalizers().iter().any(|present| present == finalizer));
+        let (Some(finalizer), Some(finalize)) = (present_finalizer, C::finalize_fn()) else {
+            return Ok(Action::await_change());
+        };
         let context = self.context(stored, tags);
         if let Some(object) = self.last_readable(stored) {
             (finalize.readable)(&self.controller, object, context).await?;
@@ -323,8 +327,9 @@ impl<C: Reconcile> Pool<C> {
 
     /// Returns the last readable state of an object with its present metadata.
     fn last_readable(&self, stored: &Stored) -> Option<Arc<C::Primary>> {
-        let known = self.env.primary.store().get(stored.key()).filter(|known| known.meta().uid == stored.meta().uid)?;
-        let mut json: Value = serde_json::from_str(&known.json()).ok()?;
+        let cached =
+            self.env.primary.store().get(stored.key()).filter(|cached| cached.meta().uid == stored.meta().uid)?;
+        let mut json: Value = serde_json::from_str(&cached.json()).ok()?;
         let now: Value = serde_json::from_str(&stored.json()).ok()?;
         json["metadata"] = now["metadata"].clone();
         let with_metadata = Stored::accept(&self.env.spec.primary.kind, &json.to_string()).ok()?;

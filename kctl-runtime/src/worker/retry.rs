@@ -118,7 +118,7 @@ pub struct Attempts {
 pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> Decision {
     let Attempts { failures, conflicts } = attempts;
     let exhausted = retries.is_some_and(|retries| failures >= retries);
-    match outcome {
+    let decision = match outcome {
         Outcome::Vanished => Decision::Forget,
         Outcome::Done(action) => action.requeue_after().map_or(Decision::Forget, Decision::RequeueAfter),
         Outcome::Failed { terminal: true, .. } => Decision::Drop,
@@ -130,7 +130,13 @@ pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> De
         }
         Outcome::Failed { retry_after: Some(wait), .. } => Decision::RetryAfter(*wait),
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
-    }
+    };
+    let is_conflict = matches!(outcome, Outcome::Failed { conflict: true, terminal: false, .. });
+    debug_assert!(!is_conflict || decision != Decision::Drop, "a conflict says nothing about the object");
+    let is_failure = !matches!(outcome, Outcome::Vanished | Outcome::Done(_));
+    let resets = matches!(decision, Decision::Forget | Decision::RequeueAfter(_));
+    debug_assert!(is_failure != resets, "failures are counted until a success, and reset by one");
+    decision
 }
 
 #[cfg(test)]

@@ -114,7 +114,8 @@ type Write = (Instant, u64);
 /// The writes that began under one Lease.
 #[derive(Debug, Default)]
 struct Writes {
-    /// Writes without a response whose time is not over. Expired ones are removed when the next one begins.
+    /// Writes without a response whose time is not over. Expired ones are removed when the next one begins. Invariant:
+    /// no entry is added once `closed` is set.
     unresolved: BTreeSet<Write>,
     /// Number of writes so far, which makes the entries of `unresolved` distinct.
     n_begun: u64,
@@ -133,7 +134,9 @@ impl Writes {
         }
         self.n_begun += 1;
         let write = (over, self.n_begun);
-        self.unresolved.insert(write);
+        let is_new = self.unresolved.insert(write);
+        debug_assert!(is_new, "each write has an entry of its own, which its response removes");
+        debug_assert!(over >= now, "a write ends after it begins");
         Some(write)
     }
 }
@@ -180,6 +183,7 @@ impl WriteGuard {
 #[derive(Debug, Clone)]
 struct Lease {
     state: watch::Receiver<LeaseState>,
+    /// Longest time of a write. Invariant: at most that of `common`.
     timeout: Duration,
     margin: Duration,
     /// Shared by all permits of this Lease.
@@ -188,7 +192,7 @@ struct Lease {
     common: Option<Arc<Lease>>,
     /// Held by the first of the writes that wait for a renewal. The channel of `state` wakes its receivers in a random
     /// order; by this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    renewal_queue: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Lease {
@@ -208,11 +212,11 @@ impl Lease {
     /// Waits for a renewal, at most until the Lease expires. Returns `false` if it was not renewed.
     async fn renewed(&self, until: Instant) -> bool {
         let mut state = self.state.clone();
-        let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(known) if *known <= until);
+        let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(end) if *end <= until);
         // A dropped elector closes the channel, which counts as not renewed. No write waits behind one that needs a later
         // renewal, because each waits for the end of the Lease that it saw.
         let renewed = async {
-            let _turn = self.turn.lock().await;
+            let _first = self.renewal_queue.lock().await;
             state.wait_for(later).await.is_ok()
         };
         matches!(timeout_at(until, renewed).await, Ok(true))
@@ -220,6 +224,7 @@ impl Lease {
 
     /// Registers a write with each Lease; `None` if one of them is closed.
     fn begin(&self, now: Instant, over: Instant) -> Option<Vec<(Arc<Mutex<Writes>>, Write)>> {
+        debug_assert!(self.all().all(|lease| self.timeout <= lease.timeout), "the shorter timeout counts");
         let mut begun = Vec::new();
         for lease in self.all() {
             let Some(write) = lease.writes.lock().begin(now, over) else {
@@ -251,7 +256,8 @@ impl WritePermit {
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn of_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
-        let lease = Lease { state, timeout, margin, writes: Arc::default(), common: None, turn: Arc::default() };
+        let lease =
+            Lease { state, timeout, margin, writes: Arc::default(), common: None, renewal_queue: Arc::default() };
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 

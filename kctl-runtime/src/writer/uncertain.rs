@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::{ApiError, Target};
 use crate::{key::ObjectKey, source::Source, store::Scope};
 
-/// Caches and namespaces that have to be listed before a key is reconciled again.
+/// Caches and namespaces that have to be listed before a key is reconciled again. Invariant: not empty, and each once.
 ///
 /// A key rarely has more than one, so a linear search is enough.
 type Scopes = Vec<(Arc<Source>, Scope)>;
@@ -49,12 +49,13 @@ impl UncertainWrites {
     /// Adds marks of a key, each cache and namespace once.
     fn add(&self, key: ObjectKey, scopes: impl IntoIterator<Item = (Arc<Source>, Scope)>) {
         let mut uncertain = self.0.lock();
-        let known = uncertain.entry(key).or_default();
+        let sources = uncertain.entry(key).or_default();
         for (source, scope) in scopes {
-            if !known.iter().any(|(other, there)| Arc::ptr_eq(other, &source) && *there == scope) {
-                known.push((source, scope));
+            if !sources.iter().any(|(other, there)| Arc::ptr_eq(other, &source) && *there == scope) {
+                sources.push((source, scope));
             }
         }
+        debug_assert!(!sources.is_empty(), "a key that waits for nothing has no entry");
     }
 
     /// Lists each namespace in which this key has an uncertain write.
@@ -80,9 +81,10 @@ impl UncertainWrites {
     /// Removes and returns one mark of a key.
     fn take(&self, key: &ObjectKey) -> Option<(Arc<Source>, Scope)> {
         let mut uncertain = self.0.lock();
-        let known = uncertain.get_mut(key)?;
-        let scope = known.pop();
-        if known.is_empty() {
+        let sources = uncertain.get_mut(key)?;
+        let scope = sources.pop();
+        debug_assert!(scope.is_some(), "a key that waits for nothing has no entry");
+        if sources.is_empty() {
             uncertain.remove(key);
         }
         scope

@@ -69,7 +69,7 @@ impl Configurations<'_> {
     /// Mutating webhooks are called in the order of `rules`; validating ones run in parallel and
     /// are sorted by path.
     pub fn objects(&self, rules: &[Rule]) -> Vec<Value> {
-        let of = |action: Action, kind: &str| {
+        let configuration = |action: Action, kind: &str| {
             let mut webhooks: Vec<(String, Value)> = rules
                 .iter()
                 .filter(|rule| rule.options().action == action)
@@ -77,7 +77,7 @@ impl Configurations<'_> {
                 .collect();
             // The order is that in which they are asked.
             if action == Action::Validate {
-                webhooks.sort_by(|(one, _), (other, _)| one.cmp(other));
+                webhooks.sort_by(|(left, _), (right, _)| left.cmp(right));
             }
             let webhooks: Vec<Value> = webhooks.into_iter().map(|(_, webhook)| webhook).collect();
             (!webhooks.is_empty()).then(|| {
@@ -89,8 +89,8 @@ impl Configurations<'_> {
                 })
             })
         };
-        let mutating = of(Action::Mutate, "MutatingWebhookConfiguration");
-        mutating.into_iter().chain(of(Action::Validate, "ValidatingWebhookConfiguration")).collect()
+        let mutating = configuration(Action::Mutate, "MutatingWebhookConfiguration");
+        mutating.into_iter().chain(configuration(Action::Validate, "ValidatingWebhookConfiguration")).collect()
     }
 
     fn webhook(&self, rule: &Rule) -> Value {

@@ -104,8 +104,8 @@ impl Denial {
     }
 
     fn of_fields(causes: Vec<Cause>) -> Self {
-        let said: Vec<String> = causes.iter().map(ToString::to_string).collect();
-        let message = match said.as_slice() {
+        let messages: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        let message = match messages.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };

@@ -206,10 +206,10 @@ pub(super) fn selector(text: &str) -> Result<Value, String> {
     let unreadable = || {
         format!("`{text}` is not a label selector: write `a=b`, `a!=b`, `a in (b,c)`, `a` or `!a`, separated by commas")
     };
-    let expression = |wanted: &Requirement| {
-        let mut expression = json!({ "key": wanted.key, "operator": wanted.operator.name()? });
-        if !wanted.values.is_empty() {
-            expression["values"] = json!(wanted.values);
+    let expression = |requirement: &Requirement| {
+        let mut expression = json!({ "key": requirement.key, "operator": requirement.operator.name()? });
+        if !requirement.values.is_empty() {
+            expression["values"] = json!(requirement.values);
         }
         Some(expression)
     };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_label_selector_becomes_that_of_the_api() {
-        let of = |key: &str, operator: &str, values: &[&str]| {
+        let requirement = |key: &str, operator: &str, values: &[&str]| {
             let mut expression = json!({ "key": key, "operator": operator });
             if !values.is_empty() {
                 expression["values"] = json!(values);
@@ -233,13 +233,13 @@ mod tests {
             expression
         };
         let cases = [
-            ("a=b", vec![of("a", "In", &["b"])]),
-            ("a==b", vec![of("a", "In", &["b"])]),
-            ("a!=b", vec![of("a", "NotIn", &["b"])]),
-            ("a", vec![of("a", "Exists", &[])]),
-            ("!a", vec![of("a", "DoesNotExist", &[])]),
-            ("a in (x, y),b", vec![of("a", "In", &["x", "y"]), of("b", "Exists", &[])]),
-            ("a notin (x)", vec![of("a", "NotIn", &["x"])]),
+            ("a=b", vec![requirement("a", "In", &["b"])]),
+            ("a==b", vec![requirement("a", "In", &["b"])]),
+            ("a!=b", vec![requirement("a", "NotIn", &["b"])]),
+            ("a", vec![requirement("a", "Exists", &[])]),
+            ("!a", vec![requirement("a", "DoesNotExist", &[])]),
+            ("a in (x, y),b", vec![requirement("a", "In", &["x", "y"]), requirement("b", "Exists", &[])]),
+            ("a notin (x)", vec![requirement("a", "NotIn", &["x"])]),
         ];
         for (text, expected) in cases {
             assert_eq!(selector(text), Ok(json!({ "matchExpressions": expected })), "{text}");

@@ -15,7 +15,7 @@ use super::{
     rule::{Answer, Rule},
 };
 use crate::{
-    call::{Turn, unwound},
+    call::{RequestState, unwound},
     kind::shown,
     server::body::uid_of,
 };
@@ -30,26 +30,26 @@ pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
 }
 
 /// Answers a review.
-pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value {
+pub(crate) async fn respond(rule: &Rule, body: &[u8], state: &mut RequestState) -> Value {
     let (version, request, operation) = match decoded(rule, body) {
         Ok(decoded) => decoded,
         Err((code, text)) => {
-            turn.measurement.code(code.as_u16());
+            state.measurement.code(code.as_u16());
             return given_up(&uid_of(body), code, text);
         }
     };
     let request = Arc::new(request);
-    turn.uid.clone_from(&request.uid);
-    *turn.running.lock() = Some(format!("{} for {}", rule.about().place(), request.shown()));
-    let (called, asked) = (rule.clone(), request.clone());
-    let called = turn.call(|running| async move {
-        let answer = unwound(called.about(), || called.call(&asked, operation)).await;
+    state.uid.clone_from(&request.uid);
+    *state.running.lock() = Some(format!("{} for {}", rule.about().named_location(), request.shown()));
+    let (called, sent) = (rule.clone(), request.clone());
+    let called = state.call(|running| async move {
+        let answer = unwound(called.about(), || called.call(&sent, operation)).await;
         answer.inspect_err(|_panic| running.panicked())
     });
     let answer = called.await.flatten();
     let answer =
         answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
-    turn.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
+    state.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
     review(rule, &version, &request, operation, answer)
 }
 
@@ -69,11 +69,11 @@ fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     let request = request.ok_or_else(|| bad(format!("the {KIND} has no request")))?;
     let operation = Operation::of(&request.operation)
         .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
-    let asked = GroupVersionKind::from(&request.kind);
+    let requested = GroupVersionKind::from(&request.kind);
     // Of subresources the object may be of another kind.
-    if rule.options().subresources.is_empty() && asked != *rule.kind() {
-        let (asked, known) = (shown(&asked), shown(rule.kind()));
-        return Err(bad(format!("{}: {asked} at the path of {known}", request.shown())));
+    if rule.options().subresources.is_empty() && requested != *rule.kind() {
+        let (requested, handled) = (shown(&requested), shown(rule.kind()));
+        return Err(bad(format!("{}: {requested} at the path of {handled}", request.shown())));
     }
     Ok((api_version, request, operation))
 }

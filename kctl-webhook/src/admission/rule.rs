@@ -46,7 +46,7 @@ pub struct Rule {
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} by {}", self.options.action.name(), shown(&self.kind), self.about.place())
+        write!(f, "{} {} by {}", self.options.action.name(), shown(&self.kind), self.about.named_location())
     }
 }
 
@@ -221,9 +221,9 @@ fn old<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
 
 /// Parses an object of the request.
 fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Denial> {
-    let wanted = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+    let type_name = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     K::deserialize(value).map_err(|error| {
-        Denial::failed(400, format!("{}: {what} can't be read as `{wanted}`: {error}", request.shown()))
+        Denial::failed(400, format!("{}: {what} can't be read as `{type_name}`: {error}", request.shown()))
     })
 }
 
@@ -231,14 +231,14 @@ fn written<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
     serde_json::to_value(object).map_err(|error| unwritable(&request.shown(), &error))
 }
 
-fn unwritable(shown: &str, error: &serde_json::Error) -> Denial {
-    Denial::failed(500, format!("{shown}: the object can't be written as JSON: {error}"))
+fn unwritable(about: &str, error: &serde_json::Error) -> Denial {
+    Denial::failed(500, format!("{about}: the object can't be written as JSON: {error}"))
 }
 
 /// Applies what the function changed to the object as it was sent: fields that the type does not
 /// know stay.
-fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, shown: &str) -> Result<Value, Denial> {
-    let after = serde_json::to_value(after).map_err(|error| unwritable(shown, &error))?;
+fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
+    let after = serde_json::to_value(after).map_err(|error| unwritable(about, &error))?;
     change::apply(&mut sent, before, &after);
     Ok(sent)
 }
@@ -274,12 +274,12 @@ pub(crate) fn check(rules: &[Rule]) -> Result<(), FunctionTwice> {
     let mut paths: BTreeMap<String, &Rule> = BTreeMap::new();
     for rule in rules {
         for text in [&rule.options.namespace_selector, &rule.options.object_selector] {
-            let place = rule.about.place();
-            selector(text).map_err(|problem| FunctionTwice::Selector { place, problem })?;
+            let location = rule.about.named_location();
+            selector(text).map_err(|problem| FunctionTwice::Selector { place: location, problem })?;
         }
         if let Some(first) = paths.insert(rule.path(), rule) {
             let (action, kind) = (rule.options.action.name(), shown(&rule.kind));
-            let (first, second) = (first.about.place(), rule.about.place());
+            let (first, second) = (first.about.named_location(), rule.about.named_location());
             return Err(FunctionTwice::SameKind { action, kind, first, second });
         }
     }

@@ -51,10 +51,10 @@ pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
         }
         (200..=206, false) => Ok(body.clone()),
         (code, _) => {
-            let said = String::from_utf8_lossy(&body[..body.len().min(ERROR_READ_MAX)]);
+            let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_READ_MAX)]);
             let is_text = content.starts_with("text/") || !response.headers().contains_key(header::CONTENT_TYPE);
-            let counts = if is_text { said.trim() } else { "unknown" };
-            Err(refused(status_within(body).unwrap_or_else(|| of_status(code, counts)), said.trim()))
+            let counts = if is_text { text.trim() } else { "unknown" };
+            Err(refused(status_within(body).unwrap_or_else(|| of_status(code, counts)), text.trim()))
         }
     }
 }
@@ -100,15 +100,15 @@ fn status_within(body: &Bytes) -> Option<String> {
     status["message"].as_str().filter(|_| is_failure).map(str::to_owned)
 }
 
-/// Returns client-go's message for a status code. `said` is the body, if it counts as text.
-fn of_status(code: u16, said: &str) -> String {
+/// Returns client-go's message for a status code. `body` is the body, if it counts as text.
+fn of_status(code: u16, body: &str) -> String {
     let text = match code {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
-        406 if said.is_empty() || said == "unknown" => {
+        406 if body.is_empty() || body == "unknown" => {
             "the server was unable to respond with a content type that the client supports"
         }
-        403 | 406 | 415 => said,
+        403 | 406 | 415 => body,
         404 => "the server could not find the requested resource",
         405 => "the server does not allow this method on the requested resource",
         409 => "the server reported a conflict",
@@ -118,7 +118,7 @@ fn of_status(code: u16, said: &str) -> String {
         504 => {
             "the server was unable to return a response in the time allotted, but may still be processing the request"
         }
-        500.. => return format!("an error on the server ({said:?}) has prevented the request from succeeding"),
+        500.. => return format!("an error on the server ({body:?}) has prevented the request from succeeding"),
         _ => {
             return format!("the server responded with the status code {code} but did not return more information");
         }
@@ -148,16 +148,16 @@ fn token(text: &str) -> usize {
 
 /// Returns `true` for `name=value` between semicolons; values may be quoted.
 fn are_parameters(text: &str) -> bool {
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let name = token(rest);
-        let Some(value) = rest[name..].trim_start().strip_prefix('=').filter(|_| name > 0) else { return false };
+    let mut unread = text.trim_start();
+    while !unread.is_empty() {
+        let name = token(unread);
+        let Some(value) = unread[name..].trim_start().strip_prefix('=').filter(|_| name > 0) else { return false };
         let value = value.trim_start();
         let length = if value.starts_with('"') { quoted(value) } else { token(value) };
-        rest = value[length..].trim_start();
-        match rest.strip_prefix(';') {
-            Some(next) if length > 0 => rest = next.trim_start(),
-            None if length > 0 && rest.is_empty() => {}
+        unread = value[length..].trim_start();
+        match unread.strip_prefix(';') {
+            Some(next) if length > 0 => unread = next.trim_start(),
+            None if length > 0 && unread.is_empty() => {}
             _ => return false,
         }
     }
@@ -167,9 +167,9 @@ fn are_parameters(text: &str) -> bool {
 /// Returns the length of the quoted string at the start; 0 if it does not end.
 fn quoted(text: &str) -> usize {
     let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
+    for (index, byte) in text.bytes().enumerate().skip(1) {
         match byte {
-            b'"' if !is_escaped => return at + 1,
+            b'"' if !is_escaped => return index + 1,
             b'\\' if !is_escaped => is_escaped = true,
             _ => is_escaped = false,
         }
@@ -223,10 +223,10 @@ mod tests {
             (503, "", "", Some("the server is currently unable to handle the request")),
             (500, "application/json", status, Some("not today")),
         ] {
-            let given = Some(content).filter(|content| !content.is_empty());
+            let content_type = Some(content).filter(|content| !content.is_empty());
             let response = Response::builder().status(code);
             let response =
-                given.into_iter().fold(response, |response, content| response.header("content-type", content));
+                content_type.into_iter().fold(response, |response, content| response.header("content-type", content));
             let response = response.body(Bytes::from_static(body.as_bytes())).unwrap();
             let found = accepted(&response).err().map(|refused| refused.to_string());
             assert_eq!(found.as_deref(), expected, "{code} {body}");

@@ -156,15 +156,15 @@ impl Client {
     /// Errors name the method of the first request, `Post`, even if a redirect made it a GET: Go's client does
     /// (`net/http/client.go`, `urlErrorOp(reqs[0].Method)`).
     async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
-        let (mut method, mut at) = (Method::POST, self.uri.clone());
+        let (mut method, mut uri) = (Method::POST, self.uri.clone());
         let mut last = String::new();
         for _ in 0..redirect::REQUESTS_MAX {
             let body = if method == Method::POST { body.clone() } else { Bytes::new() };
-            let sent = timeout_at(deadline, self.send(&method, &at, body)).await.map_err(|_elapsed| late(&at))?;
+            let sent = timeout_at(deadline, self.send(&method, &uri, body)).await.map_err(|_elapsed| late(&uri))?;
             let (parts, body) = sent?.into_parts();
-            match redirect::of(&parts, &method, &at)? {
+            match redirect::of(&parts, &method, &uri)? {
                 None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
-                Some(next) => (method, at, last) = (next.method, next.to, next.said),
+                Some(next) => (method, uri, last) = (next.method, next.to, next.location),
             }
         }
         Err(format!("Post {last:?}: stopped after {} redirects", redirect::REQUESTS_MAX).into())

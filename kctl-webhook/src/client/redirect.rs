@@ -12,7 +12,7 @@ pub(super) struct Redirect {
     pub(super) method: Method,
     pub(super) to: Uri,
     /// The address as the response names it, for messages.
-    pub(super) said: String,
+    pub(super) location: String,
 }
 
 /// Returns the next request after a response, or `None` if the response is final, for example a
@@ -26,17 +26,17 @@ pub(super) fn of(parts: &response::Parts, method: &Method, from: &Uri) -> Result
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => Method::GET,
         _ => return Ok(None),
     };
-    let Some(said) = parts.headers.get(header::LOCATION) else { return Ok(None) };
-    let said = String::from_utf8_lossy(said.as_bytes()).into_owned();
-    let to: Uri = absolute(&said, from)
+    let Some(location) = parts.headers.get(header::LOCATION) else { return Ok(None) };
+    let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+    let to: Uri = absolute(&location, from)
         .parse()
-        .map_err(|error| format!("Post \"{from}\": failed to parse Location header {said:?}: {error}"))?;
+        .map_err(|error| format!("Post \"{from}\": failed to parse Location header {location:?}: {error}"))?;
     match to.scheme_str() {
-        Some("https") => Ok(Some(Redirect { method, to, said })),
+        Some("https") => Ok(Some(Redirect { method, to, location })),
         Some("http") => Err(format!(
-            "Post {said:?}: the webhook redirects to http, where anybody on the way reads the object: serve the address by https"
+            "Post {location:?}: the webhook redirects to http, where anybody on the way reads the object: serve the address by https"
         )),
-        other => Err(format!("Post {said:?}: unsupported protocol scheme {:?}", other.unwrap_or_default())),
+        other => Err(format!("Post {location:?}: unsupported protocol scheme {:?}", other.unwrap_or_default())),
     }
 }
 
@@ -65,23 +65,23 @@ fn absolute(reference: &str, from: &Uri) -> String {
 
 /// Removes the segments `.` and `..` of a path.
 fn without_dots(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut resolved: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         match segment {
             "." | ".." => {
                 if segment == ".." {
-                    kept.pop();
+                    resolved.pop();
                 }
                 if is_last {
-                    kept.push("");
+                    resolved.push("");
                 }
             }
-            segment => kept.push(segment),
+            segment => resolved.push(segment),
         }
     }
-    format!("/{}", kept.join("/"))
+    format!("/{}", resolved.join("/"))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Trust {
             Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == IS_AUTHORITY,
             _ => false,
         };
-        is_unsigned && self.authorities.iter().any(|known| known == certificate)
+        is_unsigned && self.authorities.iter().any(|authority| authority == certificate)
     }
 }
 
@@ -141,21 +141,21 @@ mod tests {
         let (certificate, other, old) = (leaf(2030), leaf(2030), leaf(2025));
         let client = signed(2030, ExtendedKeyUsagePurpose::ClientAuth);
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
-        for (authority, shown, name, problem) in [
+        for (authority, presented, name, problem) in [
             (&certificate, &certificate, "other.example.com", "not valid for name"),
             (&other, &certificate, "hook.example.com", "UnknownIssuer"),
             (&old, &old, "hook.example.com", "expired"),
             (&client, &client, "hook.example.com", "does not allow extended key usage"),
         ] {
-            let error = verified(authority.clone(), shown, name).unwrap_err();
+            let error = verified(authority.clone(), presented, name).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
     }
 
-    fn verified(authority: CertificateDer<'static>, shown: &CertificateDer<'_>, name: &str) -> Result<(), String> {
+    fn verified(authority: CertificateDer<'static>, presented: &CertificateDer<'_>, name: &str) -> Result<(), String> {
         let trust = Trust::new(vec![authority], Arc::new(ring::default_provider())).unwrap();
         let (name, now) = (ServerName::try_from(name).unwrap(), UnixTime::since_unix_epoch(NOW));
-        trust.verify_server_cert(shown, &[], &name, &[], now).map(drop).map_err(|error| error.to_string())
+        trust.verify_server_cert(presented, &[], &name, &[], now).map(drop).map_err(|error| error.to_string())
     }
 
     /// In 2026.
@@ -166,12 +166,12 @@ mod tests {
         let (certificate, other, old) =
             (own("hook.example.com", 2030), own("hook.example.com", 2030), own("hook.example.com", 2025));
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
-        for (authority, shown, name, problem) in [
+        for (authority, presented, name, problem) in [
             (&certificate, &certificate, "other.example.com", "not valid for name"),
             (&other, &certificate, "hook.example.com", "CaUsedAsEndEntity"),
             (&old, &old, "hook.example.com", "expired"),
         ] {
-            let error = verified(authority.clone(), shown, name).unwrap_err();
+            let error = verified(authority.clone(), presented, name).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
     }

@@ -113,20 +113,20 @@ fn since_epoch(time: rustls::pki_types::UnixTime) -> Duration {
 /// common name.
 fn of_names(expected: &ServerName<'_>, presented: &[String]) -> String {
     let names = |prefix: &str| -> Vec<&str> {
-        let known = presented.iter().filter_map(|name| name.strip_prefix(prefix)?.strip_suffix(')'));
-        known.map(|name| name.trim_matches('"')).collect()
+        let matching = presented.iter().filter_map(|name| name.strip_prefix(prefix)?.strip_suffix(')'));
+        matching.map(|name| name.trim_matches('"')).collect()
     };
-    let (wanted, is_address) = (expected.to_str(), matches!(expected, ServerName::IpAddress(_)));
+    let (server_name, is_address) = (expected.to_str(), matches!(expected, ServerName::IpAddress(_)));
     let names = names(if is_address { "IpAddress(" } else { "DnsName(" });
     match (names.is_empty(), is_address) {
         (true, true) => {
-            format!("cannot validate certificate for {wanted} because it doesn't contain any IP SANs")
+            format!("cannot validate certificate for {server_name} because it doesn't contain any IP SANs")
         }
         (true, false) if presented.is_empty() => {
             "certificate relies on legacy Common Name field, use SANs instead".into()
         }
-        (true, false) => format!("certificate is not valid for any names, but wanted to match {wanted}"),
-        (false, _) => format!("certificate is valid for {}, not {wanted}", names.join(", ")),
+        (true, false) => format!("certificate is not valid for any names, but wanted to match {server_name}"),
+        (false, _) => format!("certificate is valid for {}, not {server_name}", names.join(", ")),
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         address
     }
 
-    async fn asked(url: &str, trusted: &str) -> String {
+    async fn request(url: &str, trusted: &str) -> String {
         let client = Client::new(url.parse().unwrap(), trusted, "test", Arc::new(|_: &Uri| Ok(None))).unwrap();
         let answer = client.ask(&Bytes::from_static(b"{}"), Instant::now() + Duration::from_secs(10)).await;
         let text = match answer {
@@ -254,7 +254,7 @@ mod tests {
             (young, "127.0.0.1", &ours_trusted, "is before 3021-01-01T00:00:00Z"),
         ] {
             let address = serve(&ours, params, "").await;
-            let found = asked(&format!("https://{host}:{}/x", address.port()), trusted).await;
+            let found = request(&format!("https://{host}:{}/x", address.port()), trusted).await;
             let prefix = "Post \"URL\": tls: failed to verify certificate: x509: ";
             assert!(found.starts_with(prefix) && found.ends_with(expected), "{expected}: {found}");
             assert_eq!(found.contains("has expired or is not yet valid: current time 2"), expected.starts_with("is "));
@@ -273,7 +273,7 @@ mod tests {
             ("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell", "b\"well\""),
         ] {
             let address = serve(&ours, named(&["127.0.0.1"]), answer).await;
-            assert_eq!(asked(&format!("https://{address}/x"), &trusted(&ours)).await, expected, "{answer}");
+            assert_eq!(request(&format!("https://{address}/x"), &trusted(&ours)).await, expected, "{answer}");
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -282,12 +282,12 @@ mod tests {
             let _read = socket.read(&mut [0; 16]).await;
             socket.write_all(b"SSH-2.0-Server\r\n").await.unwrap();
         });
-        let found = asked(&format!("https://{address}/x"), &trusted(&ours)).await;
+        let found = request(&format!("https://{address}/x"), &trusted(&ours)).await;
         assert_eq!(found, "Post \"URL\": tls: first record does not look like a TLS handshake");
         deaf.await.unwrap();
-        let found = asked(&format!("https://{address}/x"), &trusted(&ours)).await;
+        let found = request(&format!("https://{address}/x"), &trusted(&ours)).await;
         assert_eq!(found, format!("Post \"URL\": dial tcp {address}: connect: connection refused"));
-        let found = asked("https://nobody.invalid/x", &trusted(&ours)).await;
+        let found = request("https://nobody.invalid/x", &trusted(&ours)).await;
         assert_eq!(found, "Post \"URL\": dial tcp: lookup nobody.invalid: no such host");
     }
 }

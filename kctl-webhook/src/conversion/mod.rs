@@ -77,7 +77,7 @@ pub struct Rule {
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} → {} by {}", self.from.api_version(), self.to.api_version(), self.about.place())
+        write!(f, "{} → {} by {}", self.from.api_version(), self.to.api_version(), self.about.named_location())
     }
 }
 

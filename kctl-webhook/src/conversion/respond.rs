@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Conversions, Rule};
 use crate::{
-    call::{Turn, unwound},
+    call::{RequestState, unwound},
     metrics::Running,
     server::body::uid_of,
 };
@@ -59,19 +59,19 @@ fn envelope(response: &Value) -> Value {
 }
 
 /// Converts all objects of a review, or returns the first error.
-pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &mut Turn) -> Value {
+pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: &mut RequestState) -> Value {
     let request = match decoded(body) {
         Ok(request) => request,
         Err(text) => {
-            turn.measurement.code(400);
+            state.measurement.code(400);
             return failed(&uid_of(body), &text);
         }
     };
     let Request { uid, desired_api_version, objects } = request;
-    turn.uid.clone_from(&uid);
-    let (conversions, called) = (conversions.clone(), turn.running.clone());
+    state.uid.clone_from(&uid);
+    let (conversions, called) = (conversions.clone(), state.running.clone());
     // All in one task: a list has hundreds of objects, and most functions are done at once.
-    let converted = turn.call(|running| async move {
+    let converted = state.call(|running| async move {
         let mut converted = Vec::with_capacity(objects.len());
         for object in objects {
             converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
@@ -80,11 +80,11 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &
     });
     match converted.await.unwrap_or_else(|text| Err(Failed { text, code: 500 })) {
         Ok(converted) => {
-            turn.measurement.code(200);
+            state.measurement.code(200);
             envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))
         }
         Err(Failed { text, code }) => {
-            turn.measurement.code(code);
+            state.measurement.code(code);
             failed(&uid, &text)
         }
     }
@@ -111,15 +111,15 @@ async fn convert(
     let shown = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
     let fail = |text: String, code: u16| Failed { text: format!("{shown}, {api} → {desired}: {text}"), code };
     let (group, from) = split(&api);
-    let (wanted, to) = split(desired);
-    let way = if group == wanted { conversions.way(group, &kind, from, to) } else { None };
-    let way = way.ok_or_else(|| fail("there is no conversion".into(), 400))?;
-    let mut here = object;
-    for rule in way {
-        *called.lock() = Some(format!("{} for {shown}", rule.about.place()));
-        here = step(rule, here, running).await.map_err(|error| fail(error, 500))?;
+    let (desired_group, to) = split(desired);
+    let path = if group == desired_group { conversions.path(group, &kind, from, to) } else { None };
+    let path = path.ok_or_else(|| fail("there is no conversion".into(), 400))?;
+    let mut converted = object;
+    for rule in path {
+        *called.lock() = Some(format!("{} for {shown}", rule.about.named_location()));
+        converted = step(rule, converted, running).await.map_err(|error| fail(error, 500))?;
     }
-    Ok(here)
+    Ok(converted)
 }
 
 fn split(api_version: &str) -> (&str, &str) {
@@ -155,7 +155,7 @@ fn metadata(before: &Value, made: Option<&Value>) -> Value {
             continue;
         }
         match metadata[field].as_object_mut() {
-            Some(known) => known.extend(added),
+            Some(labels) => labels.extend(added),
             None => metadata[field] = added.into(),
         }
     }

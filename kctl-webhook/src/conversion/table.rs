@@ -50,7 +50,7 @@ pub enum ConversionError {
 }
 
 /// For each pair of versions, the indexes of the rules in order.
-type Ways = BTreeMap<(String, String), Vec<usize>>;
+type ConversionPaths = BTreeMap<(String, String), Vec<usize>>;
 
 /// All conversions of a program, with the path between each pair of versions.
 ///
@@ -65,7 +65,7 @@ type Ways = BTreeMap<(String, String), Vec<usize>>;
 pub struct Conversions {
     rules: Vec<Rule>,
     /// By group and kind.
-    kinds: BTreeMap<(String, String), Ways>,
+    kinds: BTreeMap<(String, String), ConversionPaths>,
 }
 
 impl Conversions {
@@ -92,9 +92,9 @@ impl Conversions {
     pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {
-            let ([from, to], place) = ([&rule.from, &rule.to].map(shown), rule.about.place());
+            let ([from, to], location) = ([&rule.from, &rule.to].map(shown), rule.about.named_location());
             if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) || from == to {
-                return Err(ConversionError::OtherKind { place, from, to });
+                return Err(ConversionError::OtherKind { place: location, from, to });
             }
             let of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
             of_kind.extend([rule.from.version.clone(), rule.to.version.clone()]);
@@ -104,12 +104,12 @@ impl Conversions {
                 of_kind.insert(version.clone());
             }
         }
-        let mut ways = BTreeMap::new();
+        let mut paths = BTreeMap::new();
         for (kind, versions) in kinds {
             let found = between(&rules, &kind.0, &kind.1, &versions)?;
-            ways.insert(kind, found);
+            paths.insert(kind, found);
         }
-        Ok(Self { rules, kinds: ways })
+        Ok(Self { rules, kinds: paths })
     }
 
     /// Returns `true` if the table has no conversions.
@@ -124,15 +124,20 @@ impl Conversions {
 
     /// Returns the functions, in order, that convert an object of one version into another; `None`
     /// if a version is unknown.
-    pub(super) fn way(&self, group: &str, kind: &str, from: &str, to: &str) -> Option<Vec<&Rule>> {
-        let ways = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
-        let way = ways.get(&(from.to_owned(), to.to_owned()))?;
-        Some(way.iter().map(|idx| &self.rules[*idx]).collect())
+    pub(super) fn path(&self, group: &str, kind: &str, from: &str, to: &str) -> Option<Vec<&Rule>> {
+        let paths = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
+        let path = paths.get(&(from.to_owned(), to.to_owned()))?;
+        Some(path.iter().map(|idx| &self.rules[*idx]).collect())
     }
 }
 
 /// Returns the paths between all versions of one kind.
-fn between(rules: &[Rule], group: &str, short: &str, versions: &BTreeSet<String>) -> Result<Ways, ConversionError> {
+fn between(
+    rules: &[Rule],
+    group: &str,
+    short: &str,
+    versions: &BTreeSet<String>,
+) -> Result<ConversionPaths, ConversionError> {
     let of_group = || format!("{short}.{group}");
     let mut edges: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (idx, rule) in rules
@@ -142,36 +147,36 @@ fn between(rules: &[Rule], group: &str, short: &str, versions: &BTreeSet<String>
     {
         let (from, to) = (rule.from.version.as_str(), rule.to.version.as_str());
         if let Some(first) = edges.insert((from, to), idx) {
-            let (first, second) = (rules[first].about.place(), rule.about.place());
+            let (first, second) = (rules[first].about.named_location(), rule.about.named_location());
             return Err(ConversionError::Twice { kind: of_group(), from: from.into(), to: to.into(), first, second });
         }
     }
-    let mut ways = Ways::new();
+    let mut paths = ConversionPaths::new();
     for from in versions {
         let reached = reached(&edges, from);
         for to in versions {
-            let Some(way) = reached.get(to.as_str()) else {
+            let Some(path) = reached.get(to.as_str()) else {
                 let (from, to) = (from.clone(), to.clone());
                 return Err(ConversionError::Missing { kind: of_group(), short: short.to_owned(), from, to });
             };
-            ways.insert((from.clone(), to.clone()), way.clone());
+            paths.insert((from.clone(), to.clone()), path.clone());
         }
     }
-    Ok(ways)
+    Ok(paths)
 }
 
 /// Returns the shortest path to each reachable version. Ties are broken by name.
 fn reached<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str) -> BTreeMap<&'a str, Vec<usize>> {
-    let mut ways = BTreeMap::from([(from, Vec::new())]);
+    let mut paths = BTreeMap::from([(from, Vec::new())]);
     let mut next = VecDeque::from([from]);
-    while let Some(here) = next.pop_front() {
-        let way = ways[here].clone();
-        for ((_, to), idx) in edges.range((here, "")..).take_while(|((start, _), _)| *start == here) {
-            if !ways.contains_key(to) {
-                ways.insert(to, way.iter().copied().chain([*idx]).collect());
+    while let Some(version) = next.pop_front() {
+        let path = paths[version].clone();
+        for ((_, to), idx) in edges.range((version, "")..).take_while(|((start, _), _)| *start == version) {
+            if !paths.contains_key(to) {
+                paths.insert(to, path.iter().copied().chain([*idx]).collect());
                 next.push_back(to);
             }
         }
     }
-    ways
+    paths
 }

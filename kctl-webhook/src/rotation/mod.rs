@@ -242,9 +242,9 @@ fn works(stored: &Stored, names: &[String], now: Timestamp) -> bool {
 
 /// Creates a new authority and certificate; authorities that are still needed stay trusted.
 fn replace_all(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
-    let known = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
+    let authorities = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };
-    let mut state = State { authorities: known, serving };
+    let mut state = State { authorities, serving };
     state.authorities.retain(|authority| authority.needed_until > now);
     let authority_key = add_authority(&mut state, now)?.key;
     let mut stored = Stored { state, pair: Pair { certificate: String::new(), key: String::new() }, authority_key };

@@ -107,9 +107,9 @@ pub async fn read_in_slot(
 /// assert_eq!(not_json(&headers).as_deref(), Some("contentType=text/plain, expected application/json"));
 /// ```
 pub fn not_json(headers: &HeaderMap) -> Option<String> {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = given.split(';').next().unwrap_or_default().trim();
-    let text = format!("contentType={given}, expected application/json");
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    let text = format!("contentType={content_type}, expected application/json");
     (!media.eq_ignore_ascii_case("application/json")).then_some(text)
 }
 

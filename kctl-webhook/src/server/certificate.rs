@@ -411,8 +411,8 @@ mod tests {
         let second = start(&["127.0.0.1".to_owned()]).unwrap();
         assert!(first.authority.is_some() && first.authority == second.authority);
         let file = folder.join(AUTHORITY_FILE);
-        let other = KeyPair::generate().unwrap().serialize_pem();
-        for text in ["", "nonsense", &format!("{}{other}", first.authority.unwrap())] {
+        let foreign = KeyPair::generate().unwrap().serialize_pem();
+        for text in ["", "nonsense", &format!("{}{foreign}", first.authority.unwrap())] {
             fs::write(&file, text).unwrap();
             let error = start(&names).err().unwrap();
             let error = std::error::Error::source(&error).unwrap().to_string();

@@ -133,8 +133,8 @@ impl Routes {
     /// Adds `/readyz` and the 404 response.
     fn whole(mut self, is_stopping: Arc<AtomicBool>) -> Router {
         self.paths.sort();
-        let known = self.paths.join(", ");
-        let unknown = async move || (StatusCode::NOT_FOUND, format!("no webhook here: the paths are {known}\n"));
+        let paths = self.paths.join(", ");
+        let unknown = async move || (StatusCode::NOT_FOUND, format!("no webhook here: the paths are {paths}\n"));
         let ready = async move || {
             if is_stopping.load(Ordering::Relaxed) {
                 (StatusCode::SERVICE_UNAVAILABLE, "stopping")

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 pub(super) use crds::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
-    chain::Place,
+    chain::LayerKind,
     hook::Hooks,
     lua::{Configurable, Limits, Pool, Scripts},
     registry::Registry,
@@ -32,8 +32,8 @@ const CUSTOMIZATION: (&str, &str) = ("ResourceInterpreterCustomization", "resour
 /// Kind and plural of Karmada's webhook configurations.
 const CONFIGURATION: (&str, &str) =
     ("ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations");
-/// The places whose layers come from the control plane.
-pub(super) const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
+/// The layers that come from the control plane.
+pub(super) const FOLLOWED_LAYERS: [LayerKind; 2] = [LayerKind::Configurable, LayerKind::Webhook];
 
 /// After this time of 404s the kind counts as not installed, rather than as a control plane that is
 /// still starting.
@@ -58,13 +58,13 @@ pub(super) fn rules() -> Vec<ExtraRule> {
     vec![read(GROUP, &[CUSTOMIZATION.1, CONFIGURATION.1]), read("", &["services"])]
 }
 
-/// Returns an error if the program has set a layer at a place that [`follow`] sets from the control plane: the first list
+/// Returns an error if the program has set a layer that [`follow`] sets from the control plane: the first list
 /// would remove it without a word.
 pub(super) fn check(registry: &Registry) -> Result<()> {
-    let Some(place) = PLACES.into_iter().find(|place| registry.has_own_layer(*place)) else { return Ok(()) };
+    let Some(layer) = FOLLOWED_LAYERS.into_iter().find(|layer| registry.has_own_layer(*layer)) else { return Ok(()) };
     Err(Error::from(format!(
-        "App::interpreter_chain: the chain has a layer at Place::{place:?}, which is replaced by the objects of the control plane\n\
-         help: put the layer at Place::ThirdParty, or use the chain without App::interpreter_chain"
+        "App::interpreter_chain: the chain has a layer LayerKind::{layer:?}, which is replaced by the objects of the control plane\n\
+         help: use LayerKind::ThirdParty for it, or use the chain without App::interpreter_chain"
     )))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn check(registry: &Registry) -> Result<()> {
 /// The registry answers once the customizations and configurations were listed, or once the control
 /// plane proved to have no such kinds. They may be installed later.
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
-    registry.wait_for(PLACES);
+    registry.wait_for(FOLLOWED_LAYERS);
     let source = |kind| Arc::new(Source::new(client.clone(), Identity::all(kind), Arc::default()));
     let of_group = |(kind, plural): (&str, &str)| {
         source(Kind { group: GROUP.into(), version: "v1alpha1".into(), kind: kind.into(), plural: plural.into() })
@@ -88,7 +88,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         for error in logged.new_errors(layer.errors().iter().map(ToString::to_string)) {
             tracing::error!(%error, "a customization can't be used: its operations fail with this error");
         }
-        registry.set_followed(Place::Configurable, Some(Arc::new(layer.clone())));
+        registry.set_followed(LayerKind::Configurable, Some(Arc::new(layer.clone())));
     };
     let mut layer = Arc::new(Hooks::new([], lookup(known)).unwrap_or_default());
     let mut logged = LoggedErrors::default();
@@ -98,7 +98,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
             tracing::error!(%error, "a webhook configuration can't be used: its webhooks are not called");
         }
         layer = Arc::new(hooks);
-        registry.set_followed(Place::Webhook, Some(layer.clone()));
+        registry.set_followed(LayerKind::Webhook, Some(layer.clone()));
     };
     tokio::join!(
         run(&customizations),

@@ -445,10 +445,10 @@ impl World {
         let created = |identity: &Identity| {
             let Kind { group, plural, .. } = &identity.kind;
             let on = On::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
-            let there = grants.get(&identity.cluster);
-            there.into_iter().flatten().any(|grant| {
-                let (place, because) = (grant.place.clone(), BTreeSet::new());
-                grant.covers(&Grant { place, on: on.clone(), verb: "create".into(), because, framework: false })
+            let cluster_grants = grants.get(&identity.cluster);
+            cluster_grants.into_iter().flatten().any(|grant| {
+                let (scope, because) = (grant.scope.clone(), BTreeSet::new());
+                grant.covers(&Grant { scope, on: on.clone(), verb: "create".into(), because, framework: false })
             })
         };
         let is_made = |identity: &Identity| {

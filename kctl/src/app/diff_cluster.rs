@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use http::Request;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Subject};
 use kctl_runtime::{
-    manifest::{Grant, Manifest, Place, RbacOptions, grants_of_rule},
+    manifest::{Grant, GrantScope, Manifest, RbacOptions, grants_of_rule},
     reconcile::{Error, Result, ResultExt},
 };
 use kube::Client;
@@ -30,16 +30,18 @@ pub(super) async fn diff(
         let text = |path: &str| wanted.pointer(path).and_then(Value::as_str);
         let (kind, name) = (text("/kind").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
         let namespace = text("/metadata/namespace");
-        let whole = namespace.map_or_else(|| format!("{kind} {name}"), |place| format!("{kind} {place}/{name}"));
+        let whole =
+            namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}"));
         let Some(live) = read(client, kind, namespace, name).await.context(&whole)? else {
             found.push(format!("{whole} is missing"));
             continue;
         };
         match kind {
             "ClusterRole" | "Role" => {
-                let place = namespace.map_or(Place::Everywhere, |namespace| Place::Namespace(namespace.into()));
-                let wanted = grants_of_role(wanted, &place)?;
-                found.extend(compare(&whole, &wanted, &grants_of_role(&live, &place)?, declared));
+                let scope =
+                    namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
+                let wanted = grants_of_role(wanted, &scope)?;
+                found.extend(compare(&whole, &wanted, &grants_of_role(&live, &scope)?, declared));
                 expected.extend(wanted);
             }
             "ClusterRoleBinding" | "RoleBinding" => found.extend(compare_binding(&whole, wanted, &live)),
@@ -60,9 +62,9 @@ pub(super) async fn diff(
 }
 
 /// Returns the permissions of a role object.
-fn grants_of_role(role: &Value, place: &Place) -> Result<Vec<Grant>> {
+fn grants_of_role(role: &Value, scope: &GrantScope) -> Result<Vec<Grant>> {
     let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
-    Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, place)).collect())
+    Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, scope)).collect())
 }
 
 /// Returns what other bindings give the service account and no generated role does, such as those
@@ -88,14 +90,15 @@ async fn beyond(
             if !binds(&binding, options) || manifests.iter().any(|manifest| is_it(&manifest.object)) {
                 continue;
             }
-            let whole = namespace.map_or_else(|| format!("{kind} {name}"), |place| format!("{kind} {place}/{name}"));
+            let whole =
+                namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}"));
             let (role_kind, role) =
                 (text("/roleRef/kind").unwrap_or_default(), text("/roleRef/name").unwrap_or_default());
             let role_place = namespace.filter(|_| role_kind == "Role");
             // A binding to a role that is gone gives nothing.
             let Some(live) = read(client, role_kind, role_place, role).await.context(&whole)? else { continue };
-            let place = namespace.map_or(Place::Everywhere, |namespace| Place::Namespace(namespace.into()));
-            let given = grants_of_role(&live, &place)?;
+            let scope = namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
+            let given = grants_of_role(&live, &scope)?;
             let too_much = given.iter().filter(|grant| !expected.iter().any(|other| other.covers(grant)));
             let line = |grant| {
                 let on = on_what(grant);
@@ -141,8 +144,8 @@ async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
 /// Reads a `ServiceAccount` or RBAC object; `None` if it does not exist.
 async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) -> Result<Option<Value>> {
     let root = if kind == "ServiceAccount" { "/api/v1" } else { "/apis/rbac.authorization.k8s.io/v1" };
-    let place = namespace.map_or(String::new(), |namespace| format!("/namespaces/{namespace}"));
-    let path = format!("{root}{place}/{}s/{name}", kind.to_lowercase());
+    let parent = namespace.map_or(String::new(), |namespace| format!("/namespaces/{namespace}"));
+    let path = format!("{root}{parent}/{}s/{name}", kind.to_lowercase());
     match client.request::<Value>(Request::get(path).body(Vec::new())?).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
@@ -169,7 +172,7 @@ fn compare(role: &str, wanted: &[Grant], given: &[Grant], declared: &[Grant]) ->
 
 /// Formats a permission without its namespace, which the line already names.
 fn on_what(grant: &Grant) -> String {
-    format!("`{}`", Grant { place: Place::Everywhere, ..grant.clone() })
+    format!("`{}`", Grant { scope: GrantScope::Everywhere, ..grant.clone() })
 }
 
 /// Returns how a binding differs from the generated one, if it does.
@@ -202,7 +205,7 @@ mod tests {
 
     fn pods(verbs: &[&str], because: Option<&str>) -> Vec<Grant> {
         let grant = |verb: &&str| Grant {
-            place: Place::Everywhere,
+            scope: GrantScope::Everywhere,
             on: On::Resource { group: String::new(), resource: "pods".into(), name: String::new() },
             verb: (*verb).into(),
             because: because.map(str::to_owned).into_iter().collect(),
@@ -266,9 +269,9 @@ mod tests {
     async fn permissions_of_other_bindings_are_in_excess() {
         use super::super::files::{FromFile, apply};
         let options = RbacOptions::new("app", "default");
-        let here = Place::Namespace("default".into());
+        let here = GrantScope::Namespace("default".into());
         let declared: Vec<Grant> =
-            pods(&["list"], None).into_iter().map(|grant| Grant { place: here.clone(), ..grant }).collect();
+            pods(&["list"], None).into_iter().map(|grant| Grant { scope: here.clone(), ..grant }).collect();
         let manifests = kctl_runtime::manifest::rbac_of(&declared, &options).unwrap();
         let before = kctl_runtime::manifest::rbac_of(&pods(&["list", "delete"], None), &options).unwrap();
         let other = |kind: &str, subject: &Value| {

@@ -443,9 +443,9 @@ impl App {
     /// added to those of the app, and `list` and `watch` on these kinds and on Services to its
     /// role.
     ///
-    /// The control plane decides about `Place::Configurable` and `Place::Webhook`: the app does not
+    /// The control plane decides about `LayerKind::Configurable` and `LayerKind::Webhook`: the app does not
     /// start if the chain has a layer of yours at one of them. Put your functions at
-    /// `Place::ThirdParty`, behind what users of the control plane install.
+    /// `LayerKind::ThirdParty`, behind what users of the control plane install.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -473,7 +473,7 @@ impl App {
     #[must_use]
     pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
         // From now on, and not only once the app runs: before its rules are read, the chain can't know which layer answers.
-        chain.wait_for(chain::PLACES);
+        chain.wait_for(chain::FOLLOWED_LAYERS);
         self.chains.push(chain.clone());
         let registry = chain.clone();
         self.metrics(move |metrics| registry.register(metrics))

@@ -24,7 +24,7 @@ use kctl_runtime::{
         serve::{Certificate, bind, check_address},
         shards::{ShardConfig, ShardError},
     },
-    manifest::{self, Grant, Place, RbacOptions, grants_of_rule},
+    manifest::{self, Grant, GrantScope, RbacOptions, grants_of_rule},
     reconcile::Result,
     shard::{SLOTS_MAX, ShardBy},
 };
@@ -253,7 +253,7 @@ impl ManagerOptions {
         };
         let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
-        let place = Place::Namespace(namespace.clone());
+        let scope = GrantScope::Namespace(namespace.clone());
         let options = RbacOptions::new(name.clone(), namespace.clone());
         let shards = self.slots();
         let mut manager = manifest::ManagerOptions::default();
@@ -261,7 +261,7 @@ impl ManagerOptions {
         let mut grants: Vec<Grant> = Vec::new();
         for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
             let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;
-            grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &place)));
+            grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &scope)));
         }
         for grant in &mut grants {
             grant.because.insert(format!("run{flag}"));

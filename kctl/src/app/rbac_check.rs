@@ -10,7 +10,7 @@ use std::{
 use http::Request;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kctl_runtime::{
-    manifest::{Grant, On, Place, grants, grants_of_rule},
+    manifest::{Grant, GrantScope, On, grants, grants_of_rule},
     reconcile::{Result, ResultExt},
     spec::ControllerSpec,
 };
@@ -80,11 +80,11 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
 /// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
 pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
-    let places: BTreeSet<&Place> = wanted.iter().map(|grant| &grant.place).collect();
+    let scopes: BTreeSet<&GrantScope> = wanted.iter().map(|grant| &grant.scope).collect();
     let mut missing = Vec::new();
-    for place in places {
-        let (given, incomplete) = review_rules(client, place).await?;
-        let here = wanted.iter().filter(|grant| grant.place == *place);
+    for scope in scopes {
+        let (given, incomplete) = review_rules(client, scope).await?;
+        let here = wanted.iter().filter(|grant| grant.scope == *scope);
         for grant in here.filter(|grant| !given.iter().any(|other| other.covers(grant))) {
             // Not every authorizer can list what it allows.
             if !incomplete || !review_access(client, grant).await? {
@@ -106,10 +106,10 @@ async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
 /// `SelfSubjectRulesReview` needs a namespace. For permissions in all namespaces it asks about one that
 /// can't exist: RBAC lists the rules of `ClusterRoleBinding`s there, and no Role can be bound in it.
 /// Webhook authorizers can't list their rules, and then `status.incomplete` is set.
-async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, bool)> {
-    let namespace = match place {
-        Place::Everywhere => NOWHERE,
-        Place::Namespace(namespace) => namespace,
+async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>, bool)> {
+    let namespace = match scope {
+        GrantScope::Everywhere => NOWHERE,
+        GrantScope::Namespace(namespace) => namespace,
     };
     let asked = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -123,7 +123,7 @@ async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, boo
     for list in ["resourceRules", "nonResourceRules"] {
         for rule in status[list].as_array().into_iter().flatten() {
             let rule: PolicyRule = serde_json::from_value(rule.clone()).context("SelfSubjectRulesReview")?;
-            given.extend(grants_of_rule(&rule, place));
+            given.extend(grants_of_rule(&rule, scope));
         }
     }
     Ok((given, status["incomplete"] == true))
@@ -137,9 +137,9 @@ async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
         On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),
         On::Resource { group, resource, name } => {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            let namespace = match &grant.place {
-                Place::Everywhere => "",
-                Place::Namespace(namespace) => namespace,
+            let namespace = match &grant.scope {
+                GrantScope::Everywhere => "",
+                GrantScope::Namespace(namespace) => namespace,
             };
             json!({ "resourceAttributes": {
                 "group": group,
@@ -170,9 +170,9 @@ fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
     let on_cluster = if cluster.is_empty() { String::new() } else { format!("on the cluster `{cluster}`: ") };
     let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for grant in missing {
-        verbs.entry((&grant.on, &grant.because, &grant.place)).or_default().push(&grant.verb);
+        verbs.entry((&grant.on, &grant.because, &grant.scope)).or_default().push(&grant.verb);
     }
-    let sentence = |((on, because, place), verbs): ((&On, &BTreeSet<String>, &Place), Vec<&str>)| {
+    let sentence = |((on, because, scope), verbs): ((&On, &BTreeSet<String>, &GrantScope), Vec<&str>)| {
         let on = match on {
             On::Url(path) => path.clone(),
             On::Resource { group, resource, name } => {
@@ -181,12 +181,12 @@ fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
                 format!("{resource}{group}{name}")
             }
         };
-        let place = match place {
-            Place::Everywhere => "in all namespaces".to_owned(),
-            Place::Namespace(namespace) => format!("in namespace {namespace}"),
+        let scope = match scope {
+            GrantScope::Everywhere => "in all namespaces".to_owned(),
+            GrantScope::Namespace(namespace) => format!("in namespace {namespace}"),
         };
         let because: Vec<_> = because.iter().map(|text| format!("`{text}`")).collect();
-        format!("{on_cluster}may not {} {on} {place}, which {} needs", verbs.join(", "), because.join(" and "))
+        format!("{on_cluster}may not {} {on} {scope}, which {} needs", verbs.join(", "), because.join(" and "))
     };
     verbs.into_iter().map(sentence).collect()
 }
@@ -219,41 +219,41 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     }
     let user = if user.is_empty() { "NAME" } else { user };
     // The roles of the program itself are where it runs: only for the election a flag says another place.
-    let places = extra.iter().rev().flat_map(|extra| &extra.grants);
-    let namespace = places.map(|grant| &grant.place).find_map(|place| match place {
-        Place::Namespace(namespace) => Some(namespace.as_str()),
-        Place::Everywhere => None,
+    let scopes = extra.iter().rev().flat_map(|extra| &extra.grants);
+    let namespace = scopes.map(|grant| &grant.scope).find_map(|scope| match scope {
+        GrantScope::Namespace(namespace) => Some(namespace.as_str()),
+        GrantScope::Everywhere => None,
     });
     let namespace = namespace.unwrap_or("default");
     let own_place = if namespace == "default" { String::new() } else { format!(" --namespace {namespace}") };
     let mut commands = format!("{help}: {program} generate-rbac{own_place}{only} | kubectl apply -f -");
-    for place in places_of(&grants(specs, cluster)) {
-        commands += &bind(app, user, &place);
+    for scope in scopes_of(&grants(specs, cluster)) {
+        commands += &bind(app, user, &scope);
     }
     for extra in extra {
-        for place in places_of(&extra.grants) {
-            let place = match place {
-                Place::Everywhere => place,
-                Place::Namespace(_) => Place::Namespace(namespace.into()),
+        for scope in scopes_of(&extra.grants) {
+            let scope = match scope {
+                GrantScope::Everywhere => scope,
+                GrantScope::Namespace(_) => GrantScope::Namespace(namespace.into()),
             };
-            commands += &bind(&format!("{app}-{}", extra.role), user, &place);
+            commands += &bind(&format!("{app}-{}", extra.role), user, &scope);
         }
     }
     commands + &run_with(extra, namespace, app)
 }
 
 /// Returns the namespaces that permissions are for, each once; `Everywhere` is one of them.
-fn places_of(grants: &[Grant]) -> BTreeSet<Place> {
-    grants.iter().map(|grant| grant.place.clone()).collect()
+fn scopes_of(grants: &[Grant]) -> BTreeSet<GrantScope> {
+    grants.iter().map(|grant| grant.scope.clone()).collect()
 }
 
 /// Returns the command that binds a role to a user.
-fn bind(role: &str, user: &str, place: &Place) -> String {
-    match place {
-        Place::Everywhere => {
+fn bind(role: &str, user: &str, scope: &GrantScope) -> String {
+    match scope {
+        GrantScope::Everywhere => {
             format!(" && kubectl create clusterrolebinding '{role}:{user}' --clusterrole={role} --user='{user}'")
         }
-        Place::Namespace(namespace) => {
+        GrantScope::Namespace(namespace) => {
             format!(" && kubectl create rolebinding '{role}:{user}' -n {namespace} --role={role} --user='{user}'")
         }
     }
@@ -417,14 +417,14 @@ mod tests {
 
     /// The role of a Lease, and that of a certificate.
     fn extra(
-        grants: &[(Place, &str)],
+        grants: &[(GrantScope, &str)],
         role: &'static str,
         generate: &'static str,
         run: Vec<(&'static str, String, Naming)>,
     ) -> Extra {
-        let grant = |(place, resource): &(Place, &str)| {
+        let grant = |(scope, resource): &(GrantScope, &str)| {
             let on = On::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
-            Grant { place: place.clone(), on, verb: "get".into(), because: BTreeSet::new(), framework: true }
+            Grant { scope: scope.clone(), on, verb: "get".into(), because: BTreeSet::new(), framework: true }
         };
         Extra { role, generate: generate.into(), grants: grants.iter().map(grant).collect(), run }
     }
@@ -434,14 +434,14 @@ mod tests {
             ("--leader-election-id", name.into(), |_, name| name.into()),
             ("--leader-election-namespace", namespace.into(), |namespace, _| namespace.into()),
         ];
-        extra(&[(Place::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
+        extra(&[(GrantScope::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
     }
 
     fn certificate(namespace: &str, name: &str) -> Extra {
         let run: Vec<(_, _, Naming)> =
             vec![("--webhook-secret", format!("{name}-tls"), |_, name| format!("{name}-tls"))];
-        let places = [(Place::Everywhere, "configurations"), (Place::Namespace(namespace.into()), "secrets")];
-        extra(&places, "webhook", "", run)
+        let scopes = [(GrantScope::Everywhere, "configurations"), (GrantScope::Namespace(namespace.into()), "secrets")];
+        extra(&scopes, "webhook", "", run)
     }
 
     #[test]

@@ -228,7 +228,7 @@ async fn check_on_clusters(
 /// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
 /// ones back.
 pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
-    let is_it = |other: &&Grant| other.place == grant.place && other.on == grant.on && other.verb == grant.verb;
+    let is_it = |other: &&Grant| other.scope == grant.scope && other.on == grant.on && other.verb == grant.verb;
     parts.iter().filter(|other| !is_it(other)).cloned().collect()
 }
 

@@ -19,7 +19,8 @@ pub(crate) type Step = (PathElement, bool, FieldSet);
 /// A set of field paths, stored as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    /// Ordered by element, each element once, so that two sets are compared and combined in one pass.
+    /// Invariant: ordered by element, each element once, so that two sets are compared and combined in one pass. No
+    /// entry is empty once a path was added or removed.
     entries: Entries,
 }
 
@@ -164,7 +165,9 @@ impl FieldSet {
             }
         }
         entries.extend(mine.iter().chain(theirs).cloned());
-        Self { entries: entries.into() }
+        let set = Self { entries: entries.into() };
+        set.check();
+        set
     }
 
     /// Returns the paths that are not in the other set. Removing a path keeps the paths below it.
@@ -181,7 +184,16 @@ impl FieldSet {
                 below: mine.below.difference(&theirs.below),
             },
         });
-        Self { entries: rest.filter(|entry| !entry.is_empty()).collect() }
+        let set = Self { entries: rest.filter(|entry| !entry.is_empty()).collect() };
+        set.check();
+        set
+    }
+
+    /// Checks the invariants of this level; those below were checked when they were made.
+    fn check(&self) {
+        let is_sorted = self.entries.is_sorted_by(|one, next| one.element < next.element);
+        debug_assert!(is_sorted, "sets are combined in one pass over both");
+        debug_assert!(self.entries.iter().all(|entry| !entry.is_empty()), "an entry without paths owns nothing");
     }
 
     /// Returns the set without a path and without all paths below it.

@@ -20,9 +20,9 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let mut rest: &[u8] = &format;
     let mut text: Vec<u8> = Vec::new();
     let mut n_used = 0;
-    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
-        text.extend_from_slice(&rest[..at]);
-        let (spec, after) = Spec::parse(&rest[at + 1..]);
+    while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
+        text.extend_from_slice(&rest[..percent]);
+        let (spec, after) = Spec::parse(&rest[percent + 1..]);
         rest = after;
         match spec.verb {
             None => text.extend_from_slice(b"%!(NOVERB)"),
@@ -164,7 +164,7 @@ impl Spec {
         let mut bytes = bytes.to_vec();
         if let Some(precision) = self.precision {
             let n_bytes = match String::from_utf8_lossy(&bytes).char_indices().nth(precision) {
-                Some((at, _)) => at.min(bytes.len()),
+                Some((offset, _)) => offset.min(bytes.len()),
                 None => bytes.len(),
             };
             bytes.truncate(n_bytes);

@@ -37,8 +37,8 @@ fn quantity(args: &Args<'_>, n: usize) -> mlua::Result<Quantity> {
         Value::String(_) => {
             let text = args.bounded_string(n)?.to_string_lossy();
             let wrong = |error| {
-                let shown: String = text.chars().take(QUANTITY_SHOWN_MAX).collect();
-                args.raise(format_args!("cannot parse '{shown}' as a quantity: {error}"))
+                let excerpt: String = text.chars().take(QUANTITY_SHOWN_MAX).collect();
+                args.raise(format_args!("cannot parse '{excerpt}' as a quantity: {error}"))
             };
             text.parse().map_err(wrong)
         }

@@ -143,7 +143,7 @@ fn push_captures(args: &Args<'_>, captures: &[Capture], values: &mut MultiValue)
         values.push_back(match capture {
             Capture::Span(from, to) => Value::String(args.lua.create_string(&subject[from..to])?),
             #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
-            Capture::Position(at) => Value::Number((at + 1) as f64),
+            Capture::Position(offset) => Value::Number((offset + 1) as f64),
         });
     }
     Ok(())
@@ -166,7 +166,8 @@ fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() == 4 && !matches!(args.value(4), Value::Nil | Value::Boolean(false)) {
         args.budget.charge(subject.len() as u64)?;
         let found = find_plain(subject.get(start..).unwrap_or_default(), &pattern);
-        return found.map_or_else(|| Ok(one(Value::Nil)), |at| Ok(span(start + at, start + at + pattern.len())));
+        return found
+            .map_or_else(|| Ok(one(Value::Nil)), |offset| Ok(span(start + offset, start + offset + pattern.len())));
     }
     let Some(found) = search(args, start)? else { return Ok(one(Value::Nil)) };
     let mut values = span(found.start, found.end);
@@ -182,8 +183,8 @@ fn find_plain(subject: &[u8], pattern: &[u8]) -> Option<usize> {
     // Bytes as characters of Latin-1 keep their order and number.
     let latin_1 = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
     let subject = latin_1(subject);
-    let at = subject.find(&latin_1(pattern))?;
-    Some(subject[..at].chars().count())
+    let offset = subject.find(&latin_1(pattern))?;
+    Some(subject[..offset].chars().count())
 }
 
 /// `string.match(s, pattern, from)`: returns the captures of the first match, or the whole match.
@@ -201,12 +202,12 @@ fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
 /// One step of `gmatch`: returns the position from which the next step searches, and the captures.
 /// Without a position it only checks the arguments.
 fn next_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
-    let Some(at) = args.opt_int(3)? else {
+    let Some(init) = args.opt_int(3)? else {
         args.bounded_string(1)?;
         args.bounded_string(2)?;
         return Ok(number(1));
     };
-    let start = start_offset(usize::MAX, at);
+    let start = start_offset(usize::MAX, init);
     let is_anchored = args.string(2)?.as_bytes().first() == Some(&b'^');
     if is_anchored && start > 0 {
         return Ok(MultiValue::new());

@@ -50,12 +50,12 @@ pub(crate) struct LastError {
 pub(crate) struct History {
     /// `false` until the debug page is served. Recording costs a copy of each report.
     on: AtomicBool,
-    kept: Mutex<Kept>,
+    recorded: Mutex<Recorded>,
 }
 
 /// The recorded reconciles and failures, under one lock.
 #[derive(Default)]
-struct Kept {
+struct Recorded {
     /// Number of reconciles so far, and of the newest one.
     n_recorded: u64,
     reconciles: VecDeque<Past>,
@@ -76,24 +76,24 @@ impl History {
         if !self.on.load(Ordering::Relaxed) {
             return;
         }
-        let (mut report, at) = (report.clone(), clock());
+        let (mut report, ended_at) = (report.clone(), clock());
         if let Outcome::Failed { text, .. } | Outcome::Panicked(text) = &mut report.outcome {
             cut(text, TEXT_LEN_MAX);
         }
-        let mut kept = self.kept.lock();
-        kept.note_failure(&report);
-        kept.n_recorded += 1;
-        let number = kept.n_recorded;
-        if kept.reconciles.len() == RECONCILES_MAX {
-            kept.reconciles.pop_front();
+        let mut recorded = self.recorded.lock();
+        recorded.note_failure(&report);
+        recorded.n_recorded += 1;
+        let number = recorded.n_recorded;
+        if recorded.reconciles.len() == RECONCILES_MAX {
+            recorded.reconciles.pop_front();
         }
-        kept.reconciles.push_back(Past { number, at, report });
+        recorded.reconciles.push_back(Past { number, at: ended_at, report });
     }
 
     /// Returns the newest reconciles after the one with this number, at most `max`, in their order.
     pub(crate) fn after(&self, number: u64, max: usize) -> Vec<Past> {
-        let kept = self.kept.lock();
-        let newer = kept.reconciles.iter().rev().take_while(|past| past.number > number).take(max);
+        let recorded = self.recorded.lock();
+        let newer = recorded.reconciles.iter().rev().take_while(|past| past.number > number).take(max);
         let mut newer: Vec<Past> = newer.cloned().collect();
         newer.reverse();
         newer
@@ -101,22 +101,22 @@ impl History {
 
     /// Returns the last error of a key, if its last reconcile failed.
     pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<LastError> {
-        self.kept.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
+        self.recorded.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
     }
 
     /// Returns the keys of a controller that are not retried before they change, sorted.
     ///
     /// Such a key is in no queue: only this record still knows its error.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
-        let kept = self.kept.lock();
-        let of_it = kept.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
+        let recorded = self.recorded.lock();
+        let of_it = recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
         let mut given_up: Vec<LastError> = of_it.cloned().collect();
         given_up.sort_by(|a, b| a.key.cmp(&b.key));
         given_up
     }
 }
 
-impl Kept {
+impl Recorded {
     /// Remembers or forgets the error of a key. A few conflicts change nothing.
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
@@ -136,13 +136,13 @@ impl Kept {
             }
         };
         let Report { controller, key, decision, .. } = report;
-        let place = (controller.clone(), key.clone());
-        if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&place) {
+        let id = (controller.clone(), key.clone());
+        if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&id) {
             return;
         }
         let given_up = matches!(decision, Decision::Drop);
         let failure = LastError { controller: controller.clone(), key: key.clone(), text, given_up };
-        self.failures.insert(place, failure);
+        self.failures.insert(id, failure);
     }
 }
 

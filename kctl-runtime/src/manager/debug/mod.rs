@@ -165,10 +165,10 @@ mod tests {
             ("", false),
             (":8082", false),
         ];
-        for (host, wanted) in cases {
+        for (host, expected) in cases {
             let header = HeaderValue::from_static(host);
-            assert_eq!(known(Some(&header), None, &allowed), wanted, "{host:?}");
-            assert_eq!(known(None, Some(host), &allowed), wanted, "{host:?} of HTTP/2");
+            assert_eq!(known(Some(&header), None, &allowed), expected, "{host:?}");
+            assert_eq!(known(None, Some(host), &allowed), expected, "{host:?} of HTTP/2");
         }
         assert!(!known(Some(&HeaderValue::from_static("other.example")), Some("localhost"), &[]), "both have to be");
         assert!(!known(None, None, &allowed), "no host at all");

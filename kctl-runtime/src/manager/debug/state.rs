@@ -282,7 +282,7 @@ impl Seen<'_> {
         ControllerState {
             name: spec.name.clone(),
             kind: spec.primary.kind.to_string(),
-            location: spec.location.rsplit_once(" at ").map_or(&*spec.location, |(_, place)| place).to_owned(),
+            location: spec.location.rsplit_once(" at ").map_or(&*spec.location, |(_, file)| file).to_owned(),
             workers: spec.concurrency,
             ready: stats.depth,
             delayed: stats.delayed,

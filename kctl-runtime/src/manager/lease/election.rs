@@ -153,19 +153,20 @@ pub struct Election {
     lease: Option<Value>,
     /// Its record, and when this process saw it change.
     seen: Option<(Record, Instant)>,
-    /// `true` if that record is one that this process wrote.
+    /// `true` if that record is one that this process wrote. Invariant: `false` before a record was seen.
     seen_is_own: bool,
     /// `true` if the Lease did not exist at the last read.
     gone: bool,
     /// `true` if no process had renewed the Lease when this one last read it as a candidate.
     is_new: bool,
-    /// `None` for a candidate.
+    /// `None` for a candidate. Invariant: `None` once the election is over.
     leading: Option<Term>,
     /// Deadline of the release, while the Lease is being released.
     releasing: Option<Instant>,
     failure: Option<Failure>,
     holders: Holders,
-    /// Start of the last request whose answer showed the record in `seen`. A later record was written after it.
+    /// Start of the last request whose answer showed the record in `seen`. A later record was written after it. Invariant:
+    /// not after `sent`.
     shown: Instant,
     /// Annotation of each record that this process writes as the holder.
     note: Option<(&'static str, String)>,
@@ -212,7 +213,7 @@ struct Term {
     /// End of the Lease by the local clock. Counted from before the request, because others may have seen the
     /// record that early.
     until: Instant,
-    /// Deadline of the renewal that is under way.
+    /// Deadline of the renewal that is under way. Invariant: not after `until`.
     deadline: Option<Instant>,
 }
 
@@ -252,9 +253,9 @@ impl Election {
 
     /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
     /// first read.
-    pub(super) fn seen(mut self, record: Record, at: Instant) -> Self {
+    pub(super) fn seen(mut self, record: Record, observed_at: Instant) -> Self {
         self.seen_is_own = record.holder() == self.config.identity;
-        self.seen = Some((record, at));
+        self.seen = Some((record, observed_at));
         self
     }
 
@@ -314,8 +315,8 @@ impl Election {
             Input::Absent if self.is_held(now) => {
                 // Deleted while another process leads, which will create it again. The time of its last renewal is unknown,
                 // so the lease duration counts from now.
-                if let Some((_, at)) = self.seen.as_mut().filter(|_| !self.gone) {
-                    *at = now;
+                if let Some((_, observed_at)) = self.seen.as_mut().filter(|_| !self.gone) {
+                    *observed_at = now;
                 }
                 self.gone = true;
                 self.failure = None;
@@ -333,7 +334,19 @@ impl Election {
             Input::Written(lease) => self.written(lease, now, &mut effects),
             Input::Failed(error) => self.failed(&error, now, &mut effects),
         }
+        self.check(&effects);
         effects
+    }
+
+    /// Checks the invariants of the fields after an input with these effects.
+    fn check(&self, effects: &[Effect]) {
+        let n_ended = effects.iter().filter(|effect| matches!(effect, Effect::Ended(_))).count();
+        debug_assert_eq!(n_ended, usize::from(self.step == Step::Done), "the end is reported once");
+        debug_assert!(self.step != Step::Done || self.leading.is_none(), "a process does not lead after the end");
+        let is_within = |term: Term| term.deadline.is_none_or(|deadline| deadline <= term.until);
+        debug_assert!(self.leading.is_none_or(is_within), "a renewal ends before the Lease does");
+        debug_assert!(!self.seen_is_own || self.seen.is_some(), "a record that was written was seen");
+        debug_assert!(self.shown <= self.sent, "an answer comes after its request");
     }
 
     /// Starts a try (`tryAcquireOrRenew`): a leader renews without reading, a candidate reads.
@@ -366,7 +379,7 @@ impl Election {
         let record = Record::read(lease);
         self.gone = false;
         self.may_hold = false;
-        let is_renewed = self.seen.as_ref().is_some_and(|(known, _)| *known != record);
+        let is_renewed = self.seen.as_ref().is_some_and(|(previous, _)| *previous != record);
         let mine = self.is_own(lease, &record);
         self.seen_is_own = mine;
         self.observe(record.clone(), now, effects);
@@ -449,6 +462,7 @@ impl Election {
 
     /// Notes that this process leads until this instant, and waits for the next renewal.
     fn leads(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
+        debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
         self.leading = Some(Term { until, deadline: None });
         effects.push(Effect::Leading(until));
         self.step = Step::Wait(now + self.config.retry_period);
@@ -492,16 +506,16 @@ impl Election {
             return self.send(LeaseRequest::Get, now);
         }
         self.retry_later(now, effects);
-        if let (Step::Wait(at), true, true) = (&mut self.step, conflict, self.leading.is_some()) {
-            *at = (*at).min(now + CONFLICT_AGAIN_AFTER);
+        if let (Step::Wait(until), true, true) = (&mut self.step, conflict, self.leading.is_some()) {
+            *until = (*until).min(now + CONFLICT_AGAIN_AFTER);
         }
     }
 
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
     fn is_held(&self, now: Instant) -> bool {
-        self.seen.as_ref().is_some_and(|(record, at)| {
+        self.seen.as_ref().is_some_and(|(record, observed_at)| {
             let others = !record.holder().is_empty() && !self.seen_is_own;
-            others && *at + record.duration() > now
+            others && *observed_at + record.duration() > now
         })
     }
 
@@ -562,11 +576,11 @@ impl Election {
     /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
     /// another clock.
     fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
-        let known = self.seen.as_ref().map(|(record, _)| record);
-        if known == Some(&record) {
+        let previous = self.seen.as_ref().map(|(record, _)| record);
+        if previous == Some(&record) {
             return;
         }
-        if known.map(Record::holder) != Some(record.holder()) {
+        if previous.map(Record::holder) != Some(record.holder()) {
             effects.push(Effect::Holder(record.holder().into()));
         }
         self.seen = Some((record, now));

@@ -181,8 +181,8 @@ impl Elector {
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();
-        if let Some(Watched { seen: Some((record, at)), missing, .. }) = watched {
-            election = election.seen(record, at);
+        if let Some(Watched { seen: Some((record, observed_at)), missing, .. }) = watched {
+            election = election.seen(record, observed_at);
             if missing.is_some() {
                 election = election.missing();
             }
@@ -212,10 +212,10 @@ impl Elector {
                 election.note(name, value());
             }
             let effects = election.on(input, Instant::now(), (self.clock)());
-            self.failure.send_if_modified(|known| {
+            self.failure.send_if_modified(|current| {
                 let news = election.failure().map(ToOwned::to_owned);
-                let changed = *known != news;
-                *known = news;
+                let changed = *current != news;
+                *current = news;
                 changed
             });
             for effect in effects {

@@ -149,11 +149,13 @@ mod tests {
     #[test]
     fn transitions_are_counted_up_to_the_maximum() {
         let config = ElectionConfig::new("lock", "default", "b");
-        for (known, expected) in [(0, 1), (41, 42), (TRANSITIONS_MAX, TRANSITIONS_MAX), (u64::MAX, TRANSITIONS_MAX)] {
+        for (transitions, expected) in
+            [(0, 1), (41, 42), (TRANSITIONS_MAX, TRANSITIONS_MAX), (u64::MAX, TRANSITIONS_MAX)]
+        {
             let before =
-                Record { holder_identity: Some("a".into()), lease_transitions: Some(known), ..Record::default() };
-            let held = Record::held(&config, &before, Timestamp::UNIX_EPOCH);
-            assert_eq!(held.lease_transitions, Some(expected), "{known}");
+                Record { holder_identity: Some("a".into()), lease_transitions: Some(transitions), ..Record::default() };
+            let record = Record::held(&config, &before, Timestamp::UNIX_EPOCH);
+            assert_eq!(record.lease_transitions, Some(expected), "{transitions}");
         }
     }
 }

@@ -60,7 +60,7 @@ impl fmt::Debug for Certificates {
 impl Collector for Certificates {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let all: Vec<CertificateReads> = self.0.lock().iter().map(|reads| reads()).collect();
-        let sum = |of: fn(&CertificateReads) -> u64| all.iter().map(of).sum::<u64>();
+        let sum = |read: fn(&CertificateReads) -> u64| all.iter().map(read).sum::<u64>();
         for (name, help, value) in [
             ("certwatcher_read_certificate", "Total number of certificate reads", sum(|reads| reads.total)),
             (

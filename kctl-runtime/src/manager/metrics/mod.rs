@@ -320,7 +320,7 @@ impl Metrics {
 
     /// Counts a reconcile.
     pub(crate) fn count(&self, report: &Report) {
-        let of = || vec![("controller", report.controller.clone())];
+        let labels = || vec![("controller", report.controller.clone())];
         let shared = &*self.shared;
         let result = match &report.outcome {
             Outcome::Done(action) if action.requeue_after().is_some() => "requeue_after",
@@ -333,7 +333,7 @@ impl Metrics {
             .get_or_create(&vec![("controller", report.controller.clone()), ("result", result.into())])
             .inc();
         if result == "error" {
-            shared.errors.get_or_create(&of()).inc();
+            shared.errors.get_or_create(&labels()).inc();
         }
         let special = match &report.outcome {
             Outcome::Failed { terminal: true, .. } => Some(&shared.terminal_errors),
@@ -342,15 +342,15 @@ impl Metrics {
             Outcome::Failed { .. } | Outcome::Done(_) | Outcome::Vanished => None,
         };
         if let Some(family) = special {
-            family.get_or_create(&of()).inc();
+            family.get_or_create(&labels()).inc();
         }
-        shared.reconcile_seconds.get_or_create(&of()).observe(report.took.as_secs_f64());
+        shared.reconcile_seconds.get_or_create(&labels()).observe(report.took.as_secs_f64());
     }
 
     /// Returns the number of reconciles of a controller since the start, with any result.
     pub(crate) fn reconciled(&self, controller: &str) -> u64 {
-        let of = |result: &str| vec![("controller", controller.to_owned()), ("result", result.to_owned())];
-        RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&of(result)).get()).sum()
+        let labels = |result: &str| vec![("controller", controller.to_owned()), ("result", result.to_owned())];
+        RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&labels(result)).get()).sum()
     }
 
     /// Returns the observer of a queue's durations.

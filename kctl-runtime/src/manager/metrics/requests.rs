@@ -123,15 +123,15 @@ impl RequestCounter {
             ("rest_client_request_size_bytes", "Request size in bytes", &self.sent),
             ("rest_client_response_size_bytes", "Response size in bytes", &self.received),
         ];
-        for (name, what, of) in histograms {
+        for (name, what, histogram) in histograms {
             let help = format!("{what}. Broken down by verb, and host");
-            metrics.register(|registry| registry.register(name, help, of.clone()));
+            metrics.register(|registry| registry.register(name, help, histogram.clone()));
         }
     }
 
     /// Adds a value to a histogram.
-    fn observe(&self, of: &Histograms, method: &'static str, value: f64) {
-        of.get_or_create(&vec![("verb", method.to_owned()), ("host", self.host.to_string())]).observe(value);
+    fn observe(&self, histograms: &Histograms, method: &'static str, value: f64) {
+        histograms.get_or_create(&vec![("verb", method.to_owned()), ("host", self.host.to_string())]).observe(value);
     }
 
     /// Counts a finished request. `took` is `None` for a watch, which has no duration.
@@ -153,8 +153,8 @@ impl RequestCounter {
 
 /// Returns the method as a label, or `other` for one that Kubernetes does not use.
 fn method(method: &http::Method) -> &'static str {
-    let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    known.into_iter().find(|known| method == known).unwrap_or("other")
+    let methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    methods.into_iter().find(|name| method == name).unwrap_or("other")
 }
 
 impl<S> Layer<S> for RequestCounter {

@@ -86,22 +86,22 @@ impl Collector for Scrape {
 impl Scrape {
     /// Writes the workers and the failing keys of each controller.
     fn controllers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of = |name: &str| vec![("controller", name.to_owned())];
+        let labels = |name: &str| vec![("controller", name.to_owned())];
         let all = self.0.controllers();
         family(
             encoder,
             ("controller_runtime_active_workers", "Number of currently used workers per controller"),
-            all.iter().map(|(spec, queue)| (of(&spec.name), queue.processing())),
+            all.iter().map(|(spec, queue)| (labels(&spec.name), queue.processing())),
         )?;
         family(
             encoder,
             ("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"),
-            all.iter().map(|(spec, _)| (of(&spec.name), spec.concurrency)),
+            all.iter().map(|(spec, _)| (labels(&spec.name), spec.concurrency)),
         )?;
         family(
             encoder,
             ("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
-            all.iter().map(|(spec, queue)| (of(&spec.name), queue.n_failing())),
+            all.iter().map(|(spec, queue)| (labels(&spec.name), queue.n_failing())),
         )
     }
 
@@ -113,31 +113,41 @@ impl Scrape {
         let stats: Vec<(&str, QueueStats)> =
             self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
         let depths = stats.iter().flat_map(|(name, stats)| {
-            let of = |priority: String| {
+            let priority_labels = |priority: String| {
                 let mut labels = queue_labels(name);
                 labels.push(("priority", priority));
                 labels
             };
-            let beyond = (stats.depth_beyond > 0).then(|| (of(PRIORITIES_BEYOND.into()), stats.depth_beyond));
+            let beyond =
+                (stats.depth_beyond > 0).then(|| (priority_labels(PRIORITIES_BEYOND.into()), stats.depth_beyond));
             // Priority 0 is always reported, unless its keys may be among those that are summed up as `beyond`.
             let is_absent = beyond.is_none() && !stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0);
-            let usual = is_absent.then(|| (of("0".into()), 0));
-            let told = stats.depth_by_priority.iter().map(move |(priority, depth)| (of(priority.to_string()), *depth));
-            usual.into_iter().chain(told).chain(beyond)
+            let usual = is_absent.then(|| (priority_labels("0".into()), 0));
+            let recorded = stats
+                .depth_by_priority
+                .iter()
+                .map(move |(priority, depth)| (priority_labels(priority.to_string()), *depth));
+            usual.into_iter().chain(recorded).chain(beyond)
         });
         family(encoder, ("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
-        let gauge = |of: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), of(stats)));
-        let count = |of: fn(&QueueStats) -> u64| stats.iter().map(move |(name, stats)| (queue_labels(name), of(stats)));
-        counts(encoder, ("workqueue_adds", "Total number of adds handled by the work queue"), count(|of| of.adds))?;
+        let gauge =
+            |read: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
+        let count =
+            |read: fn(&QueueStats) -> u64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
+        counts(
+            encoder,
+            ("workqueue_adds", "Total number of adds handled by the work queue"),
+            count(|stats| stats.adds),
+        )?;
         counts(
             encoder,
             ("workqueue_retries", "Total number of retries handled by the work queue"),
-            count(|of| of.retries),
+            count(|stats| stats.retries),
         )?;
         family(
             encoder,
             ("workqueue_unfinished_work_seconds", "Seconds of work that is in progress and was not yet observed"),
-            gauge(|of| of.unfinished_work.as_secs_f64()),
+            gauge(|stats| stats.unfinished_work.as_secs_f64()),
         )?;
         family(
             encoder,
@@ -145,12 +155,12 @@ impl Scrape {
                 "workqueue_longest_running_processor_seconds",
                 "Seconds that the longest running reconcile has been running",
             ),
-            gauge(|of| of.longest_running.as_secs_f64()),
+            gauge(|stats| stats.longest_running.as_secs_f64()),
         )?;
         family(
             encoder,
             ("kctl_workqueue_oldest_waiting_seconds", "Seconds that the oldest ready key has been waiting"),
-            gauge(|of| of.oldest_waiting.as_secs_f64()),
+            gauge(|stats| stats.oldest_waiting.as_secs_f64()),
         )?;
         family(
             encoder,
@@ -162,9 +172,10 @@ impl Scrape {
     /// Writes the state of each open cache.
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let caches = self.labelled();
-        let each = |of: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), of(source)));
+        let each =
+            |read: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
         let size =
-            |of: fn(&Source) -> usize| caches.iter().map(move |(labels, source, _)| (labels.clone(), of(source)));
+            |read: fn(&Source) -> usize| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
         family(
             encoder,
             ("kctl_cache_users", "Controllers and watches that share a cache"),
@@ -221,7 +232,7 @@ impl Scrape {
 
     /// Writes how far each handler with user code is behind its cache.
     fn handlers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of = |spawned: &SpawnedHandler| {
+        let labels = |spawned: &SpawnedHandler| {
             vec![("controller", spawned.controller().to_owned()), ("relation", spawned.relation().to_owned())]
         };
         let spawned_handlers = self.0.spawned_handlers();
@@ -231,12 +242,12 @@ impl Scrape {
                 "kctl_handler_lag_seconds",
                 "How long the change that `map` and `when` of a relation are told of next has waited",
             ),
-            spawned_handlers.iter().map(|spawned| (of(spawned), spawned.lag().as_secs_f64())),
+            spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.lag().as_secs_f64())),
         )?;
         family(
             encoder,
             ("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
-            spawned_handlers.iter().map(|spawned| (of(spawned), spawned.waiting())),
+            spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.waiting())),
         )
     }
 
@@ -248,7 +259,7 @@ impl Scrape {
         // Caches of controllers come first, and get the plain labels.
         for (source, n_users) in self.0.informers().open() {
             let mut labels = kind(&source);
-            if caches.iter().any(|(known, ..)| *known == labels) {
+            if caches.iter().any(|(used, ..)| *used == labels) {
                 labels[0].1 += ";watched";
             }
             caches.push((labels, source, n_users));
@@ -260,7 +271,7 @@ impl Scrape {
     /// counts.
     fn bounds(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let informers = self.0.informers().open();
-        let fullest = |of: fn(&Source) -> usize| informers.iter().map(|(source, _)| of(source)).max().unwrap_or(0);
+        let fullest = |read: fn(&Source) -> usize| informers.iter().map(|(source, _)| read(source)).max().unwrap_or(0);
         let events = self.0.recorders().iter().map(RecorderView::waiting).max().unwrap_or(0);
         let handlers = self.0.spawned_handlers().iter().map(|spawned| spawned.waiting()).max().unwrap_or(0);
         let mut bounds = vec![
@@ -272,16 +283,16 @@ impl Scrape {
             ("informers", informers.len(), INFORMERS_MAX),
         ];
         bounds.extend(self.0.bounds().iter().map(|bound| (bound.name, (bound.used)(), bound.limit)));
-        let of = |bound: &str| vec![("bound", bound.to_owned())];
+        let labels = |bound: &str| vec![("bound", bound.to_owned())];
         family(
             encoder,
             ("kctl_bound_used", "How much of a bound of the control loop is used"),
-            bounds.iter().map(|(name, used, _)| (of(name), *used)),
+            bounds.iter().map(|(name, used, _)| (labels(name), *used)),
         )?;
         family(
             encoder,
             ("kctl_bound_limit", "A bound of the control loop"),
-            bounds.iter().map(|(name, _, limit)| (of(name), *limit)),
+            bounds.iter().map(|(name, _, limit)| (labels(name), *limit)),
         )?;
         let dropped = self.0.recorders().iter().map(RecorderView::dropped).sum::<u64>();
         counts(
@@ -313,11 +324,11 @@ impl Scrape {
     fn election(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         // A sharded program has no leader: all its replicas work.
         let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
-        let of = || vec![("name", leadership.config().name.clone())];
+        let labels = || vec![("name", leadership.config().name.clone())];
         let help = "Whether this process leads: 1 is the leader, 0 a candidate";
-        family(encoder, ("leader_election_master_status", help), [(of(), u32::from(leadership.is_leading()))])?;
+        family(encoder, ("leader_election_master_status", help), [(labels(), u32::from(leadership.is_leading()))])?;
         let help = "Renewals of a leader that had to read the lease before";
-        counts(encoder, ("leader_election_slowpath", help), [(of(), leadership.slow_renewals())])
+        counts(encoder, ("leader_election_slowpath", help), [(labels(), leadership.slow_renewals())])
     }
 }
 
@@ -362,12 +373,12 @@ mod tests {
 
     #[test]
     fn long_labels_are_cut_and_stay_distinct() {
-        let at = |n: usize| "a".repeat(n);
-        assert_eq!(bounded(at(LABEL_LEN_MAX)), at(LABEL_LEN_MAX));
-        let (one, other) = (bounded(at(LABEL_LEN_MAX + 1)), bounded(at(5_000)));
+        let text = |n: usize| "a".repeat(n);
+        assert_eq!(bounded(text(LABEL_LEN_MAX)), text(LABEL_LEN_MAX));
+        let (one, other) = (bounded(text(LABEL_LEN_MAX + 1)), bounded(text(5_000)));
         assert!(one.len() == LABEL_LEN_MAX && other.len() == LABEL_LEN_MAX, "{one} {other}");
         assert!(one != other && one[..100] == other[..100], "{one} {other}");
         assert!(bounded("ü".repeat(5_000)).len() <= LABEL_LEN_MAX);
-        assert_eq!(bounded(at(5_000)), other, "the same in each process");
+        assert_eq!(bounded(text(5_000)), other, "the same in each process");
     }
 }

@@ -44,11 +44,11 @@ impl Format {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default().to_ascii_lowercase();
             let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
-            let parameter = |name: &str| parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             let quality: f64 = parameter("q").map_or(1.0, |q| q.parse().unwrap_or(0.0));
-            let known = parameter("version").is_none_or(|version| ["1.0.0", "0.0.1"].contains(&version));
+            let is_supported = parameter("version").is_none_or(|version| ["1.0.0", "0.0.1"].contains(&version));
             match media.as_str() {
-                "application/openmetrics-text" if known => open = quality.max(open),
+                "application/openmetrics-text" if is_supported => open = quality.max(open),
                 "text/plain" | "text/*" | "*/*" => plain = quality.max(plain),
                 _ => {}
             }

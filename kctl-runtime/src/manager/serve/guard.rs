@@ -93,9 +93,9 @@ impl Guard {
     /// A token that is rejected may become valid a moment later, when the API server has read a new service account.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
-        let known = self.users.lock().get(&key);
-        if known.is_some() {
-            return Ok(known);
+        let cached = self.users.lock().get(&key);
+        if cached.is_some() {
+            return Ok(cached);
         }
         let user = token(&self.client, secret).await?;
         if let Some(user) = &user {
@@ -108,9 +108,9 @@ impl Guard {
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
         // Users of one name differ only in their groups, so name and groups are the key.
         let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
-        let known = self.allowed.lock().get(&key);
-        if let Some(known) = known {
-            return Ok(known);
+        let cached = self.allowed.lock().get(&key);
+        if let Some(cached) = cached {
+            return Ok(cached);
         }
         let allowed = access(&self.client, user, path).await?;
         self.allowed.lock().put(key, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
@@ -144,8 +144,8 @@ mod tests {
 
     /// Returns an API server with three valid tokens, and the record of its requests.
     fn cluster() -> (Client, Arc<Mutex<Vec<String>>>) {
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let noted = asked.clone();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = requests.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let noted = noted.clone();
             async move {
@@ -175,7 +175,7 @@ mod tests {
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(answer.into_bytes())))
             }
         });
-        (Client::new(service, "default"), asked)
+        (Client::new(service, "default"), requests)
     }
 
     /// The status with which a request is answered; 200 is that it passes.
@@ -202,17 +202,17 @@ mod tests {
             (Some("Bearer good"), 200),
             (Some("bearer good"), 200),
         ];
-        for (authorization, wanted) in cases {
-            assert_eq!(status(&guard, authorization).await, wanted, "{authorization:?}");
+        for (authorization, expected) in cases {
+            assert_eq!(status(&guard, authorization).await, expected, "{authorization:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn reviews_are_cached_as_in_controller_runtime() {
-        let (client, asked) = cluster();
+        let (client, requests) = cluster();
         let guard = Guard::new(client);
         let mut passed = Duration::ZERO;
-        let at = [
+        let cases = [
             (0, vec!["whose is good", "may prometheus", "whose is idle", "may idle"]),
             (29, vec![]),
             (31, vec!["may idle"]),
@@ -221,13 +221,13 @@ mod tests {
             (299, vec!["whose is good", "whose is idle", "may idle"]),
             (301, vec!["may prometheus"]),
         ];
-        for (second, wanted) in at {
+        for (second, expected) in cases {
             let until = Duration::from_secs(second);
             tokio::time::sleep(until.saturating_sub(passed)).await;
             passed = until;
             assert_eq!(status(&guard, Some("Bearer good")).await, 200);
             assert_eq!(status(&guard, Some("Bearer idle")).await, 403);
-            assert_eq!(std::mem::take(&mut *asked.lock()), wanted, "after {second} s");
+            assert_eq!(std::mem::take(&mut *requests.lock()), expected, "after {second} s");
         }
     }
 

@@ -28,8 +28,8 @@ const ABOUT: [(&str, &[&str]); 10] = [
 
 /// Checks a schema and all below it. `path` is the place in the object, empty for the object itself.
 pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
-    let place = if path.is_empty() { "the object" } else { path };
-    let mut push = |what: String, help: &str| problems.push(Problem::new(place, what, help));
+    let display_path = if path.is_empty() { "the object" } else { path };
+    let mut push = |what: String, help: &str| problems.push(Problem::new(display_path, what, help));
     let name = schema["type"].as_str().unwrap_or_default();
     for (key, types) in ABOUT {
         if !schema[key].is_null() && !name.is_empty() && !types.contains(&name) {

@@ -36,7 +36,7 @@ impl Checked {
 ///     },
 /// });
 /// let found = check(&crd);
-/// assert_eq!(found.refused[0].place, "spec");
+/// assert_eq!(found.refused[0].path, "spec");
 /// ```
 pub fn check(crd: &Value) -> Checked {
     let mut found = Checked::default();

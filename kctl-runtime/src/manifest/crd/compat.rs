@@ -36,7 +36,7 @@ pub struct Change {
     /// The version that it is about, empty for the whole CRD.
     pub version: String,
     /// The field, as in an object: `spec.hosts[].name`.
-    pub place: String,
+    pub path: String,
     /// The difference, for example `is gone`.
     pub what: String,
     /// The objects or clients that no longer work.
@@ -48,7 +48,7 @@ pub struct Change {
 impl Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = if self.version.is_empty() { String::new() } else { format!("{} ", self.version) };
-        write!(f, "{version}{}: {}; {}; {}", self.place, self.what, self.breaks, self.migrate)
+        write!(f, "{version}{}: {}; {}; {}", self.path, self.what, self.breaks, self.migrate)
     }
 }
 
@@ -68,7 +68,7 @@ impl Display for Change {
 /// });
 /// let (old, new) = (crd(json!({ "type": "integer" })), crd(json!({ "type": "integer", "maximum": 65535 })));
 /// let changes = breaking(&old, &new);
-/// assert_eq!((changes.len(), changes[0].place.as_str()), (1, "port"));
+/// assert_eq!((changes.len(), changes[0].path.as_str()), (1, "port"));
 /// assert!(changes[0].what.starts_with("has the new constraint maximum 65535"));
 /// assert!(breaking(&new, &old).is_empty()); // a bound that is dropped breaks nothing
 /// ```
@@ -99,9 +99,9 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Creates a change. `version` is empty for the whole CRD; [`breaking`] fills it in for changes of a schema.
-fn change(version: &str, place: &str, what: impl Into<String>, breaks: &str, migrate: &str) -> Change {
-    let [version, place, breaks, migrate] = [version, place, breaks, migrate].map(ToOwned::to_owned);
-    Change { version, place, what: what.into(), breaks, migrate }
+fn change(version: &str, path: &str, what: impl Into<String>, breaks: &str, migrate: &str) -> Change {
+    let [version, path, breaks, migrate] = [version, path, breaks, migrate].map(ToOwned::to_owned);
+    Change { version, path, what: what.into(), breaks, migrate }
 }
 
 /// Compares scope, group, kind, storage version and conversion.
@@ -109,7 +109,7 @@ fn change(version: &str, place: &str, what: impl Into<String>, breaks: &str, mig
 /// The storage version may change without a conversion only if both versions have the same schema: then every stored object
 /// is valid in both.
 fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
-    for (pointer, place) in
+    for (pointer, name) in
         [("/spec/scope", "the scope"), ("/spec/group", "the group"), ("/spec/names/kind", "the kind")]
     {
         let (before, after) = (old.pointer(pointer), new.pointer(pointer));
@@ -118,7 +118,7 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
                 [before, after].map(|value| value.and_then(Value::as_str).unwrap_or_default().to_owned());
             let breaks = "API servers reject the change; every object would have to be recreated";
             let migrate = "add a new kind, copy the objects, then remove the old CRD";
-            changes.push(change("", place, format!("was {before} and is {after}"), breaks, migrate));
+            changes.push(change("", name, format!("was {before} and is {after}"), breaks, migrate));
         }
     }
     let stored =
@@ -188,8 +188,8 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
         let all = version["selectableFields"].as_array().into_iter().flatten();
         all.filter_map(|field| field["jsonPath"].as_str()).map(str::to_owned).collect()
     };
-    let known = fields(new);
-    for path in fields(old).into_iter().filter(|path| !known.contains(path)) {
+    let new_fields = fields(new);
+    for path in fields(old).into_iter().filter(|path| !new_fields.contains(path)) {
         changes.push(change(
             "",
             &path,
@@ -203,16 +203,16 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
 
 /// Compares two schemas of one place, and all below them. A type that becomes wider breaks nothing.
 fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
-    let place = if path.is_empty() { "the object" } else { path };
+    let display_path = if path.is_empty() { "the object" } else { path };
     if kind_of(old) != kind_of(new) && kind_of(new) != "any" {
         let is_wider = kind_of(old) == "integer" && ["number", "an integer or a string"].contains(&kind_of(new))
             || kind_of(old) == "string" && kind_of(new) == "an integer or a string";
         if !is_wider {
             let what = format!("was of type {} and is of type {}", kind_of(old), kind_of(new));
-            let breaks = format!("objects that have {place} are rejected when that part of them is changed");
+            let breaks = format!("objects that have {display_path} are rejected when that part of them is changed");
             changes.push(change(
                 "",
-                place,
+                display_path,
                 what,
                 &breaks,
                 "add a field of the new type beside it, copy the values, then stop reading the old one",
@@ -220,9 +220,9 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
             return;
         }
     }
-    pruning(old, new, place, changes);
-    bounds(old, new, place, changes);
-    words(old, new, place, changes);
+    pruning(old, new, display_path, changes);
+    bounds(old, new, display_path, changes);
+    words(old, new, display_path, changes);
     fields(old, new, path, changes);
     if old["items"].is_object() && new["items"].is_object() {
         schema(&old["items"], &new["items"], &format!("{path}[]"), changes);
@@ -230,8 +230,8 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     match (values_of(old), values_of(new)) {
         (Some(before), Some(after)) => schema(&before, &after, &format!("{path}{{}}"), changes),
         (Some(_), None) if !accepts_any(new) => {
-            let breaks = format!("what objects have in {place} is dropped when they are written again");
-            changes.push(change("", place, "is no longer a map", &breaks, "keep the map and add a field"));
+            let breaks = format!("what objects have in {display_path} is dropped when they are written again");
+            changes.push(change("", display_path, "is no longer a map", &breaks, "keep the map and add a field"));
         }
         _ => {}
     }
@@ -263,14 +263,14 @@ fn accepts_any(schema: &Value) -> bool {
 ///
 /// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
 /// after the next apply, or the other way round.
-fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+fn pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if old[preserves] == true && new[preserves] != true {
         let breaks =
-            format!("fields of {place} that the schema does not name are dropped when objects are written again");
+            format!("fields of {path} that the schema does not name are dropped when objects are written again");
         changes.push(change(
             "",
-            place,
+            path,
             "no longer keeps unknown fields",
             &breaks,
             "add each field in use to the type first",
@@ -281,42 +281,41 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         && new[preserves] != true
     {
         let breaks = "`apiVersion`, `kind` and `metadata` in it are dropped";
-        changes.push(change("", place, "is no longer an embedded object", breaks, "keep `#[kctl(embedded)]`"));
+        changes.push(change("", path, "is no longer an embedded object", breaks, "keep `#[kctl(embedded)]`"));
     }
     if old["x-kubernetes-embedded-resource"] != true && new["x-kubernetes-embedded-resource"] == true {
-        let breaks = format!(
-            "objects without `apiVersion` and `kind` in {place} are rejected when that part of them is changed"
-        );
+        let breaks =
+            format!("objects without `apiVersion` and `kind` in {path} are rejected when that part of them is changed");
         let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
-        changes.push(change("", place, "is an embedded object", &breaks, migrate));
+        changes.push(change("", path, "is an embedded object", &breaks, migrate));
     }
     // With an `enum`, API servers rejected null even if the old schema was nullable.
     if old["nullable"] == true && new["nullable"] != true && !old["enum"].is_array() {
-        let breaks = format!("objects with null in {place} are rejected, or get its default");
-        changes.push(change("", place, "can no longer be null", &breaks, "keep it an `Option`"));
+        let breaks = format!("objects with null in {path} are rejected, or get its default");
+        changes.push(change("", path, "can no longer be null", &breaks, "keep it an `Option`"));
     }
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
-        let of = |schema: &Value| schema[key].as_str().unwrap_or(default).to_owned();
-        let (before, after) = (of(old), of(new));
+        let read = |schema: &Value| schema[key].as_str().unwrap_or(default).to_owned();
+        let (before, after) = (read(old), read(new));
         if before == after {
             continue;
         }
         let is_stricter = ["set", "map"].contains(&after.as_str());
         let breaks = if is_stricter {
             format!(
-                "objects with two equal items in {place} are rejected, and field ownership of server-side apply changes"
+                "objects with two equal items in {path} are rejected, and field ownership of server-side apply changes"
             )
         } else {
-            format!("field managers that own single items of {place} own the whole list from now on")
+            format!("field managers that own single items of {path} own the whole list from now on")
         };
-        changes.push(change("", place, format!("was {before} and is {after}"), &breaks, "keep it, or add a new field"));
+        changes.push(change("", path, format!("was {before} and is {after}"), &breaks, "keep it, or add a new field"));
     }
     let keys = "x-kubernetes-list-map-keys";
     if old[keys].is_array() && new[keys].is_array() && old[keys] != new[keys] {
         let breaks = "items that differ only in a key that is gone are rejected, and field ownership of server-side apply changes";
         changes.push(change(
             "",
-            place,
+            path,
             format!("had the keys {} and has {}", old[keys], new[keys]),
             breaks,
             "keep the keys",
@@ -325,10 +324,10 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
 }
 
 /// Compares bounds, formats and patterns. A bound that every value of the old type meets breaks nothing.
-fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+fn bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let mut tighter = |what: String, values: &str| {
-        let breaks = format!("objects whose {place} is {values} are rejected when that part of them is changed");
-        changes.push(change("", place, what, &breaks, "keep the old bound, or change the objects first"));
+        let breaks = format!("objects whose {path} is {values} are rejected when that part of them is changed");
+        changes.push(change("", path, what, &breaks, "keep the old bound, or change the objects first"));
     };
     for (key, is_lower, values) in [
         ("minimum", true, "lower"),
@@ -461,7 +460,7 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
 }
 
 /// Compares allowed values, CEL rules and defaults.
-fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+fn words(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     if let Some(after) = allowed(new) {
         let gone: Vec<String> = match allowed(old) {
             Some(before) => before.iter().filter(|value| !after.contains(value)).map(ToString::to_string).collect(),
@@ -469,10 +468,10 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         };
         if !gone.is_empty() {
             let values = gone.join(", ");
-            let breaks = format!("objects with {values} in {place} are rejected when that part of them is changed");
+            let breaks = format!("objects with {values} in {path} are rejected when that part of them is changed");
             changes.push(change(
                 "",
-                place,
+                path,
                 format!("no longer allows {values}"),
                 &breaks,
                 "keep the values, or change the objects first",
@@ -480,40 +479,40 @@ fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         }
     }
     let rules = |schema: &Value| schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();
-    let known = rules(old);
+    let old_rules = rules(old);
     for rule in rules(new) {
-        if !known.iter().any(|known| known["rule"] == rule["rule"]) {
+        if !old_rules.iter().any(|old_rule| old_rule["rule"] == rule["rule"]) {
             let what = format!("has a new rule: `{}`", rule["rule"].as_str().unwrap_or_default());
             let breaks = "objects that break it are rejected when that part of them is changed";
-            changes.push(change("", place, what, breaks, "look for such objects first"));
+            changes.push(change("", path, what, breaks, "look for such objects first"));
         }
     }
     // A first default breaks nothing: stored objects without the field get a value, on which no reader relied.
     if old["default"] != new["default"] && !old["default"].is_null() {
-        let told = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
-        let what = format!("had the default {} and has {}", told(&old["default"]), told(&new["default"]));
-        let breaks = format!("objects that were stored without {place} mean something else when they are read");
-        changes.push(change("", place, what, &breaks, "keep the default, or write the value into all objects first"));
+        let display = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
+        let what = format!("had the default {} and has {}", display(&old["default"]), display(&new["default"]));
+        let breaks = format!("objects that were stored without {path} mean something else when they are read");
+        changes.push(change("", path, what, &breaks, "keep the default, or write the value into all objects first"));
     }
 }
 
 /// Compares the fields of an object: removed ones, new required ones, and the change to or from a map.
 fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let empty = Map::new();
-    let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or_default();
-    let (before, after) = (of(old), of(new));
+    let properties = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or_default();
+    let (before, after) = (properties(old), properties(new));
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     for (name, field) in &before {
-        let place = below(name);
+        let child = below(name);
         if let Some(now) = after.get(name) {
-            schema(field, now, &place, changes);
+            schema(field, now, &child, changes);
         } else if let Some(values) = values_of(new) {
-            schema(field, &values, &place, changes);
+            schema(field, &values, &child, changes);
         } else if new["x-kubernetes-preserve-unknown-fields"] != true {
-            let breaks = format!("what objects have in {place} is dropped when they are written again");
+            let breaks = format!("what objects have in {child} is dropped when they are written again");
             changes.push(change(
                 "",
-                &place,
+                &child,
                 "is gone",
                 &breaks,
                 "keep the field and stop reading it, or add a version and convert",
@@ -526,16 +525,16 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
         }
     }
     let is_required = |schema: &Value, name: &str| {
-        schema["required"].as_array().is_some_and(|all| all.iter().any(|known| known == name))
+        schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name))
     };
     for name in new["required"].as_array().unwrap_or(&Vec::new()).iter().filter_map(Value::as_str) {
         let has_default = after.get(name).is_some_and(|field| !field["default"].is_null());
         // No stored object has a field of a new type.
         let is_new = old.as_object().unwrap_or(&empty).is_empty();
         if !is_required(old, name) && !has_default && !is_new {
-            let place = below(name);
-            let breaks = format!("objects without {place} are rejected when that part of them is changed");
-            changes.push(change("", &place, "is required", &breaks, "give it a default, or make it an `Option`"));
+            let child = below(name);
+            let breaks = format!("objects without {child} are rejected when that part of them is changed");
+            changes.push(change("", &child, "is required", &breaks, "give it a default, or make it an `Option`"));
         }
     }
 }

@@ -29,10 +29,10 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
             found.push((path.to_owned(), format!("`{name}` is missing")));
         }
     }
-    let problem = |(place, what): (String, String)| {
-        let place = if place.is_empty() { "the object" } else { &place };
+    let problem = |(problem_path, what): (String, String)| {
+        let display_path = if problem_path.is_empty() { "the object" } else { &problem_path };
         Problem::new(
-            place,
+            display_path,
             format!("the default {default} is not a value of its field: {what}"),
             "write another default",
         )
@@ -41,9 +41,9 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
 }
 
 /// Checks a value. Problems are pairs of the place and the reason.
-fn value(schema: &Value, given: &Value, path: &str, at: SchemaRole, found: &mut Vec<(String, String)>) {
+fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<(String, String)>) {
     if given.is_null() {
-        if schema["nullable"] != true && at == SchemaRole::Type {
+        if schema["nullable"] != true && role == SchemaRole::Type {
             found.push((path.to_owned(), "it is null".to_owned()));
         }
         return;
@@ -73,29 +73,29 @@ fn value(schema: &Value, given: &Value, path: &str, at: SchemaRole, found: &mut 
                     push(format!("`{name}` is missing"));
                 }
             }
-            if at == SchemaRole::Type && schema["x-kubernetes-embedded-resource"] == true {
+            if role == SchemaRole::Type && schema["x-kubernetes-embedded-resource"] == true {
                 for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
                     push(format!("`{name}` of the embedded object is missing"));
                 }
             }
             for (name, below) in fields {
-                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let child = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if let Some(field) = schema["properties"].get(name) {
-                    value(field, below, &place, at, found);
+                    value(field, below, &child, role, found);
                 } else if schema["additionalProperties"].is_object() {
-                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), at, found);
-                } else if at == SchemaRole::Type
+                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), role, found);
+                } else if role == SchemaRole::Type
                     && schema["x-kubernetes-preserve-unknown-fields"] != true
                     && schema["additionalProperties"] != true
                     && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
                 {
-                    found.push((place, "unknown field".to_owned()));
+                    found.push((child, "unknown field".to_owned()));
                 }
             }
         }
         Value::Array(items) => {
             for item in items {
-                value(&schema["items"], item, &format!("{path}[]"), at, found);
+                value(&schema["items"], item, &format!("{path}[]"), role, found);
             }
         }
         _ => {}

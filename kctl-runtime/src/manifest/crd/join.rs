@@ -133,8 +133,8 @@ fn join_pairs(
     other: Option<&BTreeMap<String, String>>,
 ) -> Result<(), String> {
     for (key, value) in other.into_iter().flatten() {
-        let known = joined.get_or_insert_default().entry(key.clone()).or_insert_with(|| value.clone());
-        if known != value {
+        let existing = joined.get_or_insert_default().entry(key.clone()).or_insert_with(|| value.clone());
+        if existing != value {
             return Err(key.clone());
         }
     }

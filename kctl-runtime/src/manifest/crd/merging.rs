@@ -40,19 +40,19 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 
 /// Walks along the CRD, which ends where types contain themselves.
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
-    let (of, node) = named(root, from);
-    if of == Some(INT_OR_STRING) {
+    let (type_name, node) = named(root, from);
+    if type_name == Some(INT_OR_STRING) {
         // Its integer has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`, so bounds replace it.
         schema.minimum.get_or_insert(f64::from(i32::MIN));
         schema.maximum.get_or_insert(f64::from(i32::MAX));
     }
-    if let Some(mark) = of.and_then(|of| MARKS.get(&(of, "*"))) {
+    if let Some(mark) = type_name.and_then(|type_name| MARKS.get(&(type_name, "*"))) {
         apply(mark, schema);
     }
     for (field, below) in schema.properties.iter_mut().flatten() {
         let Some(from) = find(root, node, field) else { continue };
         walk(root, from, below);
-        if let Some(mark) = of.and_then(|of| MARKS.get(&(of, field.as_str()))) {
+        if let Some(mark) = type_name.and_then(|type_name| MARKS.get(&(type_name, field.as_str()))) {
             apply(mark, below);
         }
     }
@@ -130,10 +130,10 @@ mod tests {
             serde_json::from_value(json!({ "type": "object", "properties": { "spec": spec } })).unwrap();
         walk(&root, &root, &mut schema);
         let made = json!(schema);
-        let at =
-            |place: &str| made.pointer(&format!("/properties/spec/properties/{place}")).cloned().unwrap_or_default();
+        let merged =
+            |path: &str| made.pointer(&format!("/properties/spec/properties/{path}")).cloned().unwrap_or_default();
         let containers = "pod/properties/containers";
-        for (place, expected) in [
+        for (path, expected) in [
             (format!("{containers}/x-kubernetes-list-type"), json!("map")),
             (format!("{containers}/x-kubernetes-list-map-keys"), json!(["name"])),
             (format!("{containers}/items/properties/args/x-kubernetes-list-type"), json!("atomic")),
@@ -148,7 +148,7 @@ mod tests {
             ("more/x-kubernetes-list-type".into(), Value::Null),
             ("more/items/properties/args/x-kubernetes-list-type".into(), json!("atomic")),
         ] {
-            assert_eq!(at(&place), expected, "{place}");
+            assert_eq!(merged(&path), expected, "{path}");
         }
     }
 }

@@ -161,12 +161,13 @@ pub fn definitions(
     let mut types = HashSet::new();
     for kind in kinds.iter().filter(|kind| types.insert((kind.crd, kind.schema))) {
         let version = version(kind, descriptions)?;
-        let is_same =
-            |known: &&Version| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name();
+        let is_same = |existing: &&Version| {
+            existing.crd.metadata.name == version.crd.metadata.name && existing.name() == version.name()
+        };
         match versions.iter().find(is_same) {
             // Several controllers may declare one kind with equal CRDs.
-            Some(known) if known.crd == version.crd => {}
-            Some(known) => return Err(twice(known, &version)),
+            Some(existing) if existing.crd == version.crd => {}
+            Some(existing) => return Err(twice(existing, &version)),
             None => versions.push(version),
         }
     }

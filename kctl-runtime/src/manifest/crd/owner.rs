@@ -39,23 +39,23 @@ pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>,
 ///
 /// `[]` stands for the items of a list and `{}` for the values of a map. Returns `None` if a field is not in the schema,
 /// for example below a value without one.
-pub(super) fn field(root: &Value, place: &str) -> Option<String> {
+pub(super) fn field(root: &Value, path: &str) -> Option<String> {
     let mut schema = root;
-    let mut at = root["title"].as_str().unwrap_or_default().to_owned();
+    let mut type_path = root["title"].as_str().unwrap_or_default().to_owned();
     let mut last = None;
-    for segment in place.split('.') {
+    for segment in path.split('.') {
         let name = segment.trim_end_matches(['[', ']', '{', '}']);
         if !name.is_empty() {
             let next = find(root, schema, name)?;
-            last = Some(format!("{at}.{name}"));
-            let (of, below) = named(root, next);
-            at = of.map_or_else(|| at.clone(), ToOwned::to_owned);
+            last = Some(format!("{type_path}.{name}"));
+            let (type_name, below) = named(root, next);
+            type_path = type_name.map_or_else(|| type_path.clone(), ToOwned::to_owned);
             schema = below;
         }
         for _ in 0..segment.matches("[]").count() + segment.matches("{}").count() {
             let below = if schema["items"].is_object() { &schema["items"] } else { &schema["additionalProperties"] };
-            let (of, below) = named(root, below);
-            at = of.map_or_else(|| at.clone(), ToOwned::to_owned);
+            let (type_name, below) = named(root, below);
+            type_path = type_name.map_or_else(|| type_path.clone(), ToOwned::to_owned);
             schema = below;
         }
     }
@@ -92,7 +92,7 @@ mod tests {
                 "Host": { "properties": { "name": {}, "ports": { "additionalProperties": { "type": "integer" } } } },
             },
         });
-        for (place, wanted) in [
+        for (path, expected) in [
             ("spec", Some("Web.spec")),
             ("spec.hosts", Some("WebSpec.hosts")),
             ("spec.hosts[].name", Some("Host.name")),
@@ -100,7 +100,7 @@ mod tests {
             ("spec.nothing", None),
             ("names.plural", None),
         ] {
-            assert_eq!(field(&root, place).as_deref(), wanted, "{place}");
+            assert_eq!(field(&root, path).as_deref(), expected, "{path}");
         }
     }
 }

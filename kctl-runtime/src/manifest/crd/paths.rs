@@ -70,12 +70,12 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
         return Some(format!("the path `{path}` is not closed"));
     }
     let mut schema = schema;
-    let mut known = String::new();
+    let mut resolved = String::new();
     for name in path.trim_start_matches('.').split('.') {
         let is_open = schema["x-kubernetes-preserve-unknown-fields"] == true
             || schema["x-kubernetes-embedded-resource"] == true
             || schema["additionalProperties"] == true;
-        let is_meta = known.is_empty() && ["metadata", "apiVersion", "kind"].contains(&name);
+        let is_meta = resolved.is_empty() && ["metadata", "apiVersion", "kind"].contains(&name);
         if is_open || is_meta || name.is_empty() || name.contains(['[', ']', '\\', '?', '*', '(', '@']) {
             return None;
         }
@@ -85,11 +85,11 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
             None => {
                 return Some(format!(
                     "the path `{path}` names no field: `{}` has no field `{name}`",
-                    if known.is_empty() { "." } else { &known }
+                    if resolved.is_empty() { "." } else { &resolved }
                 ));
             }
         };
-        known = format!("{known}.{name}");
+        resolved = format!("{resolved}.{name}");
     }
     None
 }
@@ -110,15 +110,15 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
         if path.is_empty() && key == "labelSelectorPath" {
             continue;
         }
-        let place = format!("scale, {option}");
+        let option_path = format!("scale, {option}");
         let help = format!("write for example `{}replicas`", roots[0]);
         if !roots.iter().any(|root| path.starts_with(root)) {
             let what = format!("`{path}` is not a path below {}", roots.join(" or ").trim_end_matches('.'));
-            refused.push(Problem::new(&place, what, help));
+            refused.push(Problem::new(&option_path, what, help));
         } else if let Some(what) = leads_nowhere(path, schema) {
-            useless.push(Problem::new(&place, what, help));
+            useless.push(Problem::new(&option_path, what, help));
         } else if path.contains(['[', '(', '{']) || path.contains("..") || path.ends_with('.') {
-            useless.push(Problem::new(&place, format!("`{path}` is not made of names"), help));
+            useless.push(Problem::new(&option_path, format!("`{path}` is not made of names"), help));
         }
     }
 }
@@ -139,7 +139,7 @@ fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut
     if !is_plain {
         push(format!("`{path}` is not a string, an integer or a boolean"), "select by such a field");
     }
-    if seen.iter().any(|known| known == path) {
+    if seen.iter().any(|earlier| earlier == path) {
         push(format!("`{path}` is there twice"), "write it once");
     } else {
         seen.push(path.to_owned());

@@ -32,8 +32,8 @@ use super::{Checked, Version, owner};
 pub struct Problem {
     /// The version, empty if the problem is about all.
     pub version: String,
-    /// The place in an object, such as `spec.replicas`, or in the CRD, such as `names.plural`.
-    pub place: String,
+    /// The path in an object, such as `spec.replicas`, or in the CRD, such as `names.plural`.
+    pub path: String,
     /// Rust type and field, such as `WebSpec.replicas`; empty if it is not about a field.
     pub field: String,
     /// The problem.
@@ -43,17 +43,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(place: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { version: String::new(), place: place.into(), field: String::new(), what: what.into(), help: help.into() }
+    pub(super) fn new(path: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { version: String::new(), path: path.into(), field: String::new(), what: what.into(), help: help.into() }
     }
 }
 
 impl Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.field.is_empty() {
-            write!(f, "{}: {}", self.place, self.what)?;
+            write!(f, "{}: {}", self.path, self.what)?;
         } else {
-            write!(f, "{} ({}): {}", self.field, self.place, self.what)?;
+            write!(f, "{} ({}): {}", self.field, self.path, self.what)?;
         }
         if self.help.is_empty() { Ok(()) } else { write!(f, "; {}", self.help) }
     }
@@ -105,14 +105,14 @@ pub(super) fn of_definition(versions: &[Version], checked: Checked) -> Definitio
     problems.extend(checked.useless);
     let mut location = String::new();
     for problem in &mut problems {
-        let of = versions.iter().find(|version| version.name() == problem.version).or_else(|| versions.first());
-        let Some(of) = of else { continue };
-        problem.field = owner::field(&of.schema, &problem.place).unwrap_or_default();
+        let declared = versions.iter().find(|version| version.name() == problem.version).or_else(|| versions.first());
+        let Some(declared) = declared else { continue };
+        problem.field = owner::field(&declared.schema, &problem.path).unwrap_or_default();
         if location.is_empty() {
-            location.clone_from(&of.location);
+            location.clone_from(&declared.location);
         }
         if versions.len() > 1 && !problem.version.is_empty() {
-            problem.place = format!("{} in {}", problem.place, problem.version);
+            problem.path = format!("{} in {}", problem.path, problem.version);
         }
     }
     let kind = versions.first().map(|version| version.crd.spec.names.kind.clone()).unwrap_or_default();

@@ -309,7 +309,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         return;
     }
     for (index, key) in keys.iter().filter_map(Value::as_str).enumerate() {
-        if keys[..index].iter().any(|known| known == key) {
+        if keys[..index].iter().any(|earlier| earlier == key) {
             push(format!("the key `{key}` occurs twice"), "write it once".into());
         }
         let Some(field) = items["properties"].get(key) else {
@@ -433,12 +433,12 @@ fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool,
         if name == "metadata" {
             problems.push(Problem::new(name_of(path), "metadata can't depend on the variant", "rename the field"));
         }
-        let known = base.map(|base| base["properties"].get(name));
-        if known == Some(None) {
+        let base_field = base.map(|base| base["properties"].get(name));
+        if base_field == Some(None) {
             let what = format!("`{name}` is only in a variant");
             problems.push(Problem::new(name_of(path), what, "it must be a field of the type too"));
         }
-        nested(field, known.flatten(), &below(path, name), false, problems);
+        nested(field, base_field.flatten(), &below(path, name), false, problems);
     }
     if schema["items"].is_object() {
         nested(&schema["items"], None, &format!("{path}[]"), false, problems);

@@ -146,15 +146,15 @@ fn needs_joining(schema: &Map<String, Value>) -> bool {
 }
 
 /// Returns a field for which two variants have different schemas.
-fn differs(schema: &Map<String, Value>, known: &mut Map<String, Value>) -> Option<String> {
+fn differs(schema: &Map<String, Value>, joined: &mut Map<String, Value>) -> Option<String> {
     for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        if known.get(name).is_some_and(|known| known != field) {
+        if joined.get(name).is_some_and(|joined| joined != field) {
             return Some(name.clone());
         }
-        known.insert(name.clone(), field.clone());
+        joined.insert(name.clone(), field.clone());
     }
     let mut variants = LISTS.iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
-    variants.find_map(|variant| differs(variant.as_object()?, known))
+    variants.find_map(|variant| differs(variant.as_object()?, joined))
 }
 
 /// A field as one variant describes it, or as the schema around the variants does.
@@ -172,7 +172,7 @@ struct Source {
 /// [`Clash`] if a field has different types in two variants.
 fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     let mut fields: Vec<(String, Vec<Source>)> = Vec::new();
-    let mut add = |name: String, source: Source| match fields.iter_mut().find(|(known, _)| *known == name) {
+    let mut add = |name: String, source: Source| match fields.iter_mut().find(|(existing, _)| *existing == name) {
         Some((_, all)) => all.push(source),
         None => fields.push((name, vec![source])),
     };
@@ -312,7 +312,7 @@ fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static st
     for source in sources {
         let Some(value) = only_value(&source.schema) else { return };
         let comment =
-            comments.iter().find(|(place, _)| Some(*place) == source.variant).and_then(|(_, text)| text.as_str());
+            comments.iter().find(|(variant, _)| Some(*variant) == source.variant).and_then(|(_, text)| text.as_str());
         if let Some(comment) = comment {
             lines.push(format!("`{}`: {comment}", text_of(value)));
         }

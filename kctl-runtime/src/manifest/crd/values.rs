@@ -107,10 +107,10 @@ fn integers(schema: &mut Map<String, Value>) {
         return;
     }
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
-    if let Some((low, high, known)) = integer(format) {
+    if let Some((low, high, json_format)) = integer(format) {
         narrow(schema, "minimum", "exclusiveMinimum", low, f64::lt);
         narrow(schema, "maximum", "exclusiveMaximum", high, f64::gt);
-        schema.insert("format".into(), known.into());
+        schema.insert("format".into(), json_format.into());
     }
     let is_int32 = schema.get("format").is_some_and(|format| format == "int32");
     let (low, high) =

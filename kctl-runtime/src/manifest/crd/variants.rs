@@ -45,26 +45,26 @@ pub(super) fn check(root: &Value) -> Vec<Problem> {
     problems
 }
 
-fn problem(name: &str, place: &str, what: impl Into<String>, help: impl Into<String>) -> Problem {
-    let place = if place.is_empty() { name.to_owned() } else { format!("{name}.{place}") };
-    Problem::new(&place, what, help)
+fn problem(name: &str, path: &str, what: impl Into<String>, help: impl Into<String>) -> Problem {
+    let path = if path.is_empty() { name.to_owned() } else { format!("{name}.{path}") };
+    Problem::new(&path, what, help)
 }
 
 /// Checks one type, without the types that it refers to.
-fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>, depth: usize) {
+fn walk(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut Vec<Problem>, depth: usize) {
     if depth > DEPTH_MAX {
         return;
     }
     for (key, mark) in [("exclusiveMinimum", "exclusive_minimum"), ("exclusiveMaximum", "exclusive_maximum")] {
         if schema[key].is_number() {
             let what = format!("API servers don't support a numeric `{key}`");
-            problems.push(problem(name, place, what, format!("write `#[kctl({mark} = {})]`", schema[key])));
+            problems.push(problem(name, path, what, format!("write `#[kctl({mark} = {})]`", schema[key])));
         }
     }
     if schema["prefixItems"].is_array() {
         problems.push(problem(
             name,
-            place,
+            path,
             "the fields of a tuple have no names, which a CRD can't express",
             "use a struct",
         ));
@@ -72,32 +72,32 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
     for key in ["oneOf", "anyOf"] {
         let is_either = schema["x-kubernetes-int-or-string"] == true;
         let Some(variants) = schema[key].as_array().filter(|_| !is_either) else { continue };
-        if !types(root, variants, key, name, place, problems) {
-            fields(root, schema, name, place, problems);
+        if !types(root, variants, key, name, path, problems) {
+            fields(root, schema, name, path, problems);
         }
         for variant in variants {
-            walk(root, variant, name, place, problems, depth + 1);
+            walk(root, variant, name, path, problems, depth + 1);
         }
     }
     for (field, below) in schema["properties"].as_object().into_iter().flatten() {
-        walk(root, below, name, &join(place, field), problems, depth + 1);
+        walk(root, below, name, &join(path, field), problems, depth + 1);
     }
     for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
         if schema[key].is_object() {
-            walk(root, &schema[key], name, &format!("{place}{end}"), problems, depth + 1);
+            walk(root, &schema[key], name, &format!("{path}{end}"), problems, depth + 1);
         }
     }
 }
 
-fn join(place: &str, field: &str) -> String {
-    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 /// Reports variants of different JSON types. Returns `true` if it did.
 ///
 /// The remedy depends on the types: a number and a string are an `IntOrString`, unit variants beside variants with data
 /// need empty data, and everything else is a struct with optional fields or has no schema.
-fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, problems: &mut Vec<Problem>) -> bool {
+fn types(root: &Value, variants: &[Value], key: &str, name: &str, path: &str, problems: &mut Vec<Problem>) -> bool {
     let types: Vec<&str> = variants.iter().filter_map(|one| resolve(root, one)["type"].as_str()).collect();
     let types: Vec<&str> = types.into_iter().filter(|name| *name != "null").collect();
     let Some(other) = types.iter().find(|other| **other != types[0]) else { return false };
@@ -111,7 +111,7 @@ fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, p
         "give the variants without fields empty ones (`Off {}`), so that all of them are objects"
     };
     let what = format!("the variants are of types {} and {other}; an API server takes one", types[0]);
-    problems.push(problem(name, place, what, help));
+    problems.push(problem(name, path, what, help));
     true
 }
 
@@ -119,7 +119,7 @@ fn types(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, p
 ///
 /// Kinds of `#[resource]` pass [`union`], which joins fields that differ only in restrictions. For kinds of kube's own
 /// derive every difference is a problem.
-fn fields(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>) {
+fn fields(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut Vec<Problem>) {
     let mut whole = inlined(root, schema, &mut Vec::new());
     values::complete(&mut whole, Formats::OfTypes);
     let is_joined = root[COMPLETED] == true;
@@ -135,7 +135,7 @@ fn fields(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut 
     } else {
         format!("`{}` can't be one field: {}", clash.field, clash.what)
     };
-    problems.push(problem(name, place, what, help));
+    problems.push(problem(name, path, what, help));
 }
 
 /// Returns a schema with its references resolved. A type within itself is left out, and reported elsewhere.
@@ -158,8 +158,8 @@ fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) ->
             for (key, value) in fields.iter().filter(|(key, _)| *key != "$ref" && *key != "$defs") {
                 let value = inlined(root, value, within);
                 match (whole.get_mut(key), value) {
-                    (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
-                    (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+                    (Some(Value::Object(existing)), Value::Object(more)) => existing.extend(more),
+                    (Some(Value::Array(existing)), Value::Array(more)) => existing.extend(more),
                     (_, value) => drop(whole.insert(key.clone(), value)),
                 }
             }

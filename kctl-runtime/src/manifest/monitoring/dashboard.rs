@@ -131,8 +131,13 @@ const OF_SHARDS: &[Panel] = &[
 pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerOptions) -> Value {
     let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
     let shards = if manager.slots().is_some() { OF_SHARDS } else { &[] };
-    let panels: Vec<Value> =
-        ALWAYS.iter().chain(election).chain(shards).enumerate().map(|(index, of)| panel(index, of, selector)).collect();
+    let panels: Vec<Value> = ALWAYS
+        .iter()
+        .chain(election)
+        .chain(shards)
+        .enumerate()
+        .map(|(index, metric)| panel(index, metric, selector))
+        .collect();
     json!({
         "title": options.name,
         // Derived from the name, so that Grafana replaces the dashboard of an older version.
@@ -163,8 +168,8 @@ fn uid(name: &str) -> String {
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let hash = format!("{hash:016x}");
-    let kept: String = whole.chars().take(UID_LEN_MAX - 9).collect();
-    format!("{kept}-{}", &hash[8..])
+    let prefix: String = whole.chars().take(UID_LEN_MAX - 9).collect();
+    format!("{prefix}-{}", &hash[8..])
 }
 
 /// Returns a panel at its place in the grid.

@@ -1,4 +1,4 @@
-//! The permissions that declarations need, one verb on one resource in one place at a time.
+//! The permissions that declarations need, one verb on one resource in one scope at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,9 +16,9 @@ use crate::{
 /// Matches every group, resource or verb in a rule.
 const ALL: &str = "*";
 
-/// The place in which a permission is valid.
+/// The scope in which a permission is valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum GrantScope {
     /// All namespaces, and cluster-scoped objects: a `ClusterRole`.
     Everywhere,
     /// One namespace: a Role.
@@ -41,29 +41,29 @@ pub enum On {
     Url(String),
 }
 
-/// One verb on one resource in one place: the smallest part that a role can lack.
+/// One verb on one resource in one scope: the smallest part that a role can lack.
 ///
 /// `kctl`'s role test runs a program without each of its grants in turn.
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use kctl_runtime::manifest::{Grant, On, Place};
+/// use kctl_runtime::manifest::{Grant, On, GrantScope};
 ///
-/// let list = |place| Grant {
-///     place,
+/// let list = |scope| Grant {
+///     scope,
 ///     on: On::Resource { group: "apps".into(), resource: "deployments".into(), name: String::new() },
 ///     verb: "list".into(),
 ///     because: BTreeSet::new(),
 ///     framework: false,
 /// };
-/// let (everywhere, shop) = (list(Place::Everywhere), list(Place::Namespace("shop".into())));
+/// let (everywhere, shop) = (list(GrantScope::Everywhere), list(GrantScope::Namespace("shop".into())));
 /// assert!(everywhere.covers(&shop) && !shop.covers(&everywhere));
 /// assert_eq!(shop.to_string(), "list deployments.apps in namespace shop");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    /// The place in which it is valid.
-    pub place: Place,
+    /// The scope in which it is valid.
+    pub scope: GrantScope,
     /// The objects.
     pub on: On,
     /// The RBAC verb, such as `list`.
@@ -79,22 +79,23 @@ impl Grant {
     ///
     /// Names of subresources, `*` and URLs with a trailing `*` match as in an RBAC authorizer.
     pub fn covers(&self, other: &Self) -> bool {
-        let place = self.place == Place::Everywhere || self.place == other.place;
+        let in_scope = self.scope == GrantScope::Everywhere || self.scope == other.scope;
         let on = match (&self.on, &other.on) {
-            (On::Url(own), On::Url(wanted)) => match own.strip_suffix('*') {
-                Some(start) => wanted.starts_with(start),
-                None => own == wanted,
+            (On::Url(own), On::Url(requested)) => match own.strip_suffix('*') {
+                Some(start) => requested.starts_with(start),
+                None => own == requested,
             },
             (On::Resource { group, resource, name }, On::Resource { group: g, resource: r, name: n }) => {
-                let subresource =
-                    resource.strip_prefix("*/").is_some_and(|sub| r.split_once('/').is_some_and(|(_, of)| of == sub));
+                let subresource = resource
+                    .strip_prefix("*/")
+                    .is_some_and(|sub| r.split_once('/').is_some_and(|(_, requested)| requested == sub));
                 (group == ALL || group == g)
                     && (resource == ALL || resource == r || subresource)
                     && (name.is_empty() || name == n)
             }
             _ => false,
         };
-        place && on && (self.verb == ALL || self.verb == other.verb)
+        in_scope && on && (self.verb == ALL || self.verb == other.verb)
     }
 }
 
@@ -112,9 +113,9 @@ impl fmt::Display for Grant {
                 }
             }
         }
-        match &self.place {
-            Place::Everywhere => Ok(()),
-            Place::Namespace(namespace) => write!(f, " in namespace {namespace}"),
+        match &self.scope {
+            GrantScope::Everywhere => Ok(()),
+            GrantScope::Namespace(namespace) => write!(f, " in namespace {namespace}"),
         }
     }
 }
@@ -165,7 +166,7 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
 ///
 /// ```
 /// use k8s_openapi::api::rbac::v1::PolicyRule;
-/// use kctl_runtime::manifest::{Place, grants_of_rule};
+/// use kctl_runtime::manifest::{GrantScope, grants_of_rule};
 ///
 /// let rule = PolicyRule {
 ///     api_groups: Some(vec!["".into()]),
@@ -173,12 +174,12 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
 ///     verbs: vec!["get".into(), "list".into()],
 ///     ..PolicyRule::default()
 /// };
-/// assert_eq!(grants_of_rule(&rule, &Place::Everywhere).len(), 4);
+/// assert_eq!(grants_of_rule(&rule, &GrantScope::Everywhere).len(), 4);
 /// ```
-pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
+pub fn grants_of_rule(rule: &PolicyRule, scope: &GrantScope) -> Vec<Grant> {
     let grant = |on: On, verb: &String| {
         let because = BTreeSet::new();
-        Grant { place: place.clone(), on, verb: verb.clone(), because, framework: false }
+        Grant { scope: scope.clone(), on, verb: verb.clone(), because, framework: false }
     };
     let mut grants = Vec::new();
     let any = vec![String::new()];
@@ -199,14 +200,14 @@ pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
 
 /// Collects permissions, each once, with the reasons of all that need it.
 #[derive(Default)]
-struct Grants(BTreeMap<(Place, On, String), Grant>);
+struct Grants(BTreeMap<(GrantScope, On, String), Grant>);
 
 impl Grants {
     fn add(&mut self, grant: Grant) {
-        let key = (grant.place.clone(), grant.on.clone(), grant.verb.clone());
-        let known = self.0.entry(key).or_insert_with(|| grant.clone());
-        known.because.extend(grant.because);
-        known.framework |= grant.framework;
+        let key = (grant.scope.clone(), grant.on.clone(), grant.verb.clone());
+        let merged = self.0.entry(key).or_insert_with(|| grant.clone());
+        merged.because.extend(grant.because);
+        merged.framework |= grant.framework;
     }
 
     /// Returns the permissions without those that another one covers.
@@ -215,11 +216,11 @@ impl Grants {
     /// nothing about the rest.
     fn minimal(self) -> Vec<Grant> {
         let all: Vec<Grant> = self.0.into_values().collect();
-        let kept: Vec<bool> =
+        let is_needed: Vec<bool> =
             all.iter().map(|one| !all.iter().any(|other| other != one && other.covers(one))).collect();
         let mut minimal: Vec<Grant> =
-            all.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(one, _)| one.clone()).collect();
-        for (small, _) in all.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+            all.iter().zip(&is_needed).filter(|(_, is_needed)| **is_needed).map(|(one, _)| one.clone()).collect();
+        for (small, _) in all.iter().zip(&is_needed).filter(|(_, is_needed)| !**is_needed) {
             if let Some(large) = minimal.iter_mut().find(|large| large.covers(small)) {
                 large.because.extend(small.because.iter().cloned());
             }
@@ -265,12 +266,12 @@ fn collect(specs: &[ControllerSpec], cluster: &str) -> Grants {
     grants
 }
 
-/// Returns the places of a permission: each namespace of the controller, or everywhere.
-fn places(spec: &ControllerSpec, namespaced: bool) -> Vec<Place> {
+/// Returns the scopes of a permission: each namespace of the controller, or everywhere.
+fn grant_scopes(spec: &ControllerSpec, namespaced: bool) -> Vec<GrantScope> {
     if spec.namespaces.is_empty() || !namespaced {
-        return vec![Place::Everywhere];
+        return vec![GrantScope::Everywhere];
     }
-    spec.namespaces.iter().cloned().map(Place::Namespace).collect()
+    spec.namespaces.iter().cloned().map(GrantScope::Namespace).collect()
 }
 
 /// Adds the permissions of one controller on one cluster: relations, status, finalizer, events, `rbac(…)`.
@@ -284,7 +285,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
             let because = format!("{}: {because}", spec.name);
             needs(
                 grants,
-                &places(spec, primary.namespaced),
+                &grant_scopes(spec, primary.namespaced),
                 &on(&primary.kind, subresource),
                 &["patch"],
                 &because,
@@ -302,7 +303,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
             // `blockOwnerDeletion: true`.
             let because = format!("{}: {}", spec.name, relation.text);
             let finalizers = on(&primary.kind, "/finalizers");
-            needs(grants, &places(spec, primary.namespaced), &finalizers, &["update"], &because, true);
+            needs(grants, &grant_scopes(spec, primary.namespaced), &finalizers, &["update"], &because, true);
         }
     }
     for extra in spec.rbac.iter().filter(|extra| extra.cluster == cluster) {
@@ -312,23 +313,24 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
         return;
     }
     // Events about cluster-scoped objects are in the namespace `default`, where kubectl looks for them.
-    let places = if primary.namespaced { places(spec, true) } else { vec![Place::Namespace("default".into())] };
+    let scopes =
+        if primary.namespaced { grant_scopes(spec, true) } else { vec![GrantScope::Namespace("default".into())] };
     let events = On::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
-    needs(grants, &places, &events, &["create", "patch"], "kctl: events", true);
+    needs(grants, &scopes, &events, &["create", "patch"], "kctl: events", true);
 }
 
 /// Adds the permissions of `rbac(…)`. A group `core` is the core group, as controller-gen reads it.
 fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, grants: &mut Grants) {
     let because = BTreeSet::from([format!("{}: {}", spec.name, extra.text)]);
-    for mut grant in grants_of_rule(&extra.rule, &Place::Everywhere) {
+    for mut grant in grants_of_rule(&extra.rule, &GrantScope::Everywhere) {
         if let On::Resource { group, .. } = &mut grant.on
             && group == "core"
         {
             group.clear();
         }
         let is_in_namespaces = !extra.everywhere && scopes.is_in_namespaces(&grant.on);
-        for place in places(spec, is_in_namespaces) {
-            grants.add(Grant { place, because: because.clone(), ..grant.clone() });
+        for scope in grant_scopes(spec, is_in_namespaces) {
+            grants.add(Grant { scope, because: because.clone(), ..grant.clone() });
         }
     }
 }
@@ -337,12 +339,12 @@ fn on(kind: &Kind, subresource: &str) -> On {
     On::Resource { group: kind.group.clone(), resource: format!("{}{subresource}", kind.plural), name: String::new() }
 }
 
-/// Adds verbs on one resource in several places.
-fn needs(grants: &mut Grants, places: &[Place], on: &On, verbs: &[&str], because: &str, framework: bool) {
-    for place in places {
+/// Adds verbs on one resource in several scopes.
+fn needs(grants: &mut Grants, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str, framework: bool) {
+    for scope in scopes {
         for verb in verbs {
             let because = BTreeSet::from([because.to_owned()]);
-            grants.add(Grant { place: place.clone(), on: on.clone(), verb: (*verb).into(), because, framework });
+            grants.add(Grant { scope: scope.clone(), on: on.clone(), verb: (*verb).into(), because, framework });
         }
     }
 }
@@ -353,15 +355,16 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
         Role::Primary => format!("{}: its primary", spec.name),
         _ => format!("{}: {}", spec.name, relation.text),
     };
-    let mut places = places(spec, relation.namespaced);
-    let mut add =
-        |places: &[Place], on: &On, verbs: &[&str], framework| needs(grants, places, on, verbs, &because, framework);
+    let mut scopes = grant_scopes(spec, relation.namespaced);
+    let mut add = |scopes: &[GrantScope], on: &On, verbs: &[&str], framework| {
+        needs(grants, scopes, on, verbs, &because, framework)
+    };
     let whole = on(&relation.kind, "");
     match relation.role {
-        Role::Live => add(&places, &whole, &["get"], false),
+        Role::Live => add(&scopes, &whole, &["get"], false),
         Role::LiveCluster => {
-            places = vec![Place::Everywhere];
-            add(&places, &whole, &["get"], false);
+            scopes = vec![GrantScope::Everywhere];
+            add(&scopes, &whole, &["get"], false);
         }
         _ => {
             let cached = On::Resource {
@@ -369,7 +372,7 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
                 resource: relation.kind.plural.clone(),
                 name: only_name(&relation.fields).into(),
             };
-            add(&places, &cached, &["list", "watch"], true);
+            add(&scopes, &cached, &["list", "watch"], true);
         }
     }
     let because = match relation.role {
@@ -378,7 +381,7 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
     };
     for verb in &relation.verbs {
         let (subresource, verbs) = verbs_of(verb);
-        needs(grants, &places, &on(&relation.kind, subresource), &verbs, &because, false);
+        needs(grants, &scopes, &on(&relation.kind, subresource), &verbs, &because, false);
     }
 }
 

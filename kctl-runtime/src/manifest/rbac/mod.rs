@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-pub use grant::{Grant, On, Place, all_grants, grants, grants_of_rule, rule_problem, verbs_of};
+pub use grant::{Grant, GrantScope, On, all_grants, grants, grants_of_rule, rule_problem, verbs_of};
 pub use rule::{Rule, rules};
 pub use subresource::{knows_subresources, lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
@@ -88,12 +88,12 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
         "metadata": { "name": name, "namespace": namespace },
     });
     let mut manifests = vec![Manifest::new(file("ServiceAccount", name, options, None), account)?];
-    let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
-    for place in places {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
-        let (kind, namespace) = match place {
-            Place::Everywhere => ("ClusterRole", None),
-            Place::Namespace(namespace) => ("Role", Some(namespace)),
+    let scopes: BTreeSet<&GrantScope> = grants.iter().map(|grant| &grant.scope).collect();
+    for scope in scopes {
+        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
+        let (kind, namespace) = match scope {
+            GrantScope::Everywhere => ("ClusterRole", None),
+            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
         };
         manifests.push(role(kind, name, options, namespace, &rules(&here))?);
         manifests.push(binding(kind, name, options, namespace)?);
@@ -102,14 +102,17 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
 }
 
 /// Returns the path of a manifest; those of other clusters have their own folder.
-fn file(kind: &str, name: &str, options: &RbacOptions, place: Option<&String>) -> String {
+fn file(kind: &str, name: &str, options: &RbacOptions, namespace: Option<&String>) -> String {
     let kind = kind.to_lowercase();
     let folder = if options.cluster.is_empty() { "rbac".to_owned() } else { format!("rbac-{}", options.cluster) };
-    place.map_or_else(|| format!("{folder}/{kind}-{name}.yaml"), |place| format!("{folder}/{kind}-{name}.{place}.yaml"))
+    namespace.map_or_else(
+        || format!("{folder}/{kind}-{name}.yaml"),
+        |namespace| format!("{folder}/{kind}-{name}.{namespace}.yaml"),
+    )
 }
 
 fn meta(name: &str, namespace: Option<&String>) -> Value {
-    namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
+    namespace.map_or_else(|| json!({ "name": name }), |namespace| json!({ "name": name, "namespace": namespace }))
 }
 
 /// Binds a role to the `ServiceAccount` of the program. Role and binding have the same name.
@@ -117,18 +120,18 @@ pub(super) fn binding(
     role: &str,
     name: &str,
     options: &RbacOptions,
-    place: Option<&String>,
+    namespace: Option<&String>,
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name: account, namespace, .. } = options;
+    let RbacOptions { name: account, namespace: account_namespace, .. } = options;
     let kind = format!("{role}Binding");
     let object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
-        "metadata": meta(name, place),
+        "metadata": meta(name, namespace),
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": account_namespace }],
     });
-    Manifest::new(file(&kind, name, options, place), object)
+    Manifest::new(file(&kind, name, options, namespace), object)
 }
 
 /// Returns a role with a comment before each rule that names its declarations.
@@ -136,10 +139,10 @@ pub(super) fn role(
     kind: &str,
     name: &str,
     options: &RbacOptions,
-    place: Option<&String>,
+    namespace: Option<&String>,
     rules: &[Rule],
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let mut meta = meta(name, place);
+    let mut meta = meta(name, namespace);
     if !options.labels.is_empty() {
         meta["labels"] = json!(options.labels);
     }
@@ -154,5 +157,5 @@ pub(super) fn role(
     }
     let mut object = head;
     object["rules"] = rules.iter().map(Rule::object).collect();
-    Ok(Manifest { file: file(kind, name, options, place), object, yaml })
+    Ok(Manifest { file: file(kind, name, options, namespace), object, yaml })
 }

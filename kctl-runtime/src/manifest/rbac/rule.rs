@@ -55,17 +55,17 @@ impl Rule {
     }
 }
 
-/// Merges permissions of one place into few rules, sorted.
+/// Merges permissions of one scope into few rules, sorted.
 ///
 /// The order is controller-gen's (`pkg/rbac/parser.go`): verbs of the same resource, then names, resources of
 /// the same verbs, groups of the same resources, and URLs.
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use kctl_runtime::manifest::{Grant, On, Place, rules};
+/// use kctl_runtime::manifest::{Grant, On, GrantScope, rules};
 ///
 /// let grant = |resource: &str, verb: &str| Grant {
-///     place: Place::Everywhere,
+///     scope: GrantScope::Everywhere,
 ///     on: On::Resource { group: String::new(), resource: resource.into(), name: String::new() },
 ///     verb: verb.into(),
 ///     because: BTreeSet::from([format!("app: {resource}")]),
@@ -95,13 +95,13 @@ pub(super) fn merged(rules: Vec<Rule>) -> Vec<Rule> {
 fn merge<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> Vec<Rule> {
     let mut merged: BTreeMap<K, Rule> = BTreeMap::new();
     for rule in rules {
-        let known = merged.entry(key(&rule)).or_default();
-        known.groups.extend(rule.groups);
-        known.resources.extend(rule.resources);
-        known.names.extend(rule.names);
-        known.urls.extend(rule.urls);
-        known.verbs.extend(rule.verbs);
-        known.because.extend(rule.because);
+        let rule_parts = merged.entry(key(&rule)).or_default();
+        rule_parts.groups.extend(rule.groups);
+        rule_parts.resources.extend(rule.resources);
+        rule_parts.names.extend(rule.names);
+        rule_parts.urls.extend(rule.urls);
+        rule_parts.verbs.extend(rule.verbs);
+        rule_parts.because.extend(rule.because);
     }
     let mut rules: Vec<Rule> = merged.into_values().collect();
     rules.sort();

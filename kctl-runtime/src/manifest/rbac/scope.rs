@@ -60,7 +60,7 @@ impl Scopes {
     pub(super) fn is_in_namespaces(&self, on: &On) -> bool {
         let On::Resource { group, resource, .. } = on else { return false };
         let plural = resource.split('/').next().unwrap_or_default();
-        let built_in = |(known, kind): &(&str, &str)| known == group && (*kind == ALL || *kind == plural);
+        let built_in = |(api_group, kind): &(&str, &str)| api_group == group && (*kind == ALL || *kind == plural);
         self.0.get(&(group.clone(), plural.to_owned())).copied().unwrap_or_else(|| IN_NAMESPACES.iter().any(built_in))
     }
 }

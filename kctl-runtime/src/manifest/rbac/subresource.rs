@@ -67,8 +67,8 @@ pub fn subresource_problem(spec: &ControllerSpec) -> Option<(String, String)> {
 
 fn problem(relation: &RelationSpec) -> Option<(String, String)> {
     let Kind { group, version, kind, plural } = &relation.kind;
-    let wanted = relation.verbs.iter().filter_map(|verb| verbs_of(verb).0.strip_prefix('/'));
-    let missing = wanted.into_iter().find(|subresource| lacks_subresource(group, version, plural, subresource))?;
+    let requested = relation.verbs.iter().filter_map(|verb| verbs_of(verb).0.strip_prefix('/'));
+    let missing = requested.into_iter().find(|subresource| lacks_subresource(group, version, plural, subresource))?;
     let has = subresources(group, plural);
     let those = if has.is_empty() { "it has none".to_owned() } else { format!("it has {}", has.join(", ")) };
     let what = format!("`{kind}` has no subresource `{missing}`");
@@ -97,6 +97,6 @@ pub fn knows_subresources(group: &str, version: &str) -> bool {
 
 /// Returns the known subresources of a built-in kind, none for other kinds.
 fn subresources(group: &str, plural: &str) -> &'static [&'static str] {
-    let known = BUILT_IN.iter().find(|(of, resource, _)| group == *of && plural == *resource);
-    known.map_or(&[], |(_, _, subresources)| subresources)
+    let entry = BUILT_IN.iter().find(|(known_group, resource, _)| group == *known_group && plural == *resource);
+    entry.map_or(&[], |(_, _, subresources)| subresources)
 }

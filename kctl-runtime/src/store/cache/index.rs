@@ -55,7 +55,7 @@ pub(super) struct UserIndex {
     values_of: IndexFn,
     /// The objects of each value. Invariant: no set is empty.
     keys: Map<String, BTreeSet<ObjectKey>>,
-    /// The values of each object that has any.
+    /// The values of each object that has any. Invariant: empty exactly if `keys` is.
     values: Map<ObjectKey, Box<[String]>>,
 }
 
@@ -81,7 +81,7 @@ impl UserIndex {
     /// Adds an object, or replaces the values of its last state. Costs nothing more than the function if they are equal.
     pub(super) fn put(&mut self, object: &Stored) {
         let (key, values) = (object.key(), (self.values_of)(object).into_boxed_slice());
-        if self.values.get(key).map_or(values.is_empty(), |known| **known == *values) {
+        if self.values.get(key).map_or(values.is_empty(), |current| **current == *values) {
             return;
         }
         self.take(key);
@@ -98,6 +98,7 @@ impl UserIndex {
         for value in self.values.remove(key).into_iter().flatten() {
             take(&mut self.keys, &value, key);
         }
+        debug_assert_eq!(self.values.is_empty(), self.keys.is_empty(), "both hold the same objects");
     }
 }
 

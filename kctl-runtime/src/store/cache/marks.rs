@@ -14,7 +14,7 @@ pub(super) struct Mark {
     pub(super) revision: u64,
 }
 
-/// The scopes that are listed and watched, sorted.
+/// The scopes that are listed and watched. Invariant: sorted, and each once.
 pub(super) struct Marks(Vec<(Scope, Mark)>);
 
 impl Marks {
@@ -28,7 +28,7 @@ impl Marks {
 
     /// Returns the index of a scope, or the index at which to insert it.
     fn find(&self, scope: &Scope) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| known.cmp(scope))
+        self.0.binary_search_by(|(marked, _)| marked.cmp(scope))
     }
 
     /// Returns `true` for a scope that is listed and watched.
@@ -50,6 +50,7 @@ impl Marks {
     pub(super) fn entry(&mut self, scope: &Scope) -> &mut Mark {
         let idx = self.find(scope).unwrap_or_else(|idx| {
             self.0.insert(idx, (scope.clone(), Mark::default()));
+            debug_assert!(self.0.is_sorted_by(|(one, _), (next, _)| one < next), "`find` needs the order");
             idx
         });
         &mut self.0[idx].1

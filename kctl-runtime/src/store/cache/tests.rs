@@ -123,6 +123,16 @@ fn list_older_than_the_object_keeps_its_tombstone() {
 }
 
 #[test]
+fn late_response_of_a_deleted_object_keeps_its_successor() {
+    let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "2", 7).key().clone(), "2".into())];
+    let cache = check(
+        short.into_iter().chain([Delta::Written(pod("x", "2", 7)), Delta::Apply(pod("x", "3", 9))]).collect(),
+        "+x@5 -x@5 +x@9",
+    );
+    assert_eq!(cache.len(), 1);
+}
+
+#[test]
 fn predecessor_of_a_deleted_object_stays_gone() {
     let short = [Delta::Written(pod("x", "2", 8)), Delta::Gone(pod("x", "2", 8).key().clone(), "2".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];

@@ -189,7 +189,7 @@ impl Recorder {
     ///
     /// The object is named with uid and resourceVersion, so the event belongs to this object and not to a later one of
     /// the same name.
-    pub(crate) fn record_about(&self, of: &Kind, spec: &ControllerSpec, about: &Stored, record: EventRecord) {
+    pub(crate) fn record_about(&self, about_kind: &Kind, spec: &ControllerSpec, about: &Stored, record: EventRecord) {
         let EventRecord { kind, reason, note, action, related } = record;
         let meta = about.meta();
         // kubectl looks for Events about cluster-scoped objects in this namespace.
@@ -204,8 +204,8 @@ impl Recorder {
             type_: Some(format!("{kind:?}")),
             note: Some(fitting(note)),
             regarding: Some(ObjectReference {
-                api_version: Some(of.api_version()),
-                kind: Some(of.kind.clone()),
+                api_version: Some(about_kind.api_version()),
+                kind: Some(about_kind.kind.clone()),
                 name: Some(meta.name().to_owned()),
                 namespace: meta.namespace().map(Into::into),
                 uid: Some(meta.uid.to_string()),
@@ -231,7 +231,7 @@ impl Recorder {
 fn fitting(mut note: String) -> String {
     if note.len() > NOTE_LEN_MAX {
         let most = NOTE_LEN_MAX - CUT.len_utf8();
-        let end = (0..=most).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=most).rev().find(|index| note.is_char_boundary(*index)).unwrap_or(0);
         note.truncate(end);
         note.push(CUT);
     }

@@ -50,7 +50,7 @@ impl Sender {
     /// # Cancel safety
     /// Not safe: dropping the future loses the queue and the counts of running series.
     pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>, closing: Arc<Notify>) {
-        let (mut told, mut last) = (Correlator::new(), 0);
+        let (mut correlator, mut last) = (Correlator::new(), 0);
         loop {
             let due = tokio::time::sleep(TICK);
             let event = tokio::select! {
@@ -60,17 +60,17 @@ impl Sender {
                     waiting.close();
                     continue;
                 }
-                () = due, if !told.is_empty() => {
-                    self.send_all(told.tick(Instant::now())).await;
+                () = due, if !correlator.is_empty() => {
+                    self.send_all(correlator.tick(Instant::now())).await;
                     continue;
                 }
             };
             let Some(mut event) = event else { break };
             last = self.name(&mut event, last);
-            let steps = told.observe(event, Instant::now());
+            let steps = correlator.observe(event, Instant::now());
             self.send_all(steps).await;
         }
-        self.send_all(told.finish(Instant::now())).await;
+        self.send_all(correlator.finish(Instant::now())).await;
     }
 
     /// Names an event by its time, which makes a second try harmless, and returns that time.
@@ -79,11 +79,11 @@ impl Sender {
     ///
     /// The form is `<object>.<time in hex><suffix>`, close to client-go's `<object>.<nanoseconds in hex>`.
     fn name(&self, event: &mut Event, last: i128) -> i128 {
-        let at = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
-        let end = format!(".{at:x}{:04x}", self.suffix);
+        let nanos = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
+        let end = format!(".{nanos:x}{:04x}", self.suffix);
         let object = event.regarding.as_ref().and_then(|object| object.name.as_deref()).unwrap_or_default();
         event.metadata.name = Some(subdomain(object, NAME_LEN_MAX - end.len()) + &end);
-        at
+        nanos
     }
 
     /// Performs the steps in order. A failure is logged, because no reconcile waits for events.
@@ -184,8 +184,8 @@ mod tests {
             ("-", 10, "event"),
             (&long, 200, &long[..200]),
         ];
-        for (name, len_max, wanted) in cases {
-            assert_eq!(subdomain(name, len_max), wanted);
+        for (name, len_max, expected) in cases {
+            assert_eq!(subdomain(name, len_max), expected);
         }
     }
 }

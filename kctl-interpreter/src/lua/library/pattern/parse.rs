@@ -76,7 +76,7 @@ impl Class {
     pub(super) fn has(&self, byte: u8) -> bool {
         match self {
             Self::Any => true,
-            Self::Byte(wanted) => *wanted == byte,
+            Self::Byte(expected) => *expected == byte,
             Self::Named(name) => name.is_some_and(|name| in_class(byte, name)),
             Self::Range(from, to) => (*from..=*to).contains(&byte),
             Self::Set { is_negated, members } => members.iter().any(|member| member.has(byte)) != *is_negated,

@@ -57,10 +57,12 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
                 Some(environment) => one(rule, &environment, schema, scope, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }
-            let at = if path.is_empty() { "the object" } else { path };
+            let display_path = if path.is_empty() { "the object" } else { path };
             let source = rule["rule"].as_str().unwrap_or_default();
             problems.extend(
-                found.into_iter().map(|(what, help)| Problem::new(at, format!("the rule `{source}`: {what}"), help)),
+                found
+                    .into_iter()
+                    .map(|(what, help)| Problem::new(display_path, format!("the rule `{source}`: {what}"), help)),
             );
         }
     }
@@ -144,19 +146,19 @@ fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
     }
 }
 
-/// Compiles an expression that has to be of the type `wanted`; `None` after it reported a problem.
+/// Compiles an expression that has to be of the type `expected`; `None` after it reported a problem.
 fn compiled(
     source: &str,
     environment: &Environment,
-    wanted: &Type,
+    expected: &Type,
     what: &str,
     found: &mut Vec<(String, String)>,
 ) -> Option<IdedExpr> {
     let expression = parse(source, found)?;
     match kctl_cel::type_of(source, environment) {
         Err(issues) => found.extend(issues.iter().map(|issue| words::of(&issue.why, environment))),
-        Ok(Some(other)) if other != *wanted => found.push((
-            format!("{what} is of type {wanted}, and this is of type {}", words::name(&other)),
+        Ok(Some(other)) if other != *expected => found.push((
+            format!("{what} is of type {expected}, and this is of type {}", words::name(&other)),
             "compare something".into(),
         )),
         Ok(_) => match kctl_cel::instantiate(source) {

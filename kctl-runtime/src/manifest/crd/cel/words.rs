@@ -14,38 +14,38 @@ pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
         Why::Undeclared { name, .. } => {
             (format!("unknown variable `{name}`"), format!("write `self.{name}`, if it is a field"))
         }
-        Why::UndefinedField { of, field } => {
-            let known: Vec<&str> = environment.fields(of).collect();
-            let help = if known.is_empty() {
+        Why::UndefinedField { operand, field } => {
+            let fields: Vec<&str> = environment.fields(operand).collect();
+            let help = if fields.is_empty() {
                 "the type has no fields".into()
             } else {
-                format!("the fields are {}", known.join(", "))
+                format!("the fields are {}", fields.join(", "))
             };
             (format!("unknown field `{field}`"), help)
         }
-        Why::NoFields { of, field } => (
-            format!("`{field}` of a value of type {}, which has no fields", name(of)),
+        Why::NoFields { operand, field } => (
+            format!("`{field}` of a value of type {}, which has no fields", name(operand)),
             "use a field of an object or a map".into(),
         ),
-        Why::NoOverload { function, given, .. } => {
-            let types: Vec<String> = given.iter().map(name).collect();
+        Why::NoOverload { function, arguments, .. } => {
+            let types: Vec<String> = arguments.iter().map(name).collect();
             let what = match types.as_slice() {
                 [] => format!("`{}` needs an argument", spoken(function)),
                 types => format!("`{}` does not go with {}", spoken(function), types.join(" and ")),
             };
             (what, "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert".into())
         }
-        Why::Mismatch { wanted: Type::Bool, found } => {
+        Why::Mismatch { expected: Type::Bool, found } => {
             (format!("a value of type {} where something is true or not", name(found)), "compare something".into())
         }
-        Why::Mismatch { wanted: Type::Optional(wanted), found } if **wanted == *found => {
+        Why::Mismatch { expected: Type::Optional(expected), found } if **expected == *found => {
             (format!("`?` before a value of type {}", name(found)), "leave out `?`, or write an optional value".into())
         }
-        Why::Mismatch { wanted, found } => {
-            (format!("{} beside {}", name(found), name(wanted)), "write values of one type, or `dyn(…)`".into())
+        Why::Mismatch { expected, found } => {
+            (format!("{} beside {}", name(found), name(expected)), "write values of one type, or `dyn(…)`".into())
         }
-        Why::NoRange { of } => {
-            (format!("a value of type {} has no items", name(of)), "go through a list or a map".into())
+        Why::NoRange { operand } => {
+            (format!("a value of type {} has no items", name(operand)), "go through a list or a map".into())
         }
         Why::Literal { function, text } => {
             let what = match function.as_str() {
@@ -64,12 +64,12 @@ pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
 }
 
 /// Returns the name of a type for messages.
-pub(super) fn name(of: &Type) -> String {
-    match of {
+pub(super) fn name(ty: &Type) -> String {
+    match ty {
         Type::Dyn | Type::Error | Type::Param(_) => "any".into(),
-        Type::List(of) => format!("list of {}", name(of)),
+        Type::List(ty) => format!("list of {}", name(ty)),
         Type::Map(key, value) => format!("map of {} to {}", name(key), name(value)),
-        Type::Optional(of) => format!("optional {}", name(of)),
+        Type::Optional(ty) => format!("optional {}", name(ty)),
         Type::Kind(_) => "type".into(),
         // Types of schemas have generated names. Types of the CEL libraries have a group.
         Type::Object(name) => match name.rsplit_once('.') {
@@ -105,14 +105,14 @@ mod tests {
         } });
         let environment = Environment::of_rule(&schema, kctl_cel::SchemaOf::Value, kctl_cel::OldSelf::Value).unwrap();
         let issues = kctl_cel::type_of(rule, &environment).unwrap_err();
-        let told: Vec<String> = issues
+        let messages: Vec<String> = issues
             .iter()
             .map(|issue| {
                 let (what, help) = of(&issue.why, &environment);
                 format!("{what}; {help}")
             })
             .collect();
-        assert_eq!(told.join("\n"), expected, "{rule}");
+        assert_eq!(messages.join("\n"), expected, "{rule}");
     }
 
     #[test]

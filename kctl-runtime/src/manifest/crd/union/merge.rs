@@ -169,11 +169,11 @@ fn merge_fields(
     }
     let mut joined = Map::new();
     for name in names {
-        let of: Vec<usize> = (0..fields.len()).filter(|index| fields[*index].contains_key(&name)).collect();
-        let schemas = of.iter().map(|index| fields[*index][&name].clone()).collect();
+        let with_field: Vec<usize> = (0..fields.len()).filter(|index| fields[*index].contains_key(&name)).collect();
+        let schemas = with_field.iter().map(|index| fields[*index][&name].clone()).collect();
         let (field, left) = merge(schemas).map_err(|clash| clash.below(&name))?;
         joined.insert(name.clone(), field);
-        for (index, left) in of.into_iter().zip(left) {
+        for (index, left) in with_field.into_iter().zip(left) {
             if let Some(left) = left {
                 let restricted = rests[index].entry("properties").or_insert_with(|| json!({}));
                 restricted[&name] = left;
@@ -212,14 +212,14 @@ fn merge_fields(
 /// API servers do not know the format of a number without a type, so the smaller ones get bounds instead.
 fn widen(all: &mut [Map<String, Value>]) {
     for (small, large) in [("int32", "int64"), ("float", "double")] {
-        let of = |schema: &Map<String, Value>| schema.get("format").map(text_of);
-        let is_mixed = all.iter().any(|schema| of(schema).as_deref() == Some(small))
-            && all.iter().any(|schema| of(schema).as_deref() != Some(small));
+        let format = |schema: &Map<String, Value>| schema.get("format").map(text_of);
+        let is_mixed = all.iter().any(|schema| format(schema).as_deref() == Some(small))
+            && all.iter().any(|schema| format(schema).as_deref() != Some(small));
         if !is_mixed {
             continue;
         }
         for schema in all.iter_mut() {
-            if of(schema).as_deref() == Some(small) {
+            if format(schema).as_deref() == Some(small) {
                 let (low, high) = if small == "int32" {
                     (json!(i32::MIN), json!(i32::MAX))
                 } else {

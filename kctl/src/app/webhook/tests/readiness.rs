@@ -13,7 +13,7 @@ use kube::Config;
 use super::*;
 
 /// Returns the response of the webhook port to a kubelet, which verifies no certificate.
-async fn asked(address: SocketAddr) -> std::result::Result<String, kube::Error> {
+async fn readyz(address: SocketAddr) -> std::result::Result<String, kube::Error> {
     let mut config = Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     kube::Client::try_from(config)?.request_text(Request::get("/readyz").body(Vec::new()).unwrap()).await
@@ -44,9 +44,9 @@ async fn program_is_unready_before_its_webhooks_have_certificates() {
 
     let waits = check(&health).unwrap_err();
     assert!(waits.starts_with("there is no certificate yet"), "{waits}");
-    asked(address).await.unwrap_err();
+    readyz(address).await.unwrap_err();
     let made = due(None, &certificates.names, Timestamp::now(), Who::Standby).unwrap().unwrap();
     certificates.served.set(made.pair().clone()).unwrap();
     assert_eq!(check(&health), Ok("a certificate is served".to_owned()));
-    assert_eq!(asked(address).await.unwrap(), "ok");
+    assert_eq!(readyz(address).await.unwrap(), "ok");
 }
