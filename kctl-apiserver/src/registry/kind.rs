@@ -170,6 +170,8 @@ pub(crate) struct Kind {
     pub(crate) validate_update: ValidateChange,
     /// Validates the change that a write of `status` makes.
     pub(crate) validate_status: ValidateChange,
+    /// Validates the change that a write of `status` makes, where rules depend on the clock: now, old, new.
+    pub(crate) validate_status_at: fn(Timestamp, &Value, &Value, &mut Errors),
     /// Validates changes at the end, by subresource.
     pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
     /// Validates a write through one of `parts`.
@@ -395,6 +397,7 @@ impl Kind {
         validate_create: None,
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
+        validate_status_at: |_, _, _, _| {},
         validate_subresource: |_, _, _, _| {},
         validate_part: |_, _, _, _| {},
         validates_subresources: false,

@@ -145,7 +145,7 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     let new = prepare::prepare(state, info, &mut write);
     plugins::complete(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);
-    validate::validate(info, &write, errors)?;
+    validate::validate(state, info, &write, errors)?;
     ownership::set(state, info, owned, new, &mut write)?;
     let charges = admit::admit(state, info, &key, &mut write)?;
     store::store(state, info, &key, write, charges)

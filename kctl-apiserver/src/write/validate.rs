@@ -3,6 +3,7 @@
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags
 //! (`declared`), and the functions of the kind. All of them are collected into one response.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
@@ -41,12 +42,17 @@ pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<Fi
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
-pub(super) fn validate(info: &RequestInfo, write: &Write, errors: Vec<FieldError>) -> Result<(), StatusError> {
+pub(super) fn validate(
+    state: &State,
+    info: &RequestInfo,
+    write: &Write,
+    errors: Vec<FieldError>,
+) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&info.resource, object) {
         return Err(error);
     }
-    validate_own(info, old, object, errors)?;
+    validate_own(state.clock.now(), info, write, errors)?;
     // Upstream has no warnings for a write of the status.
     if write.is_new() || info.subresource != "status" {
         info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));
@@ -85,12 +91,12 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 /// (`validate_status`), or the whole object. Kinds with `validates_spec_only` skip an unchanged
 /// spec. Autoscalers are validated in version 2.
 fn validate_own(
+    now: Timestamp,
     info: &RequestInfo,
-    old: Option<&Value>,
-    object: &Value,
+    write: &Write,
     mut field_errors: Vec<FieldError>,
 ) -> Result<(), StatusError> {
-    let resource = &info.resource;
+    let (old, object, resource) = (write.old(), &write.object, &info.resource);
     let rules = resource.rules;
     // Kube-apiserver judges the metadata of these kinds only when the rest is valid.
     // As `getObjectMeta` of `apiextensions-apiserver/pkg/registry/customresource/validator.go`.
@@ -154,6 +160,7 @@ fn validate_own(
         field_errors.extend(Kind::errors(|errors| {
             declared::validate_status(old, object, errors);
             (rules.validate_status)(old, object, errors);
+            (rules.validate_status_at)(now, old, object, errors);
         }));
     }
     if is_metadata_last && field_errors.is_empty() {
