@@ -129,6 +129,7 @@ topics! {
     patch,
     patch_edge_cases,
     paths_and_media_types,
+    pod_certificate_requests,
     pod_graceful_deletion,
     pod_security,
     policy_cel_costs,

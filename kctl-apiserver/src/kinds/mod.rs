@@ -79,6 +79,7 @@ pub(crate) static ALL: &[&Kind] = &[
     &batch::job::KIND,
     &certificates::certificate_signing_request::KIND,
     &certificates::cluster_trust_bundle::KIND,
+    &certificates::pod_certificate_request::KIND,
     &coordination::lease::KIND,
     &core::binding::KIND,
     &core::component_status::KIND,

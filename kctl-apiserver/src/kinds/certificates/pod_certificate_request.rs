@@ -1,0 +1,61 @@
+//! `PodCertificateRequest` of `certificates.k8s.io`: a kubelet asks a signer for the certificate of a Pod.
+//!
+//! - The spec is immutable. It names the Pod, its service account and its node by name and uid; only the admission plugin
+//!   `NodeRestriction`, which is not part of this server, looks them up.
+//! - The signer writes the status once, with one of the conditions `Issued`, `Denied` and `Failed`. It has to be allowed to
+//!   `sign` for the signer.
+//! - kube-controller-manager deletes requests after some minutes; this server keeps them.
+
+mod validation;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    defaulting::{add, part},
+    registry::kind::{Kind, Lacking, SignerRight},
+    table::{
+        fields::{at, list, name, text},
+        labels::labels,
+    },
+    validation::immutable::immutable_field,
+};
+
+pub(crate) static KIND: Kind = Kind {
+    group: "certificates.k8s.io",
+    resource: "podcertificaterequests",
+    kind: "PodCertificateRequest",
+    selectable_fields: &["spec.signerName", "spec.podName", "spec.nodeName"],
+    allows_unconditional_update: false,
+    kept_by_status: Kind::CLIENT_METADATA,
+    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
+    default: |object| add(part(object, "spec"), "maxExpirationSeconds", 86_400),
+    validate_create: Some(validation::request),
+    validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+    validate_status_at: validation::status,
+    signer_right,
+    printer: Some(cells),
+    ..Kind::DEFAULT
+};
+
+/// A change of the status needs the right to sign (`StatusStrategy.ValidateUpdate`).
+fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
+    let old = old.filter(|old| subresource == "status" && old["status"] != new["status"])?;
+    Some(SignerRight { verb: "sign", signer: text(old, "/spec/signerName"), otherwise: Lacking::Invalid })
+}
+
+/// Returns the columns of `printPodCertificateRequest`. The last condition is the state.
+fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
+    let known = |kind: &&str| validation::FINAL.contains(kind);
+    let conditions = list(object, "/status/conditions").iter().rev();
+    let state = conditions.map(|one| text(one, "/type")).find(known).unwrap_or("Pending");
+    vec![
+        json!(name(object)),
+        json!(text(object, "/spec/podName")),
+        json!(text(object, "/spec/serviceAccountName")),
+        json!(text(object, "/spec/nodeName")),
+        json!(text(object, "/spec/signerName")),
+        json!(state),
+        json!(labels(at(object, "/spec/unverifiedUserAnnotations"))),
+    ]
+}

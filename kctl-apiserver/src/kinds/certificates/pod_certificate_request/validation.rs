@@ -1,0 +1,287 @@
+//! Rules of the certificate requests of Pods (`pkg/apis/certificates/validation`).
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::{SignedDuration, Timestamp};
+use kctl_apimachinery::time;
+use serde_json::{Value, json};
+
+use crate::{
+    field_errors::{Errors, pairs, text},
+    kinds::certificates::validation::signer,
+    names::NameRule,
+    validation::{entries, status},
+    x509::{Certificate, KeyKind, Request, pem},
+};
+
+/// Conditions that end a request. They exclude each other and are always true.
+pub(super) const FINAL: [&str; 3] = ["Issued", "Denied", "Failed"];
+
+/// Longest uid, in bytes.
+const UID_LEN_MAX: usize = 128;
+/// Shortest lifetime that may be requested, in seconds (`MinMaxExpirationSeconds`): an hour. No certificate is shorter.
+const LIFETIME_MIN: i64 = 60 * 60;
+/// Longest lifetime that may be requested, in seconds (`MaxMaxExpirationSeconds`): 91 days.
+const LIFETIME_MAX: i64 = 91 * 24 * 60 * 60;
+/// Longest lifetime that may be requested of a signer of Kubernetes, in seconds (`KubernetesMaxMaxExpirationSeconds`): a day.
+const LIFETIME_MAX_OF_KUBERNETES: i64 = 24 * 60 * 60;
+/// Longest request of PKCS #10, in bytes (`MaxStubPKCS10RequestSize`).
+const REQUEST_LEN_MAX: usize = 10 * 1024;
+/// Longest chain of certificates, in bytes (`MaxCertificateChainSize`).
+const CHAIN_LEN_MAX: usize = 100 * 1024;
+/// Longest distance between `notBefore` and the clock of the server.
+const SKEW_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Shortest time between the limits of a certificate and the time at which a kubelet refreshes it.
+const REFRESH_MARGIN: SignedDuration = SignedDuration::from_mins(10);
+
+const AT_REQUEST: &str = "spec.stubPKCS10Request";
+const AT_CHAIN: &str = "status.certificateChain";
+
+/// Validates a new request (`ValidatePodCertificateRequestCreate`).
+pub(super) fn request(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    signer(&spec["signerName"], errors);
+    annotations(&spec["unverifiedUserAnnotations"], "spec.unverifiedUserAnnotations", errors);
+    for (of, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
+        let at = format!("spec.{uid}");
+        errors.name(&format!("spec.{of}"), &text(&spec[of]).into(), NameRule::Subdomain);
+        match text(&spec[uid]) {
+            "" => errors.invalid(&at, &"".into(), "must not be empty"),
+            uid if uid.len() > UID_LEN_MAX => errors.too_long(&at, UID_LEN_MAX),
+            _ => {}
+        }
+    }
+    let domain = text(&spec["signerName"]).split('/').next().unwrap_or_default();
+    let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+    let most = if is_of_kubernetes { LIFETIME_MAX_OF_KUBERNETES } else { LIFETIME_MAX };
+    errors.in_range("spec.maxExpirationSeconds", &spec["maxExpirationSeconds"], LIFETIME_MIN, most);
+    signed_request(text(&spec["stubPKCS10Request"]), errors);
+}
+
+/// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
+fn annotations(annotations: &Value, at: &str, errors: &mut Errors) {
+    /// Bytes of all keys and values (`TotalAnnotationSizeLimitB`).
+    const BYTES_MAX: usize = 256 * 1024;
+    for (key, _) in pairs(annotations) {
+        let before = errors.len();
+        errors.qualified_name_if_set(at, &key.to_lowercase());
+        if key.is_empty() {
+            errors.required(at, "");
+        } else if errors.len() == before && !key.contains('/') {
+            errors.invalid(at, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
+        }
+    }
+    if pairs(annotations).map(|(key, value)| key.len() + text(value).len()).sum::<usize>() > BYTES_MAX {
+        errors.too_long(at, BYTES_MAX);
+    }
+}
+
+/// Validates the request for a certificate: its key, which has to have signed it (`validateStubPKCS10Request`).
+fn signed_request(base64: &str, errors: &mut Errors) {
+    let der = STANDARD.decode(base64).unwrap_or_default();
+    let hidden = |errors: &mut Errors, why: &str| errors.invalid_as_such(AT_REQUEST, why);
+    if der.is_empty() {
+        errors.invalid_as_such("spec", "stubPKCS10Request must be set");
+    } else if der.len() > REQUEST_LEN_MAX {
+        errors.too_long(AT_REQUEST, REQUEST_LEN_MAX);
+    } else if let Some(request) = Request::read(&der) {
+        match request.key.kind() {
+            KeyKind::Rsa { n_bits } if ![3072, 4096].contains(&n_bits) => {
+                hidden(errors, &format!("{n_bits}-bit modulus: RSA keys must have modulus size 3072 or 4096"));
+            }
+            KeyKind::EcdsaOnOtherCurve => hidden(errors, "elliptic public keys must use curve P256, P384, or P521"),
+            KeyKind::Other => hidden(errors, "unknown public key type; supported types are Ed25519, ECDSA, and RSA"),
+            KeyKind::Rsa { .. } | KeyKind::Ecdsa | KeyKind::Ed25519 if request.is_signed() => {}
+            KeyKind::Rsa { .. } | KeyKind::Ecdsa | KeyKind::Ed25519 => hidden(errors, "invalid signature"),
+        }
+    } else {
+        hidden(errors, "must be a valid PKCS#10 CSR");
+    }
+}
+
+/// Validates a change of the status (`ValidatePodCertificateRequestStatusUpdate`). Each step runs only if those before it
+/// have found no error.
+pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Errors) {
+    let before = errors.len();
+    conditions(&new["status"]["conditions"], "status.conditions", errors);
+    if errors.len() > before {
+        return;
+    }
+    let held =
+        |object: &Value| entries(&object["status"]["conditions"]).map(|(_, one)| text(&one["type"]).to_owned()).next();
+    let is_same = fields(&old["status"]) == fields(&new["status"]);
+    let wrong = match (held(old), held(new).as_deref()) {
+        (Some(_), _) if !is_same => "immutable after PodCertificateRequest is issued, denied, or failed",
+        (None, None) if !is_same => "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"",
+        (None, Some("Issued")) => return issued(now, new, errors),
+        (None, Some(_)) if fields(&new["status"]).keys().any(|field| field != "conditions") => {
+            "non-condition status fields must be empty when denying or failing the PodCertificateRequest"
+        }
+        _ => return,
+    };
+    errors.invalid_as_such("status", wrong);
+}
+
+/// Returns the fields of a status. An absent status has none.
+fn fields(status: &Value) -> serde_json::Map<String, Value> {
+    status.as_object().cloned().unwrap_or_default()
+}
+
+/// Validates conditions: at most one, of a known type, which is true. Upstream's paths of these errors have a dot before the
+/// index.
+fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
+    let mut n_known = 0;
+    for (index, condition) in entries(conditions) {
+        let (at_type, at_status) = (format!("{at}.[{index}].type"), format!("{at}.[{index}].status"));
+        if !FINAL.contains(&text(&condition["type"])) {
+            errors.always_one_of(&at_type, &condition["type"], &FINAL);
+            continue;
+        }
+        n_known += 1;
+        if n_known > 1 {
+            let detail = "There may be at most one condition with type \"Issued\", \"Denied\", or \"Failed\"";
+            errors.invalid(&at_type, &condition["type"], detail);
+        }
+        errors.always_one_of(&at_status, &condition["status"], &["True"]);
+    }
+    status::conditions(conditions, at, errors);
+}
+
+/// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.
+fn issued(now: Timestamp, object: &Value, errors: &mut Errors) {
+    let chain = text(&object["status"]["certificateChain"]);
+    if chain.len() > CHAIN_LEN_MAX {
+        return errors.too_long(AT_CHAIN, CHAIN_LEN_MAX);
+    }
+    let mut blocks = pem::blocks(chain);
+    let Some(leaf) = blocks.next() else {
+        return errors.invalid(
+            AT_CHAIN,
+            &chain.into(),
+            "issued certificate chain must contain at least one certificate",
+        );
+    };
+    let Some(certificate) = Certificate::read(&leaf.der).filter(|_| leaf.label == "CERTIFICATE") else {
+        return errors.invalid(AT_CHAIN, &chain.into(), "leaf certificate does not parse as valid X.509");
+    };
+    let before = errors.len();
+    alternative_names(&certificate, errors);
+    let request = STANDARD.decode(text(&object["spec"]["stubPKCS10Request"])).unwrap_or_default();
+    match Request::read(&request) {
+        None => return errors.invalid_as_such(AT_REQUEST, "must be a valid PKCS#10 CSR"),
+        Some(request) if request.key != certificate.key => {
+            let detail = "leaf certificate was not issued to the requested public key";
+            return errors.invalid(AT_CHAIN, &chain.into(), detail);
+        }
+        Some(_) => {}
+    }
+    let time = |field: &str, errors: &mut Errors| {
+        let time = time::parse(text(&object["status"][field]));
+        if time.is_none() {
+            errors.required(&format!("status.{field}"), "must be present and consistent with the issued certificate");
+        }
+        time
+    };
+    let times = ["notBefore", "notAfter", "beginRefreshAt"].map(|field| time(field, errors));
+    let [Some(not_before), Some(not_after), Some(refresh)] = times else { return };
+    if errors.len() > before {
+        return;
+    }
+    let wrong = |field: &str, detail: &str, errors: &mut Errors| {
+        errors.invalid(&format!("status.{field}"), &object["status"][field], detail);
+    };
+    let lifetime = certificate.not_after.duration_since(certificate.not_before);
+    let most = object["spec"]["maxExpirationSeconds"].as_i64().unwrap_or_default();
+    if not_before != certificate.not_before {
+        wrong("notBefore", "must be set to the NotBefore time encoded in the leaf certificate", errors);
+    } else if not_before.duration_since(now).abs() >= SKEW_MAX {
+        wrong("notBefore", "must be set to within 5 minutes of kube-apiserver's current time", errors);
+    } else if not_after != certificate.not_after {
+        wrong("notAfter", "must be set to the NotAfter time encoded in the leaf certificate", errors);
+    } else if lifetime.as_secs() < LIFETIME_MIN {
+        errors.invalid(AT_CHAIN, &json!(lifetime.as_secs()), "leaf certificate lifetime must be >= 1 hour");
+    } else if lifetime.as_secs() > most {
+        let detail = format!("leaf certificate lifetime must be <= spec.maxExpirationSeconds ({most})");
+        errors.invalid(AT_CHAIN, &json!(lifetime.as_secs()), &detail);
+    } else if refresh.duration_since(not_before) < REFRESH_MARGIN {
+        wrong("beginRefreshAt", "must be at least 10 minutes after status.notBefore", errors);
+    } else if not_after.duration_since(refresh) < REFRESH_MARGIN {
+        wrong("beginRefreshAt", "must be at least 10 minutes before status.notAfter", errors);
+    } else if blocks.any(|block| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none()) {
+        errors.invalid(AT_CHAIN, &chain.into(), "issued certificate chain must consist entirely of certificates");
+    }
+}
+
+/// Validates the names in `subjectAltName`. An e-mail address needs a part before and after its last `@`.
+fn alternative_names(certificate: &Certificate<'_>, errors: &mut Errors) {
+    let is_wrong =
+        |name: &&String| name.is_empty() || name.contains("..") || name.starts_with('.') || name.ends_with('.');
+    for name in certificate.dns_names.iter().filter(is_wrong) {
+        errors.invalid(AT_CHAIN, &name.as_str().into(), "DNS name has an empty label");
+    }
+    let is_address =
+        |address: &str| address.rsplit_once('@').is_some_and(|(user, domain)| !user.is_empty() && !domain.is_empty());
+    for address in certificate.email_addresses.iter().filter(|address| !is_address(address)) {
+        errors.invalid(AT_CHAIN, &address.as_str().into(), "invalid e-mail address");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by openssl, as the certificate for its key.
+    const REQUEST: &str = "MIG6MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABH8bAMXkd13ypA1XkR3vMdZ7AtPiG8usjsGQd61EOQlMztrJxBUCTSaYdQp+Gz/OMPft8X8YoQoy26wTEZxbKe+gADAKBggqhkjOPQQDAgNIADBFAiEAutjQlbLjpy4axC1vosWWIzPVIUmL3IzFv0getzz29agCIENPZl+LtVPUS119HHAwxQ+d3wkkFNAKOTtQ5ZGq10Yq";
+    const LEAF: &str = include_str!("../../../x509/leaf.pem");
+
+    /// Checks the errors of a status with a certificate that is valid on 2020-01-01, written at this time.
+    #[track_caller]
+    fn check(now: &str, change: Value, expected: &[&str]) {
+        let old = json!({ "spec": { "stubPKCS10Request": REQUEST, "maxExpirationSeconds": 86400 } });
+        let mut new = old.clone();
+        new["status"] = json!({
+            "conditions": [{ "type": "Issued", "status": "True", "reason": "R", "lastTransitionTime": now }],
+            "certificateChain": LEAF,
+            "notBefore": "2020-01-01T00:00:00Z",
+            "beginRefreshAt": "2020-01-01T12:00:00Z",
+            "notAfter": "2020-01-02T00:00:00Z",
+        });
+        if let Value::Object(change) = change {
+            for (pointer, value) in change {
+                *new.pointer_mut(&pointer).unwrap() = value;
+            }
+        }
+        let mut errors = Errors::default();
+        status(now.parse().unwrap(), &old, &new, &mut errors);
+        let found: Vec<String> = errors.into_causes().into_iter().map(|cause| cause.field).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn certificate_is_issued_around_the_time_of_its_start() {
+        check("2020-01-01T00:00:00Z", Value::Null, &[]);
+        check("2020-01-01T00:04:59Z", Value::Null, &[]);
+        check("2019-12-31T23:55:01Z", Value::Null, &[]);
+        check("2020-01-01T00:05:00Z", Value::Null, &["status.notBefore"]);
+        check("2019-12-31T23:55:00Z", Value::Null, &["status.notBefore"]);
+    }
+
+    #[test]
+    fn refresh_keeps_ten_minutes_from_both_limits() {
+        let check = |refresh: &str, expected: &[&str]| {
+            check("2020-01-01T00:00:00Z", json!({ "/status/beginRefreshAt": refresh }), expected);
+        };
+        check("2020-01-01T00:10:00Z", &[]);
+        check("2020-01-01T00:09:59Z", &["status.beginRefreshAt"]);
+        check("2020-01-01T23:50:00Z", &[]);
+        check("2020-01-01T23:50:01Z", &["status.beginRefreshAt"]);
+    }
+
+    #[test]
+    fn lifetime_is_at_most_the_requested_one() {
+        let now = "2020-01-01T00:00:00Z";
+        check(now, json!({ "/spec/maxExpirationSeconds": 86_399 }), &[AT_CHAIN]);
+        check(now, json!({ "/status/certificateChain": format!("{LEAF}{LEAF}") }), &[]);
+        let other = LEAF.replace("CERTIFICATE", "OTHER");
+        check(now, json!({ "/status/certificateChain": format!("{LEAF}{other}") }), &[AT_CHAIN]);
+    }
+}
