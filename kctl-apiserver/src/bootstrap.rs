@@ -163,11 +163,11 @@ mod tests {
     async fn default_roles_have_their_aggregated_rules() {
         let server = ApiServer::new();
         let of = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
-        // As the controller of kube-controller-manager 1.36 puts them together.
+        // As the controller of kube-controller-manager 1.37 puts them together.
         for (name, n_rules) in [("view", 12), ("edit", 27), ("admin", 29), ("cluster-admin", 2)] {
             assert_eq!(of(name)["rules"].as_array().map(Vec::len), Some(n_rules), "{name}");
         }
-        assert_eq!(server.objects(RBAC, "clusterrolebindings").len(), 50);
+        assert_eq!(server.objects(RBAC, "clusterrolebindings").len(), 54);
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ mod tests {
         let go_mod = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/envtest/go.mod");
         let go_mod = std::fs::read_to_string(go_mod).unwrap();
         assert!(
-            go_mod.contains(&format!("\tk8s.io/kubernetes v{}\n", kubernetes())),
+            go_mod.contains(&format!("k8s.io/kubernetes v{}\n", kubernetes())),
             "run kctl-apiserver/data/generate.py"
         );
         assert!(kubernetes().starts_with(&format!("1.{}.", minor())));

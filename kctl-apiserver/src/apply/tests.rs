@@ -1,4 +1,4 @@
-//! Apply and update against the answers of kube-apiserver 1.36.
+//! Apply and update against the answers of kube-apiserver 1.37.
 
 mod custom;
 

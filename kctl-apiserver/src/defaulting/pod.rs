@@ -255,8 +255,6 @@ fn http_get(handler: &mut Value) {
 ///   octal.
 /// - A projected token expires after 3,600 seconds.
 /// - The claim template of an ephemeral volume has `volumeMode: Filesystem`.
-/// - Sources `clusterTrustBundle` and `podCertificate` are removed, because their feature gates are
-///   off.
 pub(crate) fn volume_source(volume: &mut Value) {
     for kind in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(kind) {

@@ -1,4 +1,4 @@
-//! Field errors of metadata, as kube-apiserver 1.36 reports them.
+//! Field errors of metadata, as kube-apiserver 1.37 reports them.
 
 use serde_json::json;
 

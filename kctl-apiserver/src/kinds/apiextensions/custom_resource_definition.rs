@@ -10,11 +10,13 @@
 //! - The response has a warning for each unknown `format` in a schema that the stored object does
 //!   not have.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     crd,
     registry::kind::{Generation, Kind},
+    table::fields,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -31,8 +33,31 @@ pub(crate) static KIND: Kind = Kind {
     validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
     validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
     warn,
+    printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+/// Returns name, scope, served versions and time of creation; with `-o wide` also group, kind, short names and
+/// `Established` (`pkg/registry/customresourcedefinition/tableconvertor` of apiextensions-apiserver).
+fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
+    let label = |version: &Value| {
+        let suffix = if version["storage"] == true { "(storage)" } else { "" };
+        format!("{}{suffix}", fields::text(version, "/name"))
+    };
+    let served = fields::list(object, "/spec/versions").iter().filter(|version| version["served"] == true);
+    let mut versions: Vec<String> = served.map(label).collect();
+    versions.sort_unstable();
+    vec![
+        json!(fields::name(object)),
+        json!(fields::text(object, "/spec/scope")),
+        json!(versions.join(",")),
+        json!(fields::text(object, "/metadata/creationTimestamp")),
+        json!(fields::text(object, "/spec/group")),
+        json!(fields::text(object, "/spec/names/kind")),
+        json!(fields::texts(object, "/spec/names/shortNames").join(",")),
+        json!(fields::is_true(object, "Established")),
+    ]
+}
 
 /// Fills in the defaults of the new spec, and records its storage version in the status.
 ///

@@ -1,7 +1,7 @@
 //! Validation of the status of a `ResourceClaim`: allocation, consumers and device statuses.
 //!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
-//! `pkg/registry/resource/resourceclaim/strategy.go`, asked of kube-apiserver 1.36.
+//! `pkg/registry/resource/resourceclaim/strategy.go`, asked of kube-apiserver 1.37.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Validation of `ResourceSlice`s: pool, nodes, devices with their attributes, capacities and taints.
 //!
-//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
+//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.37.
 
 use serde_json::Value;
 
