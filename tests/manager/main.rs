@@ -12,6 +12,7 @@ mod leak;
 mod lifecycle;
 mod manifests;
 mod metrics;
+mod replicas;
 mod ring;
 mod rolling;
 mod seats;

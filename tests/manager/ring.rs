@@ -15,25 +15,24 @@ use kctl::{
         Api, Client,
         api::{ListParams, Patch, PatchParams, PostParams},
     },
-    manager::{ManagerError, View, lease::ElectionConfig, ring::RingConfig},
+    manager::{ManagerError, lease::ElectionConfig, ring::RingConfig},
     manifest::{Manifest, RbacOptions, rbac},
     prelude::*,
 };
 use kctl_runtime::{
-    manager::health::Health,
+    manager::metrics::Format,
     manifest::{controller_ring, ring_rbac},
     worker::Outcome,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
-use tokio::{
-    sync::oneshot,
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 
 use self::sharder::{DRAIN_LABEL, RING, SHARD_LABEL, STATE_LABEL, Sharder, TAKEN};
-use crate::contest::seconds;
+use crate::{
+    contest::seconds,
+    replicas::{Finished, Replica, change_configs, create_configs, reaches, state_of},
+};
 
 const N_KEYS: usize = 24;
 
@@ -46,8 +45,7 @@ struct Seen {
     twice: Vec<String>,
     /// Keys that were reconciled although their object had the drain label.
     drained: Vec<String>,
-    /// The last finished reconcile of each key: state, shard and time.
-    last: BTreeMap<String, (u64, &'static str, Instant)>,
+    last: Finished,
     /// Errors of writes, with the shard.
     failed: Vec<(&'static str, String)>,
 }
@@ -98,7 +96,7 @@ impl Reconcile for Configs {
             self.seen.lock().drained.push(name.clone());
         }
         sleep(self.takes).await;
-        let state: u64 = config.data.as_ref().and_then(|data| data["state"].parse().ok()).unwrap_or_default();
+        let state = state_of(&config);
         // As much code does, it copies the labels of the primary.
         let metadata = json!({ "name": &name, "labels": config.labels() });
         let data = json!({ "by": self.shard, "state": state.to_string() });
@@ -108,7 +106,7 @@ impl Reconcile for Configs {
             return Err(error.into());
         }
         drop(busy);
-        self.seen.lock().last.insert(name, (state, self.shard, Instant::now()));
+        self.seen.lock().last.note(name, state, self.shard);
         Ok(Action::await_change())
     }
 }
@@ -140,26 +138,8 @@ struct World {
     slow: Option<Duration>,
 }
 
-struct Shard {
-    faults: Faults,
-    view: View,
-    health: Health,
-    stop: oneshot::Sender<()>,
-    running: JoinHandle<Result<(), ManagerError>>,
-}
-
-impl Shard {
-    async fn stop(self) -> Result<(), ManagerError> {
-        self.stop.send(()).unwrap();
-        self.running.await.unwrap()
-    }
-
-    async fn crash(self) {
-        self.running.abort();
-        let _aborted = self.running.await;
-    }
-
-    fn leads(&self) -> bool {
+impl Replica {
+    fn holds_its_lease(&self) -> bool {
         self.view.leadership().unwrap().is_leading()
     }
 
@@ -169,13 +149,12 @@ impl Shard {
 
     /// Returns the number of cached objects of a kind.
     fn n_cached(&self, plural: &str) -> usize {
-        let source = self.view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap();
-        source.store().len()
+        self.cached(plural).len()
     }
 
     /// Returns the result of the check of `/readyz` about the ring.
-    fn ready(&self) -> std::result::Result<String, String> {
-        self.health.ready().into_iter().find(|check| check.name == "controller-ring").unwrap().result
+    fn ready_in_ring(&self) -> std::result::Result<String, String> {
+        self.check("controller-ring")
     }
 }
 
@@ -191,10 +170,7 @@ impl World {
         let client = Client::new(server.service(), "default");
         let sharder = Sharder::start(&server).await;
         let world = Self { server, client, sharder, seen: Arc::default(), takes, slow: None };
-        for number in 0..N_KEYS {
-            let config = json!({ "metadata": { "name": format!("config-{number}") }, "data": { "state": "0" } });
-            world.configs().create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
-        }
+        create_configs(&world.client, N_KEYS).await;
         world
     }
 
@@ -207,12 +183,12 @@ impl World {
         tokio::spawn(self.sharder.clone().run())
     }
 
-    async fn start(&self, shard: &'static str) -> Shard {
+    async fn start(&self, shard: &'static str) -> Replica {
         self.start_as(shard, shard, 1).await
     }
 
     /// Starts a process under the name of a shard.
-    async fn start_as(&self, process: &'static str, shard: &str, seed: u64) -> Shard {
+    async fn start_as(&self, process: &'static str, shard: &str, seed: u64) -> Replica {
         let (seen, takes, faults) = (self.seen.clone(), self.takes, Faults::default());
         let mut app = App::new("podset")
             .controller_with(move |_env| std::future::ready(Ok(Configs { shard: process, takes, seen: seen.clone() })));
@@ -226,36 +202,22 @@ impl World {
         let manager = app.manager_in_ring(client.clone(), client, config(shard, seed)).await.unwrap();
         let server = self.server.clone();
         let manager = manager.clock(Arc::new(move || server.now()));
-        let view = manager.view();
-        let health = Health::new(view.clone(), manager.metrics().clone());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
-        Shard { faults, view, health, stop, running }
+        Replica::start(manager, faults)
     }
 
     /// Sets the state of all objects.
     async fn change(&self, state: u64) {
-        for number in 0..N_KEYS {
-            let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
-            self.configs().patch(&format!("config-{number}"), &PatchParams::default(), &patch).await.unwrap();
-        }
+        change_configs(&self.client, N_KEYS, state).await;
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the shards that did them.
     fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
-        let seen = self.seen.lock();
-        let reached: Vec<_> = seen.last.values().filter(|(last, ..)| *last == state).collect();
-        (reached.len(), reached.iter().map(|(_, shard, _)| *shard).collect())
+        self.seen.lock().last.reached(state)
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
     async fn reaches(&self, state: u64) -> Duration {
-        let begun = Instant::now();
-        while self.reached(state).0 < N_KEYS {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", self.reached(state));
-            sleep(Duration::from_millis(10)).await;
-        }
-        begun.elapsed()
+        reaches(N_KEYS, Duration::from_secs(120), || self.reached(state)).await
     }
 
     fn check_nothing_ran_twice(&self) {
@@ -291,12 +253,14 @@ async fn shard_that_joins_gets_its_part_by_drains() {
     let a = world.start("a").await;
     world.reaches(0).await;
     assert_eq!((a.n_cached("configmaps"), a.n_cached("secrets")), (N_KEYS, N_KEYS));
-    assert_eq!(a.ready(), Ok("shard a of the ring podset".into()));
+    assert_eq!(a.ready_in_ring(), Ok("shard a of the ring podset".into()));
     let b = world.start("b").await;
     seconds(5).await;
     let (of_a, of_b) = (a.n_cached("configmaps"), b.n_cached("configmaps"));
     assert!(of_a > 0 && of_b > 0 && of_a + of_b == N_KEYS, "{of_a} and {of_b}");
     assert_eq!((a.n_handed_over(), b.n_handed_over()), (of_b as u64, 0));
+    let text = a.metrics.text(Format::Prometheus);
+    assert!(text.contains(&format!("kctl_ring_handed_over_total{{}} {of_b}\n")), "{text}");
     assert_eq!((a.n_cached("secrets"), b.n_cached("secrets")), (of_a, of_b));
     world.change(1).await;
     world.reaches(1).await;
@@ -514,14 +478,14 @@ async fn two_processes_with_one_name_never_work_at_once() {
         world.change(state).await;
         seconds(1).await;
     }
-    assert!(a.leads() && !namesake.leads());
-    let waits = namesake.ready().unwrap_err();
+    assert!(a.holds_its_lease() && !namesake.holds_its_lease());
+    let waits = namesake.ready_in_ring().unwrap_err();
     assert!(waits.starts_with("another process holds the Lease of shard a"), "{waits}");
     a.crash().await;
     world.change(31).await;
     let took = world.reaches(31).await;
     assert!(took > Duration::from_secs(10) && took < Duration::from_secs(25), "{took:?}");
-    assert!(namesake.leads() && namesake.ready().is_ok());
+    assert!(namesake.holds_its_lease() && namesake.ready_in_ring().is_ok());
     world.check_nothing_ran_twice();
 }
 

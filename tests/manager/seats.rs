@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     contest::seconds,
-    shards::{N_SLOTS, Replica, World, shards},
+    replicas::Replica,
+    shards::{N_SLOTS, World, shards},
 };
 
 /// Longest time without an owner for a slot whose owner did not crash: a second for replicas that disagree, and the requests.

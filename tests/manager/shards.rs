@@ -13,30 +13,25 @@ use kctl::{
         Api, Client,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::{Manager, ManagerError, View},
+    manager::{Manager, ManagerError},
     manifest::{ManagerOptions, RbacOptions, manager_rbac},
     prelude::*,
     watches::Identity,
 };
 use kctl_runtime::{
-    manager::{
-        health::Health,
-        metrics::{Format, Metrics},
-        shards::ShardConfig,
-    },
+    manager::{metrics::Format, shards::ShardConfig},
     shard::ShardBy,
     worker::Outcome,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{
-    sync::oneshot,
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::{sync::oneshot, time::sleep};
 
-use crate::contest::{Contest, config, seconds};
+use crate::{
+    contest::{Contest, config, seconds},
+    replicas::{Finished, Replica, change_configs, create_configs, reaches, state_of},
+};
 
 pub(crate) const N_SLOTS: u32 = 8;
 const N_KEYS: usize = 40;
@@ -48,8 +43,7 @@ struct Seen {
     busy: HashSet<String>,
     /// Keys that two replicas reconciled at once.
     twice: Vec<String>,
-    /// The last finished reconcile of each key: state, replica and time.
-    last: BTreeMap<String, (u64, &'static str, Instant)>,
+    last: Finished,
     /// Errors of writes, with the replica.
     failed: Vec<(&'static str, String)>,
     /// Keys whose Secret was written and then missing in the cache of the reconcile that followed.
@@ -84,12 +78,12 @@ impl Reconcile for Configs {
         {
             let mut seen = self.seen.lock();
             *seen.n_runs.entry(name.clone()).or_default() += 1;
-            if seen.last.contains_key(&name) && cx.owned::<Secret>().is_empty() {
+            if seen.last.contains(&name) && cx.owned::<Secret>().is_empty() {
                 seen.lost.push(name.clone());
             }
         }
         sleep(self.takes).await;
-        let state: u64 = config.data.as_ref().and_then(|data| data["state"].parse().ok()).unwrap_or_default();
+        let state = state_of(&config);
         let data = json!({ "by": self.replica, "state": state.to_string() });
         let written = cx.owned::<Secret>().apply(json!({ "metadata": { "name": &name }, "stringData": data })).await;
         if let Err(error) = written {
@@ -97,7 +91,7 @@ impl Reconcile for Configs {
             return Err(error.into());
         }
         drop(busy);
-        self.seen.lock().last.insert(name, (state, self.replica, Instant::now()));
+        self.seen.lock().last.note(name, state, self.replica);
         Ok(Action::await_change())
     }
 }
@@ -109,26 +103,7 @@ pub(crate) struct World {
     takes: Duration,
 }
 
-pub(crate) struct Replica {
-    pub(crate) faults: Faults,
-    pub(crate) view: View,
-    metrics: Metrics,
-    health: Health,
-    stop: oneshot::Sender<()>,
-    running: JoinHandle<Result<(), ManagerError>>,
-}
-
 impl Replica {
-    pub(crate) async fn stop(self) -> Result<(), ManagerError> {
-        self.stop.send(()).unwrap();
-        self.running.await.unwrap()
-    }
-
-    pub(crate) async fn crash(self) {
-        self.running.abort();
-        let _aborted = self.running.await;
-    }
-
     /// Returns the value of a metric.
     fn metric(&self, name: &str) -> usize {
         let text = self.metrics.text(Format::Prometheus);
@@ -146,15 +121,9 @@ impl Replica {
         self.view.shards().unwrap().n_owned()
     }
 
-    /// Returns the names of the cached objects of a kind.
-    fn cached(&self, plural: &str) -> BTreeSet<String> {
-        let source = self.view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap();
-        source.store().all().iter().map(|object| object.key().name.to_string()).collect()
-    }
-
     /// Returns the result of the check of `/readyz` about the slots.
     fn ready(&self) -> std::result::Result<String, String> {
-        self.health.ready().into_iter().find(|check| check.name == "shards").unwrap().result
+        self.check("shards")
     }
 }
 
@@ -165,12 +134,7 @@ pub(crate) fn shards(identity: &str, n: u32) -> ShardConfig {
 impl World {
     pub(crate) async fn new(takes: Duration) -> Self {
         let world = Self { contest: Contest::new(), seen: Arc::default(), takes };
-        for number in 0..N_KEYS {
-            let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
-            let data = Some([("state".to_owned(), "0".to_owned())].into());
-            let object = ConfigMap { metadata, data, ..ConfigMap::default() };
-            world.configs().create(&PostParams::default(), &object).await.unwrap();
-        }
+        create_configs(&world.contest.client, N_KEYS).await;
         world
     }
 
@@ -197,36 +161,22 @@ impl World {
             .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
         let client = faults.client(&self.contest.server);
         let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
-        let (view, metrics) = (manager.view(), manager.metrics().clone());
-        let health = Health::new(view.clone(), metrics.clone());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
-        Replica { faults, view, metrics, health, stop, running }
+        Replica::start(manager, faults)
     }
 
     /// Sets the state of all objects.
     pub(crate) async fn change(&self, state: u64) {
-        for number in 0..N_KEYS {
-            let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
-            self.configs().patch(&format!("config-{number}"), &PatchParams::default(), &patch).await.unwrap();
-        }
+        change_configs(&self.contest.client, N_KEYS, state).await;
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the replicas that did them.
     fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
-        let seen = self.seen.lock();
-        let reached: Vec<_> = seen.last.values().filter(|(last, ..)| *last == state).collect();
-        (reached.len(), reached.iter().map(|(_, replica, _)| *replica).collect())
+        self.seen.lock().last.reached(state)
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
     pub(crate) async fn reaches(&self, state: u64) -> Duration {
-        let begun = Instant::now();
-        while self.reached(state).0 < N_KEYS {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.reached(state));
-            sleep(Duration::from_millis(10)).await;
-        }
-        begun.elapsed()
+        reaches(N_KEYS, Duration::from_secs(60), || self.reached(state)).await
     }
 
     pub(crate) fn check_nothing_ran_twice(&self) {
@@ -853,7 +803,7 @@ mod frozen {
         drive(&both, Duration::from_secs(1));
         let busy = world.seen.lock().busy.len();
         assert!(busy > 4, "both are at work: {busy}");
-        let by_a = |world: &World| world.seen.lock().last.values().filter(|(_, by, _)| *by == "a").count();
+        let by_a = |world: &World| world.seen.lock().last.n_by("a");
         let before = by_a(&world);
         assert!(before > 0);
         // SIGSTOP for 20 s, then SIGCONT.

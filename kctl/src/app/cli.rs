@@ -118,7 +118,7 @@ struct ManifestOptions {
     with: Vec<With>,
     /// Write a Helm chart into this folder, or compare it with --check. Other options become defaults of its values; edits of its
     /// values.yaml are kept
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "namespace", "controller_ring"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "namespace"])]
     helm: Option<PathBuf>,
     #[command(flatten)]
     out: OutputOptions,
@@ -390,6 +390,11 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
         Command::GenerateManifests(options) if options.helm.is_some() => {
             if options.out.folder().is_some() {
                 let text = "--check has no folder beside --helm, which names it: `--helm DIR --check`";
+                return Err(command.error(ErrorKind::ArgumentConflict, text));
+            }
+            if options.ring.controller_ring.is_some() {
+                let text = "--helm does not go with --controller-ring: a chart has no values for the ring and the role of its \
+                            sharder; print them with --controller-ring and --out DIR";
                 return Err(command.error(ErrorKind::ArgumentConflict, text));
             }
             return Ok(cli);
@@ -721,6 +726,7 @@ mod tests {
             ("--check other", "--check has no folder beside --helm"),
             ("--out other", "cannot be used with"),
             ("--namespace web", "cannot be used with"),
+            ("--controller-ring web", "a chart has no values for the ring"),
             ("--limits memory=1GB", "`1GB` is not a quantity of memory"),
         ] {
             let error = parsed(options).err().unwrap();

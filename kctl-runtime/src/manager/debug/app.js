@@ -102,7 +102,9 @@ function showHealth() {
   const leads = election ? `${who[election.state] || standby} The lease is ${election.lease}.` : "";
   const slot = (one) => `${one.number}: ${one.owner || "free"}${one.state === "other" ? "" : ` (${one.state})`}`;
   const owns = shards && `This process ${shards.note}, by ${shards.by}. ${shards.slots.map(slot).join(", ")}.`;
-  write(byId("election"), owns || leads);
+  const { ring } = state;
+  const shard = ring && `This process is shard ${ring.shard} of the ring ${ring.name}, and handed over ${ring.handed_over} objects. `;
+  write(byId("election"), owns || (shard || "") + leads);
 }
 
 function showControllers() {

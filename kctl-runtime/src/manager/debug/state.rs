@@ -43,6 +43,8 @@ pub(super) struct DebugState {
     election: Option<Election>,
     /// `null` unless the program is sharded.
     shards: Option<Shards>,
+    /// `null` unless the program is a shard of a controller ring.
+    ring: Option<Ring>,
     checks: Vec<CheckResult>,
     controllers: Vec<ControllerState>,
     caches: Vec<Cache>,
@@ -60,6 +62,16 @@ struct Election {
     /// `leads`, `standby` or `over`.
     state: &'static str,
     holder: String,
+}
+
+/// A shard of a controller ring. `election` has the state of its Lease.
+#[derive(Serialize)]
+struct Ring {
+    /// The name of the `ControllerRing`.
+    name: String,
+    shard: String,
+    /// Number of objects that were handed over because the sharder asked for them.
+    handed_over: u64,
 }
 
 /// The slots of a sharded program as this replica sees them.
@@ -222,6 +234,7 @@ impl Seen<'_> {
             up_seconds: self.since.elapsed().as_secs_f64(),
             election: self.election(),
             shards: self.shards(),
+            ring: self.ring(),
             checks,
             controllers: self.view.controllers().iter().map(|(spec, queue)| self.controller(spec, queue)).collect(),
             caches: self.caches(),
@@ -242,6 +255,12 @@ impl Seen<'_> {
         let config = leadership.config();
         let lease = format!("{}/{}", config.namespace, config.name);
         Some(Election { lease, state, holder: leadership.holder() })
+    }
+
+    fn ring(&self) -> Option<Ring> {
+        let ring = self.view.controller_ring()?;
+        let (name, shard) = (ring.config().ring().to_owned(), ring.config().shard().to_owned());
+        Some(Ring { name, shard, handed_over: ring.n_handed_over() })
     }
 
     fn shards(&self) -> Option<Shards> {

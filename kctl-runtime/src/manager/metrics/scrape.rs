@@ -77,6 +77,7 @@ impl Collector for Scrape {
         self.handlers(&mut encoder)?;
         self.bounds(&mut encoder)?;
         self.shards(&mut encoder)?;
+        self.ring(&mut encoder)?;
         self.election(&mut encoder)?;
         let build = ("kctl_build_info", "The version of kctl; always 1");
         family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
@@ -318,6 +319,13 @@ impl Scrape {
         let help =
             "1 while this replica does not work because others run with another --shards or with leader election";
         family(encoder, ("kctl_slots_refused", help), [(vec![], u32::from(is_refused))])
+    }
+
+    /// Writes the hand-overs of a shard of a controller ring. Each shard counts the objects that it gave back.
+    fn ring(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(ring) = self.0.controller_ring() else { return Ok(()) };
+        let help = "Number of objects that this shard handed over because the sharder asked for them";
+        counts(encoder, ("kctl_ring_handed_over", help), [(vec![], ring.n_handed_over())])
     }
 
     /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
