@@ -131,3 +131,55 @@ async fn replica_that_loses_its_seat_keeps_slots_until_others_ask() {
     assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
     world.check_nothing_ran_twice();
 }
+
+/// Returns the number of lists that a replica sends which gains all slots, each this much later than the one before.
+async fn lists_of_a_start(apart: Duration) -> usize {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    a.stop().await.unwrap();
+    world.change(1).await;
+    let faults = Faults::default();
+    for slot in 0..N_SLOTS {
+        let takes = move |asked: &Asked| asked.method == "PUT" && asked.path.ends_with(&format!("-slot-{slot}"));
+        faults.add(Fault::Delay(apart * slot), takes);
+    }
+    let before = world.contest.server.requests().len();
+    let b = world.start_on("b", faults, |manager, client| manager.shard(client, shards("b", N_SLOTS)).unwrap()).await;
+    let took = world.reaches(1).await;
+    assert!(took < apart * N_SLOTS + Duration::from_millis(700), "{took:?}");
+    assert_eq!(b.n_owned(), 8);
+    let requests = world.contest.server.requests().split_off(before);
+    requests.iter().filter(|request| request.verb == "list" && request.resource == "secrets").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_gained_within_milliseconds_are_listed_once() {
+    let at_once = lists_of_a_start(Duration::ZERO).await;
+    assert!(at_once <= 3, "{at_once} lists: of the empty share, of its metadata, and of all slots");
+    for apart in [1, 5, 20] {
+        assert_eq!(lists_of_a_start(Duration::from_millis(apart)).await, at_once, "{apart} ms apart");
+    }
+}
+
+/// The owner of some slots finishes its reconciles first, so they are gained later.
+#[tokio::test(start_paused = true)]
+async fn slot_that_is_waited_for_delays_others_little() {
+    let world = World::new(Duration::from_secs(5)).await;
+    let a = world.start("a").await;
+    seconds(30).await;
+    // Four reconciles run, of slots that partly move.
+    world.change(1).await;
+    sleep(Duration::from_millis(50)).await;
+    let begun = Instant::now();
+    let b = world.start("b").await;
+    while b.cached("configmaps").is_empty() {
+        sleep(Duration::from_millis(10)).await;
+        assert!(begun.elapsed() < Duration::from_secs(4));
+    }
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_millis(500), "{waited:?}");
+    assert!((1..4).contains(&b.n_owned()), "{} of the slots have moved, the rest follows", b.n_owned());
+    seconds(10).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+}

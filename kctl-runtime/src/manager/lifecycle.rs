@@ -367,8 +367,11 @@ async fn work(
             if !leadership.led().await {
                 return false;
             }
-            // The former leader wrote until its Lease ended. A cache without these writes would repeat them.
-            env.make_current().await;
+            // The former leader wrote until its Lease ended. A cache without these writes would repeat them. Slots are
+            // compared as they are gained.
+            if tenures.is_none() {
+                env.make_current().await;
+            }
         }
         handlers.start(&alive, &mut tasks).await;
         true

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot, watch},
     task::JoinSet,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
 use super::{
@@ -38,6 +38,10 @@ use crate::{
 const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
+/// Wait for the next slot before the caches are listed for those that were gained.
+const NEXT_SLOT_WITHIN: Duration = Duration::from_millis(50);
+/// Longest wait for further slots before the caches are listed.
+const GATHERS_FOR: Duration = Duration::from_millis(200);
 
 /// The slots of one replica.
 pub(in crate::manager) struct Coordinator {
@@ -305,11 +309,12 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             }
             n_dropped = n_ended;
         }
-        let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
-        if new.is_empty() {
+        if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
             tenures.changed_since(n_changes).await;
             continue;
         }
+        gather(tenures).await;
+        let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
         // The owner before wrote until its tenure ended: a cache that is older would have it done again.
         env.complete().await;
         env.compare().await;
@@ -318,5 +323,24 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
         }
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
         queue_slots(env, queue, &slots);
+    }
+}
+
+/// Waits for further slots that are about to be gained, because one list serves all of them.
+///
+/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_WITHIN`] after the last slot,
+/// and [`GATHERS_FOR`] altogether: a slot may be waited for much longer while its owner finishes its reconciles.
+async fn gather(tenures: &Tenures) {
+    let limit = Instant::now() + GATHERS_FOR;
+    while tenures.phases().contains(&Phase::Waiting) {
+        let n_begun = tenures.n_begun();
+        let next = async {
+            while tenures.n_begun() == n_begun && tenures.phases().contains(&Phase::Waiting) {
+                tenures.changed_since(tenures.n_changes()).await;
+            }
+        };
+        if timeout_at(limit.min(Instant::now() + NEXT_SLOT_WITHIN), next).await.is_err() {
+            return;
+        }
     }
 }
