@@ -344,6 +344,34 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
     world.check_nothing_ran_twice();
 }
 
+/// The key's next owner does the work, so it is logged at debug level and counted as a conflict.
+#[tokio::test(start_paused = true)]
+async fn write_under_a_lost_slot_counts_as_conflict() {
+    let world = World::new(Duration::from_secs(3)).await;
+    let not_sent = Arc::<Mutex<Vec<Outcome>>>::default();
+    let noted = not_sent.clone();
+    let a = world.start_by("a", move |manager, client| {
+        let manager = manager.shard(client, shards("a", N_SLOTS)).unwrap();
+        manager.on_end(Arc::new(move |report| {
+            if matches!(&report.outcome, Outcome::Failed { text, .. } if text.contains("not sent")) {
+                noted.lock().push(report.outcome.clone());
+            }
+        }))
+    });
+    let a = a.await;
+    let _b = world.start("b").await;
+    seconds(3).await;
+    // The Lease of the settings ends before those of the slots.
+    a.faults.add(Fault::Break, |asked: &Asked| asked.path.ends_with("/leases/podset"));
+    for state in 1..20 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    let not_sent = not_sent.lock();
+    assert!(!not_sent.is_empty());
+    assert!(not_sent.iter().all(|outcome| matches!(outcome, Outcome::Failed { conflict: true, .. })), "{not_sent:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn slot_with_a_deleted_lease_keeps_one_owner() {
     let world = World::new(Duration::from_millis(200)).await;

@@ -68,6 +68,11 @@ impl Gate {
         self.ring.get()
     }
 
+    /// Returns `true` if keys move between replicas while they work.
+    pub(crate) fn moves_keys(&self) -> bool {
+        self.tenures.get().is_some() || self.ring.get().is_some()
+    }
+
     /// Returns the slot of a key, whose writes have a permit in common. 0 if all keys have one permit.
     pub(crate) fn slot(&self, key: &ObjectKey) -> u32 {
         if let Some(ring) = self.ring.get() {

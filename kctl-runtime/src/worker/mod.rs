@@ -55,7 +55,7 @@ use crate::{
     source::Unreadable,
     store::Delta,
     trace::Trace,
-    writer::{EventRecord, EventType},
+    writer::{ApiError, EventRecord, EventType},
 };
 
 /// The report of one finished reconcile. `dev` prints it, metrics count it, and the simulator checks it.
@@ -352,11 +352,17 @@ fn slot_lost() -> Outcome {
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
 }
 
+/// Returns `true` for a write that was not sent because the key moves to another replica, which reconciles it.
+fn has_moved(error: &ApiError, env: &Env) -> bool {
+    matches!(error, ApiError::NotLeading { .. }) && env.gate.moves_keys()
+}
+
 fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome {
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.is_conflict() || error.api().is_some_and(|api| env.is_gone(api, key)),
+            conflict: error.is_conflict()
+                || error.api().is_some_and(|api| env.is_gone(api, key) || has_moved(api, env)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: error.to_string(),
