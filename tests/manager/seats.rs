@@ -183,3 +183,19 @@ async fn slot_that_is_waited_for_delays_others_little() {
     seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
 }
+
+#[tokio::test(start_paused = true)]
+async fn idle_replicas_renew_each_lease_once_a_period() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
+    seconds(10).await;
+    let before = world.contest.server.requests().len();
+    seconds(60).await;
+    assert_eq!(replicas.iter().map(|replica| replica.n_owned()).sum::<usize>(), 8);
+    let requests = world.contest.server.requests().split_off(before);
+    let about = |part: &str| requests.iter().filter(|request| request.name.contains(part)).collect::<Vec<_>>();
+    let (seats, slots) = (about("-seat-"), about("-slot-"));
+    assert!(seats.iter().chain(&slots).all(|request| request.verb == "update" && request.code == 200));
+    assert!((87..=93).contains(&seats.len()), "{} requests for three seats", seats.len());
+    assert!((232..=248).contains(&slots.len()), "{} requests for eight slots", slots.len());
+}
