@@ -12,7 +12,7 @@ use crate::spec::{ControllerSpec, RelationSpec};
 const ALL: &str = "*";
 
 /// Built-in namespaced resources, by group and plural. Unlisted ones may be cluster-scoped.
-const IN_NAMESPACES: [(&str, &str); 28] = [
+const IN_NAMESPACES: [(&str, &str); 29] = [
     ("", "bindings"),
     ("", "configmaps"),
     ("", "endpoints"),
@@ -30,6 +30,7 @@ const IN_NAMESPACES: [(&str, &str); 28] = [
     ("authorization.k8s.io", "localsubjectaccessreviews"),
     ("autoscaling", ALL),
     ("batch", ALL),
+    ("certificates.k8s.io", "podcertificaterequests"),
     ("coordination.k8s.io", ALL),
     ("discovery.k8s.io", ALL),
     ("events.k8s.io", ALL),

@@ -1,4 +1,4 @@
-//! The subresources of built-in kinds, as kube-apiserver 1.36 lists them in its discovery documents.
+//! The subresources of built-in kinds, as kube-apiserver 1.37 lists them in its discovery documents.
 //!
 //! A permission on a subresource that a kind lacks grants nothing, and requests to it get 404.
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Group, resource, and the subresources that declarations can name, in stable versions.
-const BUILT_IN: [(&str, &str, &[&str]); 25] = [
+const BUILT_IN: [(&str, &str, &[&str]); 29] = [
     ("", "namespaces", &["status"]),
     ("", "nodes", &["status"]),
     ("", "persistentvolumeclaims", &["status"]),
@@ -30,15 +30,19 @@ const BUILT_IN: [(&str, &str, &[&str]); 25] = [
     ("batch", "cronjobs", &["status"]),
     ("batch", "jobs", &["status"]),
     ("certificates.k8s.io", "certificatesigningrequests", &["status"]),
+    ("certificates.k8s.io", "podcertificaterequests", &["status"]),
     ("networking.k8s.io", "ingresses", &["status"]),
     ("networking.k8s.io", "servicecidrs", &["status"]),
     ("policy", "poddisruptionbudgets", &["status"]),
+    ("resource.k8s.io", "devicetaintrules", &["status"]),
     ("resource.k8s.io", "resourceclaims", &["status"]),
+    ("storage.k8s.io", "csinodes", &["status"]),
     ("storage.k8s.io", "volumeattachments", &["status"]),
+    ("storagemigration.k8s.io", "storageversionmigrations", &["status"]),
 ];
 
 /// Groups whose stable kinds are all listed here. Other groups may belong to CRDs.
-const GROUPS: [&str; 15] = [
+const GROUPS: [&str; 16] = [
     "",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -54,6 +58,7 @@ const GROUPS: [&str; 15] = [
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
     "storage.k8s.io",
+    "storagemigration.k8s.io",
 ];
 
 /// Returns the verb of a declaration whose subresource the built-in kind lacks, and the subresources that it
