@@ -20,6 +20,7 @@
 //! | `affinity`, `dns`, `security`, `windows`, `resources` | parts of a Pod spec |
 //! | `volume`, `volume_source`, `volume_claim`, `paths`, `downward` | volumes and their sources |
 //! | `selector`, `status`, `immutable`, `schedule`, `address` | parts that workloads and networks share |
+//! | `signer` | signers of certificates |
 //! | `declared`, `format` | enums and declarative tags of all kinds |
 //! | `warnings` | accepted objects, for the `Warning` header of the response |
 
@@ -42,6 +43,7 @@ pub(crate) mod resources;
 pub(crate) mod schedule;
 pub(crate) mod security;
 pub(crate) mod selector;
+pub(crate) mod signer;
 pub(crate) mod status;
 pub(crate) mod volume;
 pub(crate) mod volume_claim;

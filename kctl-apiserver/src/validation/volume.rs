@@ -14,7 +14,7 @@ use crate::{
     metadata,
     names::NameRule,
     validation::{
-        downward, entries, paths, selector, volume_claim,
+        downward, entries, paths, selector, signer, volume_claim,
         volume_source::{self, Of},
     },
 };
@@ -205,18 +205,19 @@ fn file(file: &Value, at: &str, errors: &mut Errors) {
 /// directory.
 ///
 /// Two files with the same path are `FieldValueInvalid` at the volume. The value in the error is
-/// the name of the object for keys, and the path for the downward API, trust bundles and certificates. Paths of tokens
-/// are not compared. A source with several members is
+/// the name of the object for keys, and the path for the others. Paths of tokens are not compared. A source with several members is
 /// `FieldValueForbidden`; one without a member is a warning only.
 fn projected(volume: &Value, at: &str, errors: &mut Errors) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
     paths::mode(&volume["defaultMode"], &format!("{at}.defaultMode"), errors);
+    const CONFLICT: &str = "conflicting duplicate paths";
     let mut taken: Vec<String> = Vec::new();
+    let mut n_without_path = 0;
     let mut take = |path: &Value, shown: &Value, errors: &mut Errors| {
         let path = text(path).to_owned();
         if taken.contains(&path) {
-            errors.invalid(at, shown, "conflicting duplicate paths");
+            errors.invalid(at, shown, CONFLICT);
         } else if !path.is_empty() {
             taken.push(path);
         }
@@ -236,82 +237,25 @@ fn projected(volume: &Value, at: &str, errors: &mut Errors) {
             take(&one["path"], &one["path"], errors);
         }
         token(&source["serviceAccountToken"], at, &format!("{source_at}.serviceAccountToken"), errors);
-        trust_bundle(&source["clusterTrustBundle"], &format!("{source_at}.clusterTrustBundle"), errors);
-        certificate(&source["podCertificate"], &format!("{source_at}.podCertificate"), errors);
-        for path in [&source["clusterTrustBundle"]["path"]]
-            .into_iter()
-            .chain(CERTIFICATE_PATHS.map(|path| &source["podCertificate"][path]))
-        {
-            take(path, path, errors);
+        if let bundle @ Value::Object(_) = &source["clusterTrustBundle"] {
+            trust_bundle(bundle, &format!("{source_at}.clusterTrustBundle"), errors);
+            take(&bundle["path"], &bundle["path"], errors);
+            // Upstream compares the empty path, too.
+            n_without_path += usize::from(text(&bundle["path"]).is_empty());
+            if n_without_path > 1 && text(&bundle["path"]).is_empty() {
+                errors.invalid(at, &"".into(), CONFLICT);
+            }
+        }
+        if let certificate @ Value::Object(_) = &source["podCertificate"] {
+            pod_certificate(certificate, &format!("{source_at}.podCertificate"), errors);
+            for path in CERTIFICATE_PATHS {
+                take(&certificate[path], &certificate[path], errors);
+            }
         }
         if KINDS.iter().filter(|kind| source[**kind].is_object()).count() > 1 {
             errors.forbidden(&source_at, "may not specify more than 1 volume type per source");
         }
     }
-}
-
-/// The files of a projected certificate.
-const CERTIFICATE_PATHS: [&str; 3] = ["credentialBundlePath", "keyPath", "certificateChainPath"];
-
-/// Validates a projected trust bundle: one by name, or those of a signer with certain labels, and the path of its file.
-fn trust_bundle(bundle: &Value, at: &str, errors: &mut Errors) {
-    if bundle.is_null() {
-        return;
-    }
-    let (name, signer, selector) = (&bundle["name"], &bundle["signerName"], &bundle["labelSelector"]);
-    match (name.is_null(), signer.is_null()) {
-        (false, false) => errors.invalid(at, bundle, "only one of name and signerName may be used"),
-        (false, true) => {
-            if text(name).is_empty() {
-                errors.required(&format!("{at}.name"), "must be a valid object name");
-            }
-            if !selector.is_null() {
-                let detail = "labelSelector must be unset if name is specified";
-                errors.invalid(&format!("{at}.labelSelector"), selector, detail);
-            }
-        }
-        (true, false) => {
-            if text(signer).is_empty() {
-                errors.required(&format!("{at}.signerName"), "must be a valid signer name");
-            }
-            selector::selector(selector, &format!("{at}.labelSelector"), errors);
-        }
-        (true, true) => errors.required(at, "either name or signerName must be specified"),
-    }
-    if text(&bundle["path"]).is_empty() {
-        errors.required(&format!("{at}.path"), "");
-    }
-    paths::not_reserved(&bundle["path"], &format!("{at}.path"), errors);
-}
-
-/// Validates a projected certificate: its signer, key and lifetime, and the paths of its files, of which there is at
-/// least one.
-fn certificate(certificate: &Value, at: &str, errors: &mut Errors) {
-    const KEYS: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
-    const SECONDS_MIN: i64 = 3600;
-    const SECONDS_MAX: i64 = 91 * 24 * 60 * 60;
-    /// Longest lifetime of a certificate by a signer of Kubernetes.
-    const SECONDS_MAX_OF_KUBERNETES: i64 = 24 * 60 * 60;
-    if certificate.is_null() {
-        return;
-    }
-    let signer = text(&certificate["signerName"]);
-    if signer.is_empty() {
-        errors.required(&format!("{at}.signerName"), "");
-    }
-    errors.always_one_of(&format!("{at}.keyType"), &certificate["keyType"], KEYS);
-    let domain = signer.split('/').next().unwrap_or_default();
-    let is_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    let most = if is_kubernetes { SECONDS_MAX_OF_KUBERNETES } else { SECONDS_MAX };
-    let (seconds, seconds_at) = (&certificate["maxExpirationSeconds"], format!("{at}.maxExpirationSeconds"));
-    if seconds.as_i64().is_some_and(|seconds| seconds < SECONDS_MIN || seconds > most) {
-        errors.invalid(&seconds_at, seconds, &format!("must be between {SECONDS_MIN} and {most}"));
-    }
-    let given = CERTIFICATE_PATHS.into_iter().filter(|path| !text(&certificate[*path]).is_empty());
-    if given.clone().count() == 0 {
-        errors.required(at, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath");
-    }
-    given.for_each(|path| paths::not_reserved(&certificate[path], &format!("{at}.{path}"), errors));
 }
 
 /// Validates a projected service account token. An error in its path is reported at the volume, as in kube-apiserver.
@@ -335,6 +279,59 @@ fn token(token: &Value, volume_at: &str, at: &str, errors: &mut Errors) {
         errors.required(&format!("{volume_at}.path"), "");
     } else {
         paths::not_reserved(&token["path"], &format!("{volume_at}.path"), errors);
+    }
+}
+
+/// Validates a projected trust bundle: one by its name, or those of a signer that a selector matches.
+fn trust_bundle(bundle: &Value, at: &str, errors: &mut Errors) {
+    let (name, of, selector) = (&bundle["name"], &bundle["signerName"], &bundle["labelSelector"]);
+    match (name.as_str(), of.as_str()) {
+        (Some(_), Some(_)) => errors.invalid(at, bundle, "only one of name and signerName may be used"),
+        (Some(text), None) => {
+            let at_name = format!("{at}.name");
+            if text.is_empty() {
+                errors.required(&at_name, "must be a valid object name");
+            }
+            let of = text.rsplit_once(':').map_or(String::new(), |(of, _)| of.replace(':', "/"));
+            if let Some(why) = signer::problem_of_bundle_name(text, &of, NameRule::check) {
+                errors.invalid(&at_name, name, &why);
+            }
+            if !selector.is_null() {
+                errors.invalid(&format!("{at}.labelSelector"), selector, "must be unset if name is specified");
+            }
+        }
+        (None, Some(_)) => {
+            signer::name(of, &format!("{at}.signerName"), errors);
+            selector::selector(selector, &format!("{at}.labelSelector"), errors);
+        }
+        (None, None) => errors.required(at, "either name or signerName must be specified"),
+    }
+    if text(&bundle["path"]).is_empty() {
+        errors.required(&format!("{at}.path"), "");
+    }
+    paths::not_reserved(&bundle["path"], &format!("{at}.path"), errors);
+}
+
+/// Files of a projected certificate.
+const CERTIFICATE_PATHS: [&str; 3] = ["credentialBundlePath", "keyPath", "certificateChainPath"];
+
+/// Validates a projected certificate, for which a kubelet creates a `PodCertificateRequest`.
+fn pod_certificate(certificate: &Value, at: &str, errors: &mut Errors) {
+    const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
+    let of = &certificate["signerName"];
+    signer::name(of, &format!("{at}.signerName"), errors);
+    signer::annotations(&certificate["userAnnotations"], &format!("{at}.userAnnotations"), errors);
+    errors.always_one_of(&format!("{at}.keyType"), &certificate["keyType"], &KEY_TYPES);
+    let (seconds, most) = (&certificate["maxExpirationSeconds"], signer::lifetime_max(text(of)));
+    errors.in_range(&format!("{at}.maxExpirationSeconds"), seconds, signer::LIFETIME_MIN, most);
+    let set = CERTIFICATE_PATHS.into_iter().filter(|field| !text(&certificate[*field]).is_empty());
+    let mut n_paths = 0;
+    for field in set {
+        n_paths += 1;
+        paths::not_reserved(&certificate[field], &format!("{at}.{field}"), errors);
+    }
+    if n_paths == 0 {
+        errors.required(at, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath");
     }
 }
 

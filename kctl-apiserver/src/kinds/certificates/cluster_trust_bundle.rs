@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    kinds::certificates::validation::signer,
     metadata::is_about_its_end,
     names::NameRule,
     registry::kind::{Kind, Lacking, SignerRight},
@@ -18,6 +17,7 @@ use crate::{
         fields::{self, name},
         labels::NONE,
     },
+    validation::signer,
     x509::{Certificate, pem},
 };
 
@@ -55,24 +55,15 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates the signer, and that the name fits it (`ValidateClusterTrustBundleName`).
 fn validate(object: &Value, errors: &mut Errors) {
     type Check = fn(NameRule, &str) -> Option<&'static str>;
-    let (meta, of) = (&object["metadata"], text(&object["spec"]["signerName"]));
-    let required = if of.is_empty() { String::new() } else { format!("{}:", of.replace('/', ":")) };
+    let (meta, of) = (&object["metadata"], &object["spec"]["signerName"]);
     for (field, check) in [("name", NameRule::check as Check), ("generateName", NameRule::check_prefix)] {
-        let name = text(&meta[field]);
-        let why = match name.strip_prefix(&required) {
-            _ if name.is_empty() => None,
-            None => Some(format!("must begin with {required:?}, because spec.signerName is {of:?}")),
-            Some(_) if of.is_empty() && name.contains(':') => {
-                Some("must not contain ':' without spec.signerName".into())
-            }
-            Some(rest) => check(NameRule::Subdomain, rest).map(str::to_owned),
-        };
-        if let Some(why) = why {
+        let name = Some(text(&meta[field])).filter(|name| !name.is_empty());
+        if let Some(why) = name.and_then(|name| signer::problem_of_bundle_name(name, text(of), check)) {
             errors.invalid(&format!("metadata.{field}"), &meta[field], &why);
         }
     }
-    if !of.is_empty() {
-        signer(&object["spec"]["signerName"], errors);
+    if !text(of).is_empty() {
+        signer::name(of, "spec.signerName", errors);
     }
 }
 

@@ -5,4 +5,3 @@
 pub(crate) mod certificate_signing_request;
 pub(crate) mod cluster_trust_bundle;
 pub(crate) mod pod_certificate_request;
-pub(crate) mod validation;

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    kinds::certificates::validation::signer,
-    validation::entries,
+    validation::{entries, signer},
     x509::{Certificate, Request, pem},
 };
 
@@ -51,7 +50,7 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
         let detail = "the legacy signerName is not allowed via this API version";
         errors.invalid("spec.signerName", &spec["signerName"], detail);
     } else {
-        signer(&spec["signerName"], errors);
+        signer::name(&spec["signerName"], "spec.signerName", errors);
     }
     if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < EXPIRATION_SECONDS_MIN) {
         let detail = format!("may not specify a duration less than {EXPIRATION_SECONDS_MIN} seconds (10 minutes)");

@@ -6,10 +6,9 @@ use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::{
-    field_errors::{Errors, pairs, text},
-    kinds::certificates::validation::signer,
+    field_errors::{Errors, text},
     names::NameRule,
-    validation::{entries, status},
+    validation::{entries, signer, status},
     x509::{Certificate, KeyKind, Request, pem},
 };
 
@@ -18,12 +17,6 @@ pub(super) const FINAL: [&str; 3] = ["Issued", "Denied", "Failed"];
 
 /// Longest uid, in bytes.
 const UID_LEN_MAX: usize = 128;
-/// Shortest lifetime that may be requested, in seconds (`MinMaxExpirationSeconds`): an hour. No certificate is shorter.
-const LIFETIME_MIN: i64 = 60 * 60;
-/// Longest lifetime that may be requested, in seconds (`MaxMaxExpirationSeconds`): 91 days.
-const LIFETIME_MAX: i64 = 91 * 24 * 60 * 60;
-/// Longest lifetime that may be requested of a signer of Kubernetes, in seconds (`KubernetesMaxMaxExpirationSeconds`): a day.
-const LIFETIME_MAX_OF_KUBERNETES: i64 = 24 * 60 * 60;
 /// Longest request of PKCS #10, in bytes (`MaxStubPKCS10RequestSize`).
 const REQUEST_LEN_MAX: usize = 10 * 1024;
 /// Longest chain of certificates, in bytes (`MaxCertificateChainSize`).
@@ -39,8 +32,8 @@ const AT_CHAIN: &str = "status.certificateChain";
 /// Validates a new request (`ValidatePodCertificateRequestCreate`).
 pub(super) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    signer(&spec["signerName"], errors);
-    annotations(&spec["unverifiedUserAnnotations"], "spec.unverifiedUserAnnotations", errors);
+    signer::name(&spec["signerName"], "spec.signerName", errors);
+    signer::annotations(&spec["unverifiedUserAnnotations"], "spec.unverifiedUserAnnotations", errors);
     for (of, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
         let at = format!("spec.{uid}");
         errors.name(&format!("spec.{of}"), &text(&spec[of]).into(), NameRule::Subdomain);
@@ -50,29 +43,9 @@ pub(super) fn request(object: &Value, errors: &mut Errors) {
             _ => {}
         }
     }
-    let domain = text(&spec["signerName"]).split('/').next().unwrap_or_default();
-    let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    let most = if is_of_kubernetes { LIFETIME_MAX_OF_KUBERNETES } else { LIFETIME_MAX };
-    errors.in_range("spec.maxExpirationSeconds", &spec["maxExpirationSeconds"], LIFETIME_MIN, most);
+    let most = signer::lifetime_max(text(&spec["signerName"]));
+    errors.in_range("spec.maxExpirationSeconds", &spec["maxExpirationSeconds"], signer::LIFETIME_MIN, most);
     signed_request(text(&spec["stubPKCS10Request"]), errors);
-}
-
-/// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
-fn annotations(annotations: &Value, at: &str, errors: &mut Errors) {
-    /// Bytes of all keys and values (`TotalAnnotationSizeLimitB`).
-    const BYTES_MAX: usize = 256 * 1024;
-    for (key, _) in pairs(annotations) {
-        let before = errors.len();
-        errors.qualified_name_if_set(at, &key.to_lowercase());
-        if key.is_empty() {
-            errors.required(at, "");
-        } else if errors.len() == before && !key.contains('/') {
-            errors.invalid(at, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
-        }
-    }
-    if pairs(annotations).map(|(key, value)| key.len() + text(value).len()).sum::<usize>() > BYTES_MAX {
-        errors.too_long(at, BYTES_MAX);
-    }
 }
 
 /// Validates the request for a certificate: its key, which has to have signed it (`validateStubPKCS10Request`).
@@ -197,7 +170,7 @@ fn issued(now: Timestamp, object: &Value, errors: &mut Errors) {
         wrong("notBefore", "must be set to within 5 minutes of kube-apiserver's current time", errors);
     } else if not_after != certificate.not_after {
         wrong("notAfter", "must be set to the NotAfter time encoded in the leaf certificate", errors);
-    } else if lifetime.as_secs() < LIFETIME_MIN {
+    } else if lifetime.as_secs() < signer::LIFETIME_MIN {
         errors.invalid(AT_CHAIN, &json!(lifetime.as_secs()), "leaf certificate lifetime must be >= 1 hour");
     } else if lifetime.as_secs() > most {
         let detail = format!("leaf certificate lifetime must be <= spec.maxExpirationSeconds ({most})");
