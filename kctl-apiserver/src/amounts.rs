@@ -90,15 +90,15 @@ pub(crate) fn is_pages(name: &str) -> bool {
 /// Adds amounts to a sum.
 pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        sum.entry(name.clone()).and_modify(|known| *known = known.plus(*amount)).or_insert(*amount);
+        sum.entry(name.clone()).and_modify(|total| *total = total.plus(*amount)).or_insert(*amount);
     }
 }
 
 /// Raises amounts to the maximum of both maps.
-fn raise(known: &mut Amounts, other: &Amounts) {
+fn raise(highest: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
-        if known.get(name).is_none_or(|known| amount > known) {
-            known.insert(name.clone(), *amount);
+        if highest.get(name).is_none_or(|highest| amount > highest) {
+            highest.insert(name.clone(), *amount);
         }
     }
 }

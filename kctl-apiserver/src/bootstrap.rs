@@ -78,16 +78,16 @@ fn whole(mut entry: Value) -> BootstrapObject {
 /// Computes the rules of aggregated roles, until none changes: a role may be part of another aggregated one.
 ///
 /// The result is the one that the controller would compute, so it finds nothing to do.
-fn aggregate(known: &mut [BootstrapObject]) {
+fn aggregate(objects: &mut [BootstrapObject]) {
     loop {
         let roles: Vec<&Value> =
-            known.iter().filter(|known| cluster_role::KIND.is_of(&known.of)).map(|known| &known.object).collect();
-        let changed = known.iter().enumerate().find_map(|(index, one)| {
+            objects.iter().filter(|object| cluster_role::KIND.is_of(&object.of)).map(|object| &object.object).collect();
+        let changed = objects.iter().enumerate().find_map(|(index, one)| {
             let rules = Value::Array(aggregated(&one.object, &roles)?);
             (one.object["rules"] != rules).then_some((index, rules))
         });
         let Some((index, rules)) = changed else { return };
-        known[index].object["rules"] = rules;
+        objects[index].object["rules"] = rules;
     }
 }
 
@@ -109,16 +109,16 @@ pub(crate) fn objects(store: &mut Store) {
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);
-    for known in KNOWN.iter() {
+    for built_in in KNOWN.iter() {
         let uid = rng.uid();
-        if store.get(&known.of, &known.key).is_some() {
+        if store.get(&built_in.of, &built_in.key).is_some() {
             continue;
         }
-        let mut object = known.object.clone();
+        let mut object = built_in.object.clone();
         object["metadata"]["uid"] = uid.into();
         object["metadata"]["creationTimestamp"] = now.clone().into();
         object["metadata"]["managedFields"] = managers(&object, &now);
-        store.put_first(&known.of, known.key.clone(), object);
+        store.put_first(&built_in.of, built_in.key.clone(), object);
     }
 }
 
@@ -187,12 +187,12 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("kctl-bootstrap-{}", std::process::id()));
         let server = ApiServer::new();
         server.keep_in(&folder).unwrap();
-        let kept = server.objects(RBAC, "clusterroles");
+        let before = server.objects(RBAC, "clusterroles");
         drop(server);
-        let again = ApiServer::new();
-        again.keep_in(&folder).unwrap();
-        let found = again.objects(RBAC, "clusterroles");
+        let restarted = ApiServer::new();
+        restarted.keep_in(&folder).unwrap();
+        let found = restarted.objects(RBAC, "clusterroles");
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(found, kept);
+        assert_eq!(found, before);
     }
 }

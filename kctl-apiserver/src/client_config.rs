@@ -53,7 +53,7 @@ fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Res
     if text("type") == "ExternalName" {
         return Ok(format!("{}:{port}", text("externalName")));
     }
-    if spec["ports"].as_array().into_iter().flatten().all(|known| known["port"].as_u64() != Some(port)) {
+    if spec["ports"].as_array().into_iter().flatten().all(|served| served["port"].as_u64() != Some(port)) {
         return Err(format!("no service port {port} found for service {name:?}"));
     }
     match text("clusterIP") {
@@ -77,8 +77,8 @@ pub(crate) fn decode_reply(reply: &WebhookReply, api_version: &str, kind: &str) 
     if !body.is_object() {
         return Err(decode::misfit("body", "an object", &body));
     }
-    let given = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    let (found_version, found_kind) = (given("apiVersion"), given("kind"));
+    let field_of = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
+    let (found_version, found_kind) = (field_of("apiVersion"), field_of("kind"));
     if (found_version.as_str(), found_kind.as_str()) == (api_version, kind) {
         return Ok(body);
     }

@@ -78,9 +78,9 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
         return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
     };
     for field in ["apiVersion", "kind"] {
-        let mut given = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
-        if let Some((_, given)) = given.find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return Err(misfit(field, "a string", given));
+        let mut candidates = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
+        if let Some((_, candidates)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
+            return Err(misfit(field, "a string", candidates));
         }
     }
     Ok(())

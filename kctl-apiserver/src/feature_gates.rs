@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn gates_that_code_asks_for_are_in_the_table() {
         use FeatureGate::*;
-        let asked = [
+        let used = [
             CoordinatedLeaderElection,
             ContainerStopSignals,
             CrossNamespaceVolumeDataSource,
@@ -113,10 +113,10 @@ mod tests {
             ImageVolumeWithDigest,
             TaintTolerationComparisonOperators,
         ];
-        let known: HashSet<_> = GATES.iter().map(Gate::key).collect();
-        for gate in asked {
+        let listed: HashSet<_> = GATES.iter().map(Gate::key).collect();
+        for gate in used {
             assert!(
-                known.contains(&gate),
+                listed.contains(&gate),
                 "Kubernetes has removed {gate:?}: remove it, and the code without the feature"
             );
         }

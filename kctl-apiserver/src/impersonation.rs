@@ -57,12 +57,12 @@ pub(crate) fn impersonated(
     caller: &Caller,
     parts: &Parts,
 ) -> Result<Caller, StatusError> {
-    let Some(wanted) = wanted(&parts.headers)? else { return Ok(caller.clone()) };
+    let Some(requested) = requested(&parts.headers)? else { return Ok(caller.clone()) };
     let last = last_modes.of(caller);
     let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
     modes.sort_by_key(|mode| Some(mode.name) != last);
-    for mode in modes.into_iter().filter(|mode| (mode.fits)(&wanted, caller)) {
-        match (Attempt { resolver, caller, parts, wanted: &wanted }).allowed_by(mode) {
+    for mode in modes.into_iter().filter(|mode| (mode.fits)(&requested, caller)) {
+        match (Attempt { resolver, caller, parts, requested: &requested }).allowed_by(mode) {
             Ok(user) => {
                 last_modes.set(caller, mode.name);
                 return Ok(user);
@@ -96,7 +96,7 @@ impl LastModes {
 ///
 /// Values that are not UTF-8 are replaced. Header names are lower case, and percent escapes in
 /// extra keys are decoded.
-fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
+fn requested(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -106,11 +106,11 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
         }
     }
     let groups: Vec<String> = headers.get_all(GROUP).iter().map(text).collect();
-    let wanted = Caller { user: User { name: one(USER), groups }, uid: one(UID), extra };
-    if !wanted.user.name.is_empty() {
-        return Ok(Some(wanted));
+    let caller = Caller { user: User { name: one(USER), groups }, uid: one(UID), extra };
+    if !caller.user.name.is_empty() {
+        return Ok(Some(caller));
     }
-    if wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty() {
+    if caller.user.groups.is_empty() && caller.uid.is_empty() && caller.extra.is_empty() {
         return Ok(None);
     }
     Err(StatusError::bad_request("Impersonate-User must be set beside the other headers of impersonation"))
@@ -120,7 +120,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
 struct Mode {
     /// The name in the verb; empty for the verb `impersonate`, which allows all users.
     name: &'static str,
-    /// Returns `true` if the mode applies to the wanted user and the caller.
+    /// Returns `true` if the mode applies to the requested user and the caller.
     fits: fn(&Caller, &Caller) -> bool,
 }
 
@@ -129,34 +129,37 @@ struct Mode {
 /// From the narrowest to the widest.
 const MODES: &[Mode] = &[
     Mode { name: "associated-node", fits: is_own_node },
-    Mode { name: "arbitrary-node", fits: |wanted, _| is_only_named(wanted) && node(wanted).is_some() },
-    Mode { name: "serviceaccount", fits: |wanted, _| is_only_named(wanted) && account(&wanted.user).is_some() },
-    Mode { name: "user-info", fits: |wanted, _| node(wanted).is_none() && account(&wanted.user).is_none() },
+    Mode { name: "arbitrary-node", fits: |requested, _| is_only_named(requested) && node(requested).is_some() },
+    Mode {
+        name: "serviceaccount",
+        fits: |requested, _| is_only_named(requested) && account(&requested.user).is_some(),
+    },
+    Mode { name: "user-info", fits: |requested, _| node(requested).is_none() && account(&requested.user).is_none() },
     Mode { name: "", fits: |_, _| true },
 ];
 
 /// Returns `true` if the headers name only a user.
 ///
 /// The server adds the groups of nodes and service accounts itself.
-fn is_only_named(wanted: &Caller) -> bool {
-    wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty()
+fn is_only_named(requested: &Caller) -> bool {
+    requested.user.groups.is_empty() && requested.uid.is_empty() && requested.extra.is_empty()
 }
 
 /// Returns `true` if a service account impersonates the node on which its Pod runs.
 ///
 /// The node name is an extra field of the caller's token.
-fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
+fn is_own_node(requested: &Caller, caller: &Caller) -> bool {
     let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
-    is_only_named(wanted)
+    is_only_named(requested)
         && account(&caller.user).is_some()
-        && node(wanted).is_some_and(|name| own == [name.to_owned()])
+        && node(requested).is_some_and(|name| own == [name.to_owned()])
 }
 
 /// Returns the name of a node user.
 ///
 /// `None` for another user, and for an invalid node name.
-fn node(wanted: &Caller) -> Option<&str> {
-    let name = wanted.user.name.strip_prefix("system:node:")?;
+fn node(requested: &Caller) -> Option<&str> {
+    let name = requested.user.name.strip_prefix("system:node:")?;
     NameRule::Subdomain.check(name).is_none().then_some(name)
 }
 
@@ -176,7 +179,7 @@ struct Attempt<'a, R> {
     resolver: &'a R,
     caller: &'a Caller,
     parts: &'a Parts,
-    wanted: &'a Caller,
+    requested: &'a Caller,
 }
 
 impl<R: RuleResolver> Attempt<'_, R> {
@@ -191,9 +194,9 @@ impl<R: RuleResolver> Attempt<'_, R> {
             self.check_request(mode.name)?;
         }
         let group = if is_constrained { AUTHENTICATION } else { "" };
-        let mut user = self.wanted.clone();
+        let mut user = self.requested.clone();
         let name = user.user.name.clone();
-        let (resource, namespace, name) = match (node(self.wanted), account(&self.wanted.user)) {
+        let (resource, namespace, name) = match (node(self.requested), account(&self.requested.user)) {
             (Some(node), _) if is_constrained => {
                 user.user.groups = vec!["system:nodes".into()];
                 (node::KIND.resource, "", if mode.name == "associated-node" { "*" } else { node })
@@ -212,7 +215,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         self.check_groups(&verb, group, is_constrained)?;
         self.check_extra(&verb, is_constrained)?;
         let of_all = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
-        let has = |group: &str| user.user.groups.iter().any(|known| known == group);
+        let has = |group: &str| user.user.groups.iter().any(|member_of| member_of == group);
         if !has(of_all) && !has(UNAUTHENTICATED) {
             user.user.groups.push(of_all.into());
         }
@@ -254,26 +257,26 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller has a permission.
-    fn check(&self, asked: &Attributes<'_>) -> Result<(), StatusError> {
-        if authorizer::allowed(self.resolver, &self.caller.user, asked) {
+    fn check(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+        if authorizer::allowed(self.resolver, &self.caller.user, attributes) {
             return Ok(());
         }
-        Err(authorizer::forbidden(&self.caller.user, asked))
+        Err(authorizer::forbidden(&self.caller.user, attributes))
     }
 
     /// Checks that the caller may impersonate the uid.
     fn check_uid(&self, verb: &str) -> Result<(), StatusError> {
-        if self.wanted.uid.is_empty() {
+        if self.requested.uid.is_empty() {
             return Ok(());
         }
-        self.check(&Attributes { name: &self.wanted.uid, ..of_authentication(verb, "uids", "") })
+        self.check(&Attributes { name: &self.requested.uid, ..of_authentication(verb, "uids", "") })
     }
 
     /// Checks that the caller may impersonate the groups.
     ///
     /// Constrained modes never allow the empty group and `system:masters`.
     fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), StatusError> {
-        let groups = &self.wanted.user.groups;
+        let groups = &self.requested.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
         if is_constrained {
             for name in ["", "system:masters"] {
@@ -292,7 +295,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     ///
     /// The key is the subresource, the value the name.
     fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), StatusError> {
-        let extra = &self.wanted.extra;
+        let extra = &self.requested.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
         for key in extra.keys().filter(|_| is_constrained) {
             if !validation::domain_prefixed("extra.key", key).is_empty() {

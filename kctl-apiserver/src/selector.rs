@@ -40,7 +40,7 @@ impl Selector {
         })
     }
 
-    /// Checks the fields of the selector. `known` are the fields of the kind besides the name; a kind that has none
+    /// Checks the fields of the selector. `selectable` are the fields of the kind besides the name; a kind that has none
     /// supports the namespace.
     ///
     /// Which fields a kind has is part of its registration; CRDs declare theirs in
@@ -49,7 +49,7 @@ impl Selector {
     ///
     /// # Errors
     /// Fails with the first unsupported field.
-    pub(crate) fn check(&self, known: &[&str]) -> Result<(), StatusError> {
+    pub(crate) fn check(&self, selectable: &[&str]) -> Result<(), StatusError> {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
                 "metadata.name" => true,
@@ -76,8 +76,8 @@ impl Selector {
 
     /// Returns the name, if the selector selects a single object by name: a list then reads that object only.
     pub(crate) fn name(&self) -> Option<&str> {
-        let named = self.fields.iter().find(|wanted| wanted.equal && wanted.path == "metadata.name");
-        named.map(|wanted| wanted.value.as_str())
+        let named = self.fields.iter().find(|requirement| requirement.equal && requirement.path == "metadata.name");
+        named.map(|requirement| requirement.value.as_str())
     }
 
     /// Returns `true` if it selects all objects.
@@ -88,8 +88,11 @@ impl Selector {
     /// Returns `true` if it selects an object.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.labels.iter().all(|wanted| wanted.matches(labels[&wanted.key].as_str()))
-            && self.fields.iter().all(|wanted| (field(object, &wanted.path) == wanted.value) == wanted.equal)
+        self.labels.iter().all(|requirement| requirement.matches(labels[&requirement.key].as_str()))
+            && self
+                .fields
+                .iter()
+                .all(|requirement| (field(object, &requirement.path) == requirement.value) == requirement.equal)
     }
 }
 
@@ -167,7 +170,7 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
 /// Authorization of a list or watch with such a selector takes it as the name of the object.
 pub(crate) fn name_of(fields: &str) -> Option<String> {
     let requirements = field::terms(fields)?;
-    let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;
+    let name = requirements.into_iter().find(|requirement| requirement.equal && requirement.path == "metadata.name")?;
     (!name.value.is_empty()).then_some(name.value)
 }
 

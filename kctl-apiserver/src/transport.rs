@@ -94,9 +94,9 @@ fn failed(call: &WebhookCall, why: &str) -> String {
 /// Connections are not reused: webhooks of tests come and go on the same port with other certificates.
 async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
     let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| failed(call, &error.to_string()))?;
-    let (asked, dial) = (uri.authority().cloned(), call.dial.clone());
+    let (authority, dial) = (uri.authority().cloned(), call.dial.clone());
     // The address of the Service replaces only the authority of the call. A redirect to another host is resolved by name.
-    let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == asked.as_ref()));
+    let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == authority.as_ref()));
     let client = Client::new(uri, &call.trusted, USER_AGENT, Arc::new(resolve))?;
     client.ask(review, deadline).await.map_err(|error| error.to_string())
 }

@@ -38,9 +38,9 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
     }
     let at = format!("{at}.service");
     // Upstream passes the two in the wrong order, so a missing name is reported at `namespace`.
-    for (field, told) in [("namespace", "name"), ("name", "namespace")] {
+    for (field, required) in [("namespace", "name"), ("name", "namespace")] {
         if text(&service[field]).is_empty() {
-            errors.required(&format!("{at}.{told}"), "");
+            errors.required(&format!("{at}.{required}"), "");
         }
     }
     if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {

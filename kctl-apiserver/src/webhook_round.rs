@@ -73,17 +73,17 @@ impl WebhookRound {
     /// `Timeout` if the request would make more than [`CALLS_LEN_MAX`] calls.
     pub(crate) fn call_all(&self, calls: Vec<WebhookCall>) -> Result<Vec<WebhookReply>, StatusError> {
         let mut inner = self.inner.lock();
-        let known: Vec<Option<WebhookReply>> = calls
+        let replies: Vec<Option<WebhookReply>> = calls
             .iter()
-            .map(|call| inner.replies.iter().find(|(asked, _)| asked == call).map(|(_, reply)| reply.clone()))
+            .map(|call| inner.replies.iter().find(|(known_call, _)| known_call == call).map(|(_, reply)| reply.clone()))
             .collect();
         if inner.replies.len() + calls.len() > CALLS_LEN_MAX {
             return Err(StatusError::timed_out());
         }
-        let missing = calls.into_iter().zip(&known).filter(|(_, reply)| reply.is_none());
+        let missing = calls.into_iter().zip(&replies).filter(|(_, reply)| reply.is_none());
         let missing: Vec<WebhookCall> = missing.map(|(call, _)| call).collect();
         if missing.is_empty() {
-            return Ok(known.into_iter().flatten().collect());
+            return Ok(replies.into_iter().flatten().collect());
         }
         inner.pending.extend(missing);
         Err(StatusError::waiting())
@@ -141,7 +141,7 @@ impl WebhookRound {
     /// `recorder.AddWarning` of `k8s.io/apiserver/pkg/endpoints/filters/warning.go`.
     pub(crate) fn warn(&self, text: &str) {
         let mut inner = self.inner.lock();
-        if !inner.warnings.iter().any(|known| known == text) {
+        if !inner.warnings.iter().any(|warning| warning == text) {
             inner.warnings.push(text.into());
         }
     }

@@ -94,13 +94,13 @@ impl Input {
 
     /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
     /// The help for an unknown option is the nearest known one, or the list of all.
-    pub(crate) fn known_and_once(&self, attribute: &str, known: &[&str], code: Code, errors: &mut Errors) {
+    pub(crate) fn known_and_once(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
             let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
-            if !known.contains(&name.as_str()) {
-                let help = match nearest(&name, known) {
-                    Some(known) => format!("did you mean `{known}`?"),
-                    None => format!("the options are {}", known.join(", ")),
+            if !options.contains(&name.as_str()) {
+                let help = match nearest(&name, options) {
+                    Some(candidate) => format!("did you mean `{candidate}`?"),
+                    None => format!("the options are {}", options.join(", ")),
                 };
                 errors.push(&entry.name, code, &format!("`{attribute}` has no option `{name}`"), &help);
             } else if self.options[..index].iter().any(|before| before.name == entry.name) {

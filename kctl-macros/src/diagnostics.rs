@@ -69,8 +69,8 @@ fn message(code: Code, what: &str, help: &str) -> String {
 
 /// Returns the known word that is at most two keystrokes away, for "did you mean". Words of up to three letters get
 /// one keystroke: with two, any word of two letters would be close to any other one.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let close = known.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let close = candidates.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
     let most = if word.len() <= 3 { 1 } else { 2 };
     (close.0 <= most).then_some(close.1)
 }

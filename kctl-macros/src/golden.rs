@@ -36,8 +36,8 @@ impl Expander {
         if std::env::var("TRYBUILD").is_ok_and(|mode| mode == "overwrite") {
             fs::write(&golden, &text).unwrap();
         }
-        let known = fs::read_to_string(&golden).unwrap_or_default();
-        assert_eq!(text, known, "{name}.expanded.rs is not up to date: run this test with TRYBUILD=overwrite");
+        let recorded = fs::read_to_string(&golden).unwrap_or_default();
+        assert_eq!(text, recorded, "{name}.expanded.rs is not up to date: run this test with TRYBUILD=overwrite");
         text
     }
 

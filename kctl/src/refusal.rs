@@ -16,15 +16,15 @@ use tokio::sync::watch;
 pub(crate) struct Refusals {
     /// The role of the client. A 403 on something that it allows has another reason, such as a
     /// quota.
-    given: Arc<Vec<Grant>>,
+    grants: Arc<Vec<Grant>>,
     /// The last missing permission. A watch channel, because a trial waits for the first one.
     seen: Arc<watch::Sender<Option<Grant>>>,
 }
 
 impl Refusals {
     /// Creates a record for a client with these permissions.
-    pub(crate) fn beyond(given: Vec<Grant>) -> Self {
-        Self { given: Arc::new(given), seen: Arc::new(watch::Sender::new(None)) }
+    pub(crate) fn beyond(grants: Vec<Grant>) -> Self {
+        Self { grants: Arc::new(grants), seen: Arc::new(watch::Sender::new(None)) }
     }
 
     /// Returns the permission that the last rejected request lacked.
@@ -76,7 +76,8 @@ where
             let answer = answer.await?;
             if answer.status() == StatusCode::FORBIDDEN {
                 // A quota or a terminating namespace also answers 403: those requests are within the role.
-                let beyond = needed.into_iter().find(|grant| !refusals.given.iter().any(|given| given.covers(grant)));
+                let beyond =
+                    needed.into_iter().find(|grant| !refusals.grants.iter().any(|granted| granted.covers(grant)));
                 if beyond.is_some() {
                     refusals.seen.send_replace(beyond);
                 }

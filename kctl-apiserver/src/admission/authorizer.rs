@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::Attributes;
 use crate::{
-    authorizer::{self, Attributes as Asked, Snapshot},
+    authorizer::{self, Attributes as AuthorizationAttributes, Snapshot},
     cel::conditions::{Cel, Scope, map},
     names::NameRule,
     request::User,
@@ -71,14 +71,14 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         (GROUPS.to_owned(), Cel::List(Arc::new(info.caller.user.groups.iter().map(|group| text(group)).collect()))),
     ]);
     let mut of_request = user.clone();
-    let asked = [
+    let parts = [
         ("group", info.resource.of.group.as_str()),
         ("resource", &info.resource.of.resource),
         ("subresource", &info.subresource),
         ("namespace", &info.namespace),
         ("name", &attributes.name),
     ];
-    of_request.extend(asked.map(|(part, value)| (part.to_owned(), text(value))));
+    of_request.extend(parts.map(|(part, value)| (part.to_owned(), text(value))));
     let mut whole = user;
     whole.insert("requestResource".into(), map(of_request));
     scope.set("authorizer", map(whole));
@@ -105,8 +105,8 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         ];
         ResolveResult::Ok(map(fields.into()))
     });
-    let known = Snapshot::of(state);
-    context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&known, &check, &verb));
+    let snapshot = Snapshot::of(state);
+    context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&snapshot, &check, &verb));
     context.add_function("allowed", |This(decision): This<Cel>| {
         ResolveResult::Ok(Cel::Bool(matches!(field(&decision, ALLOWED), Some(Cel::Bool(true)))))
     });
@@ -142,11 +142,11 @@ fn text_of(value: &Cel, name: &str) -> String {
 /// A later call of the same function replaces the part.
 fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
-    let known = fields.iter().filter_map(|(key, value)| match key {
+    let converted = fields.iter().filter_map(|(key, value)| match key {
         Key::String(name) => Some((name.to_string(), value.clone())),
         _ => None,
     });
-    let mut fields: HashMap<String, Cel> = known.collect();
+    let mut fields: HashMap<String, Cel> = converted.collect();
     fields.insert(part.into(), text(value));
     Ok(map(fields))
 }
@@ -155,7 +155,7 @@ fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
 ///
 /// The groups are those of the user, without `system:authenticated` for service accounts that an
 /// expression names.
-fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
+fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let groups = match field(check, GROUPS) {
         Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {
             Cel::String(group) => Some(group.to_string()),
@@ -167,9 +167,13 @@ fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let parts = PARTS.map(|part| text_of(check, part));
     let [group, resource, subresource, namespace, name, path] = parts.each_ref().map(String::as_str);
     let reason = if field(check, "path").is_some() {
-        authorizer::granted_path(known, &user, verb, path)
+        authorizer::granted_path(snapshot, &user, verb, path)
     } else {
-        authorizer::granted(known, &user, &Asked { verb, group, resource, subresource, namespace, name })
+        authorizer::granted(
+            snapshot,
+            &user,
+            &AuthorizationAttributes { verb, group, resource, subresource, namespace, name },
+        )
     };
     let allowed = authorizer::is_admin(&user) || reason.is_some();
     let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();

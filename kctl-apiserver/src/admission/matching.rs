@@ -116,9 +116,9 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
 /// All parts of a rule must match. In `resources`, `*` alone matches objects but no subresources,
 /// `pods/*` Pods and all of their subresources, and `*/*` everything.
 fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>) -> bool {
-    let has = |field: &str, wanted: &str| {
+    let has = |field: &str, value: &str| {
         let list = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
-        list.into_iter().any(|known| known == "*" || known == wanted)
+        list.into_iter().any(|listed| listed == "*" || listed == value)
     };
     let named = |field: &str| rule[field].as_array().is_none_or(Vec::is_empty);
     // Only rules of policies have `resourceNames`.
@@ -133,8 +133,8 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
         _ => true,
     };
     let subresource = attributes.info.subresource.as_str();
-    let fits_resource = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|known| {
-        let (name, sub) = known.split_once('/').unwrap_or((known, ""));
+    let fits_resource = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|listed| {
+        let (name, sub) = listed.split_once('/').unwrap_or((listed, ""));
         (name == "*" || name == resource.resource) && (sub == "*" || sub == subresource)
     });
     fits_scope

@@ -132,10 +132,10 @@ impl<'a> Attributes<'a> {
     /// # Errors
     /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
-        let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
-        let Some(known) = known else { return Ok(None) };
-        let convert = |object: &Value| conversion::convert(state, self.info, &known, object);
-        let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
+        let target = state.registry.get(&resource.group, &resource.version, &resource.resource);
+        let Some(target) = target else { return Ok(None) };
+        let convert = |object: &Value| conversion::convert(state, self.info, &target, object);
+        let kind = json!({ "group": resource.group, "version": resource.version, "kind": target.kind() });
         Ok(Some(Self {
             info: self.info,
             operation: self.operation,
@@ -179,9 +179,9 @@ fn options(info: &RequestInfo, operation: Operation) -> Value {
     let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
     for field in ["fieldManager", "fieldValidation"] {
-        let given = info.params.text(field);
-        if !given.is_empty() {
-            options[field] = given.into();
+        let parameter = info.params.text(field);
+        if !parameter.is_empty() {
+            options[field] = parameter.into();
         }
     }
     if info.dry_run() {

@@ -115,12 +115,12 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
     let failed = |why: String| MutationFailure::Fails(format!("expression {expression:?}: {why}"));
-    let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
-    let said = said.map_err(&failed)?;
+    let result = scope.evaluate(expression).map_err(|failure| failure.to_string());
+    let result = result.map_err(&failed)?;
     let mut changed = if field == "jsonPatch" {
-        patched(object, &to_json(&said).map_err(MutationFailure::Fails)?)?
+        patched(object, &to_json(&result).map_err(MutationFailure::Fails)?)?
     } else {
-        applied(object, &to_json(&said).map_err(failed)?, attributes)?
+        applied(object, &to_json(&result).map_err(failed)?, attributes)?
     };
     redecode(attributes, &mut changed).map_err(MutationFailure::Untyped)?;
     Ok(changed)

@@ -91,7 +91,7 @@ impl Bound {
     ///
     /// Actions are `Deny`, `Warn` and `Audit`.
     fn does(&self, action: &str) -> bool {
-        self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|known| known == action)
+        self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|listed| listed == action)
     }
 }
 
@@ -156,7 +156,9 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         };
         // Expressions see the version that the policy matches.
         let converted = match bound.asks_about(state, attributes) {
-            Some(asked) if asked != Versioned::of(&attributes.info.resource) => attributes.in_version(state, &asked)?,
+            Some(version) if version != Versioned::of(&attributes.info.resource) => {
+                attributes.in_version(state, &version)?
+            }
             _ => None,
         };
         let shown = converted.as_ref().unwrap_or(attributes);
@@ -212,11 +214,11 @@ pub(super) fn parameters(
         return Ok(vec![None]);
     }
     let api_version = kind["apiVersion"].as_str().unwrap_or_default();
-    let mut known = state
+    let mut candidates = state
         .registry
         .all()
         .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind());
-    let Some(resource) = known.next() else {
+    let Some(resource) = candidates.next() else {
         return Err(format!("spec.paramKind: unknown kind {} of {api_version:?}", kind["kind"]));
     };
     if reference.is_null() {
@@ -274,7 +276,7 @@ impl PolicyScope {
         scope.set("params", params.map_or(Cel::Null, to_cel));
         let namespace = matching::namespace_object(state, attributes);
         scope.set("namespaceObject", namespace.as_deref().map_or(Cel::Null, to_cel));
-        let mut known: HashMap<String, Cel> = HashMap::new();
+        let mut variables: HashMap<String, Cel> = HashMap::new();
         let mut all = Self { scope, failed: BTreeMap::new(), unpaid: BTreeMap::new(), budget: Budget::of_policy() };
         all.scope.set("variables", to_cel(&Value::Object(Map::new())));
         let whole = policy.to_string();
@@ -294,8 +296,8 @@ impl PolicyScope {
             };
             match value.and_then(|value| weight::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
-                    known.insert(name.to_owned(), value);
-                    all.scope.set("variables", conditions::map(known.clone()));
+                    variables.insert(name.to_owned(), value);
+                    all.scope.set("variables", conditions::map(variables.clone()));
                 }
                 Err(why) => drop(all.failed.insert(name.into(), why)),
             }
@@ -353,9 +355,9 @@ impl PolicyScope {
 ///
 /// By name, without parsing: a string that contains it counts.
 fn names_variable(text: &str, name: &str) -> bool {
-    let wanted = format!("variables.{name}");
+    let reference = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
-    text.match_indices(&wanted).any(|(at, _)| !text[at + wanted.len()..].starts_with(is_letter))
+    text.match_indices(&reference).any(|(at, _)| !text[at + reference.len()..].starts_with(is_letter))
 }
 
 /// Returns the violations of a policy, with these parameters.
@@ -386,8 +388,8 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     }
     for (validation, paid) in validations.iter().zip(payments) {
         let expression = text(validation, "expression");
-        let said = paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.said(&expression));
-        match said {
+        let result = paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.said(&expression));
+        match result {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => judged.push(message(validation, &mut scope)),
             Err(why) => judged.extend(failed(format!("expression {expression:?}: {why}"))),
@@ -407,12 +409,12 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
         |message: String, reason: &str| Violation { message, reason: reason.to_owned(), of: Part::Validation };
-    let told = |message: &str| violation(message.to_owned(), text("reason"));
+    let with_message = |message: &str| violation(message.to_owned(), text("reason"));
     match scope.evaluate(text("messageExpression")) {
         Ok(Cel::String(computed)) => {
             let computed = computed.trim();
             if !computed.is_empty() && !computed.contains('\n') {
-                return told(computed);
+                return with_message(computed);
             }
         }
         Err(EvaluationError::Spent) => {
@@ -421,8 +423,8 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
         _ => {}
     }
     match text("message") {
-        "" => told(&format!("failed expression: {}", text("expression"))),
-        written => told(written),
+        "" => with_message(&format!("failed expression: {}", text("expression"))),
+        written => with_message(written),
     }
 }
 
@@ -465,7 +467,7 @@ mod tests {
     }
 
     /// Returns the messages for a `ConfigMap` with 50 keys.
-    async fn asked(spec: &Value) -> Result<(), String> {
+    async fn validate_spec(spec: &Value) -> Result<(), String> {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         let rule =
@@ -481,9 +483,9 @@ mod tests {
             .await
     }
 
-    fn refused(said: Result<(), String>) {
-        let said = said.unwrap_err();
-        assert!(said.contains(SPENT), "{said}");
+    fn refused(result: Result<(), String>) {
+        let result = result.unwrap_err();
+        assert!(result.contains(SPENT), "{result}");
     }
 
     fn fourteen(of: impl Fn(usize) -> Value) -> Vec<Value> {
@@ -493,7 +495,7 @@ mod tests {
     #[tokio::test]
     async fn expressions_exceeding_the_shared_budget_are_not_evaluated() {
         let dear = |nth| json!({ "expression": format!("{DEEP} || {nth} == 0") });
-        refused(asked(&json!({ "validations": fourteen(dear) })).await);
+        refused(validate_spec(&json!({ "validations": fourteen(dear) })).await);
     }
 
     #[test]

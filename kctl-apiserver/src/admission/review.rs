@@ -64,8 +64,8 @@ fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
 /// A webhook without a supported version is rejected when its configuration is written; `v1` is the
 /// fallback.
 pub(super) fn review(webhook: &Value, request: &Value) -> Value {
-    let wanted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let version = wanted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
+    let accepted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let version = accepted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
     json!({ "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request })
 }
 
@@ -87,13 +87,13 @@ pub(super) struct Verdict {
 /// Decodes the reply of a webhook (`VerifyAdmissionResponse` of
 /// `k8s.io/apiserver/pkg/admission/plugin/webhook/request`).
 ///
-/// `asked` is the review that was sent. In `v1beta1` the uid and the type of the patch are not
+/// `review` is the review that was sent. In `v1beta1` the uid and the type of the patch are not
 /// checked.
 ///
 /// # Errors
 /// Fails with the message that the client sees after `failed calling webhook "name": `.
-pub(super) fn verdict(asked: &Value, reply: &WebhookReply, stage: Stage) -> Result<Verdict, String> {
-    let body = client_config::decode_reply(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
+pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Result<Verdict, String> {
+    let body = client_config::decode_reply(reply, review["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
     typed(response).map_err(|why| format!("failed to call webhook: {why}"))?;
@@ -102,11 +102,11 @@ pub(super) fn verdict(asked: &Value, reply: &WebhookReply, stage: Stage) -> Resu
         return invalid("webhook response was absent".into());
     }
     let uid = response["uid"].as_str().unwrap_or_default();
-    if asked["apiVersion"] == "admission.k8s.io/v1" && uid != reply.uid {
+    if review["apiVersion"] == "admission.k8s.io/v1" && uid != reply.uid {
         return invalid(format!("expected response.uid={:?}, got {uid:?}", reply.uid));
     }
     let patch = patch(&response["patch"]).map_err(|why| format!("failed to call webhook: {why}"))?;
-    if asked["apiVersion"] == "admission.k8s.io/v1" {
+    if review["apiVersion"] == "admission.k8s.io/v1" {
         let (has_patch, has_type) = (!patch.is_empty(), response["patchType"].is_string());
         if has_patch != has_type || (has_patch && stage == Stage::Validating) {
             return invalid("response.patch and response.patchType belong together, in mutating webhooks".into());
@@ -148,9 +148,9 @@ const FIELDS: [(&str, &str); 11] = [
 fn typed(response: &Value) -> Result<(), String> {
     for (path, json) in FIELDS {
         let pointer = path.trim_start_matches("response").replace('.', "/");
-        let given = response.pointer(&pointer).filter(|given| !given.is_null());
-        if let Some(given) = given.filter(|given| json_type(given) != json) {
-            return Err(misfit(path, &format!("a JSON {json}"), given));
+        let value = response.pointer(&pointer).filter(|value| !value.is_null());
+        if let Some(value) = value.filter(|value| json_type(value) != json) {
+            return Err(misfit(path, &format!("a JSON {json}"), value));
         }
     }
     let texts = [
@@ -171,8 +171,8 @@ fn typed(response: &Value) -> Result<(), String> {
 /// Returns the bytes of a patch. Go decodes them from base64, or from a list of numbers.
 ///
 /// Line breaks in base64 are ignored, as Go does.
-fn patch(given: &Value) -> Result<Vec<u8>, String> {
-    match given {
+fn patch(patch: &Value) -> Result<Vec<u8>, String> {
+    match patch {
         Value::Null => Ok(Vec::new()),
         Value::Array(bytes) => {
             Ok(bytes.iter().filter_map(Value::as_u64).filter_map(|byte| byte.try_into().ok()).collect())

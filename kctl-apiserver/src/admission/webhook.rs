@@ -163,12 +163,12 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
 /// Warnings and annotations count even if the webhook denies the request.
 fn read_verdict(
     webhook: &Webhook,
-    asked: &Value,
+    review: &Value,
     reply: &WebhookReply,
     attributes: &Attributes<'_>,
     stage: Stage,
 ) -> Result<Verdict, WebhookFailure> {
-    let verdict = review::verdict(asked, reply, stage).map_err(WebhookFailure::Call)?;
+    let verdict = review::verdict(review, reply, stage).map_err(WebhookFailure::Call)?;
     let round = &attributes.info.round;
     verdict.warnings.iter().for_each(|text| round.warn(text));
     for (key, value) in verdict.annotations.as_object().into_iter().flatten() {

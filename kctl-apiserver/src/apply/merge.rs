@@ -63,8 +63,8 @@ pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value)
             let Value::Object(live) = live else { return };
             for (name, value) in applied {
                 let place = place.field_position(name);
-                if let Some(known) = live.get_mut(name) {
-                    merge_into(place, known, value);
+                if let Some(live_value) = live.get_mut(name) {
+                    merge_into(place, live_value, value);
                 } else if let Some(value) = merge(place, None, Some(value)) {
                     live.insert(name.clone(), value);
                 }

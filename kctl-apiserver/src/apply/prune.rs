@@ -100,8 +100,8 @@ fn add_back_owned(
         };
         let merged = Read::of(request, merged, version).map_err(|why| failed("merged", why))?;
         let left = Read::of(request, &pruned, version).map_err(|why| failed("pruned", why))?;
-        let kept = left.fields().union(&merged.named(&owned));
-        pruned = merged.without(&merged.fields().difference(&kept));
+        let remaining = left.fields().union(&merged.named(&owned));
+        pruned = merged.without(&merged.fields().difference(&remaining));
     }
     Ok(pruned)
 }

@@ -78,8 +78,8 @@ const COMPARED_MAX: usize = 16;
 /// Returns `true` if an item has a key whose fields are equal exactly if their JSON is. Floats are excluded: `1` and
 /// `1.0` are the same key.
 fn is_keyed(keys: &[Value], item: &Value) -> bool {
-    let mut given = keys.iter().filter_map(|name| item.get(name.as_str()?)).peekable();
-    given.peek().is_some() && given.all(|value| value.is_string() || value.is_i64() || value.is_u64())
+    let mut key_values = keys.iter().filter_map(|name| item.get(name.as_str()?)).peekable();
+    key_values.peek().is_some() && key_values.all(|value| value.is_string() || value.is_i64() || value.is_u64())
 }
 
 /// The shapes of all positions in built-in types. Computed once, because reading them is most of the cost of a
@@ -130,7 +130,7 @@ impl<'a> Position<'a> {
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
-            Some(known) => *known,
+            Some(position) => *position,
             None => Self::declared_by(schema),
         }
     }

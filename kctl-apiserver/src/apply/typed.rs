@@ -90,9 +90,9 @@ pub(super) fn by_element<'v>(
 ///
 /// Paths are those of the new shape, where shapes differ.
 pub(crate) fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut walk = Comparer { path: Vec::new(), found: Comparison::default() };
-    walk.visit(place, Some(old), Some(new));
-    walk.found
+    let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
+    comparer.visit(place, Some(old), Some(new));
+    comparer.found
 }
 
 /// Returns `true` if two values are equal; `1` and `1.0` are.

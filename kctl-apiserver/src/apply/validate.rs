@@ -38,9 +38,9 @@ pub(crate) fn validate(
     checked: Option<&Value>,
     duplicates: Duplicates,
 ) -> Result<(), String> {
-    let mut walk = Validator { duplicates, errors: Vec::new() };
-    walk.visit(place, value, checked, &Way::Root);
-    match walk.errors.as_slice() {
+    let mut validator = Validator { duplicates, errors: Vec::new() };
+    validator.visit(place, value, checked, &ValuePath::Root);
+    match validator.errors.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
         all => Err(format!("errors:\n  {}", all.join("\n  "))),
@@ -49,24 +49,24 @@ pub(crate) fn validate(
 
 /// The path to a value, on the stack. It is formatted only in an error.
 #[derive(Clone, Copy)]
-enum Way<'a> {
+enum ValuePath<'a> {
     /// Formatted as the empty string.
     Root,
-    Field(&'a Way<'a>, &'a str),
+    Field(&'a ValuePath<'a>, &'a str),
     /// A list item, which is named by its key.
-    Element(&'a Way<'a>, Position<'a>, ListType<'a>, usize, &'a Value),
+    Element(&'a ValuePath<'a>, Position<'a>, ListType<'a>, usize, &'a Value),
     /// A list item without a valid key.
-    Index(&'a Way<'a>, usize),
+    Index(&'a ValuePath<'a>, usize),
 }
 
-impl Way<'_> {
+impl ValuePath<'_> {
     /// Returns `true` for `metadata.managedFields`, which the server wrote itself.
     fn leads_to_managed_fields(&self, name: &str) -> bool {
         name == "managedFields" && matches!(self, Self::Field(Self::Root, "metadata"))
     }
 }
 
-impl fmt::Display for Way<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
@@ -96,52 +96,53 @@ impl Validator {
     /// Adds the error of a value with a wrong type.
     ///
     /// The message has the type that was found.
-    fn misfit(&mut self, way: &Way<'_>, expected: &str, found: &Value) {
-        self.errors.push(misfit(&way.to_string(), expected, found));
+    fn misfit(&mut self, path: &ValuePath<'_>, expected: &str, found: &Value) {
+        self.errors.push(misfit(&path.to_string(), expected, found));
     }
 
     /// Adds an error at a path.
     ///
     /// An error at the root has no path.
-    fn fail(&mut self, way: &Way<'_>, message: &str) {
-        let path = way.to_string();
+    fn fail(&mut self, field_path: &ValuePath<'_>, message: &str) {
+        let path = field_path.to_string();
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 
     /// Validates a value at a position.
     ///
     /// `null` fits everywhere: it counts as absent.
-    fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
+    fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, path: &ValuePath<'_>) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
-            (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, way),
-            (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, way),
-            (Shape::List(_), _) => self.misfit(way, "a list", value),
+            (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, path),
+            (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, path),
+            (Shape::List(_), _) => self.misfit(path, "a list", value),
             (Shape::Map { .. }, Value::Object(fields)) => {
-                let is_own = |name: &str, value: &Value| way.leads_to_managed_fields(name) && is_list_of_objects(value);
+                let is_own =
+                    |name: &str, value: &Value| path.leads_to_managed_fields(name) && is_list_of_objects(value);
                 for (name, value) in fields.iter().filter(|(name, value)| !is_own(name, value)) {
                     let checked = checked.and_then(|checked| checked.get(name));
                     if checked == Some(value) {
                         continue;
                     }
-                    let way = Way::Field(way, name);
+                    let path = ValuePath::Field(path, name);
                     match place.field(name) {
                         FieldPosition::Named(place) | FieldPosition::Entry(place) => {
-                            self.visit(place, value, checked, &way);
+                            self.visit(place, value, checked, &path);
                         }
                         // Upstream also reports only the first such field of a map.
-                        FieldPosition::Undeclared => return self.fail(&way, "field not declared in schema"),
+                        FieldPosition::Undeclared => return self.fail(&path, "field not declared in schema"),
                     }
                 }
             }
-            (Shape::Map { .. }, _) => self.misfit(way, "an object", value),
+            (Shape::Map { .. }, _) => self.misfit(path, "an object", value),
         }
     }
 
     /// Validates a scalar.
     ///
     /// Int-or-string and quantities accept every scalar.
-    fn visit_scalar(&mut self, scalar: Scalar, value: &Value, way: &Way<'_>) {
+    fn visit_scalar(&mut self, scalar: Scalar, value: &Value, path: &ValuePath<'_>) {
         let (is_fit, expected) = match scalar {
             Scalar::String => (value.is_string(), "a string"),
             Scalar::Numeric => (value.is_number(), "a number"),
@@ -149,7 +150,7 @@ impl Validator {
             Scalar::Any => (!value.is_array() && !value.is_object(), "a scalar"),
         };
         if !is_fit {
-            self.misfit(way, expected, value);
+            self.misfit(path, expected, value);
         }
     }
 
@@ -162,12 +163,12 @@ impl Validator {
         list: ListType<'_>,
         items: &[Value],
         checked: Option<&Value>,
-        way: &Way<'_>,
+        path: &ValuePath<'_>,
     ) {
         let checked = |index: usize| checked.and_then(|checked| checked.get(index));
         if list == ListType::Atomic {
             for (index, item) in items.iter().enumerate() {
-                self.visit(place.items(), item, checked(index), &Way::Index(way, index));
+                self.visit(place.items(), item, checked(index), &ValuePath::Index(path, index));
             }
             return;
         }
@@ -175,15 +176,15 @@ impl Validator {
         let may_repeat = self.duplicates == Duplicates::Refused && !place.are_distinct(list, items);
         for (index, item) in items.iter().enumerate() {
             if let Err(reason) = place.check_element(list, index, item) {
-                return self.fail(way, &format!("element {index}: {reason}"));
+                return self.fail(path, &format!("element {index}: {reason}"));
             }
             if may_repeat
                 && let Ok(element) = place.element(list, index, item)
                 && !seen.insert(element.clone())
             {
-                self.fail(way, &format!("duplicate entries for key {element}"));
+                self.fail(path, &format!("duplicate entries for key {element}"));
             }
-            self.visit(place.items(), item, checked(index), &Way::Element(way, place, list, index, item));
+            self.visit(place.items(), item, checked(index), &ValuePath::Element(path, place, list, index, item));
         }
     }
 }

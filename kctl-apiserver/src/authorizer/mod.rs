@@ -12,7 +12,7 @@ use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
-    request::{Params, RequestInfo, ResourcePath, User, Verb, asked, decode, place},
+    request::{Params, RequestInfo, ResourcePath, User, Verb, decode, place, requested_verb},
     selector,
     status::{GroupResource, StatusError},
 };
@@ -88,7 +88,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     let path = decode(parts.uri.path());
     let Some(place) = place(&path) else { return Ok(()) };
     let params = Params::parse(parts.uri.query().unwrap_or_default());
-    let verb = asked(&parts.method, &place, &params).map_or("", Verb::name);
+    let verb = requested_verb(&parts.method, &place, &params).map_or("", Verb::name);
     let ResourcePath { group, resource, subresource, name, .. } = place;
     let is_namespace = (group, resource) == (namespace::KIND.group, namespace::KIND.resource);
     let namespace = if is_namespace { name } else { place.namespace };
@@ -102,8 +102,8 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
 /// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
 ///
 /// Missing roles are appended, so that a broken binding can be found.
-fn denied(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> StatusError {
-    forbidden(user, asked).because(&denial(resolver, user, asked.namespace).unwrap_or_default())
+fn denied(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> StatusError {
+    forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default())
 }
 
 /// Returns the reason of the authorizer for a denial, if it has one.
@@ -116,8 +116,8 @@ pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str)
 /// Returns the error for a user without permission.
 ///
 /// Upstream: `responsewriters.Forbidden` and its message for resources.
-pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>) -> StatusError {
-    let Attributes { verb, group, resource, subresource, namespace, name } = asked;
+pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>) -> StatusError {
+    let Attributes { verb, group, resource, subresource, namespace, name } = attributes;
     let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let scope = if namespace.is_empty() {
         "at the cluster scope".to_owned()
@@ -142,18 +142,18 @@ pub(crate) fn is_admin(user: &User) -> bool {
 }
 
 /// Returns `true` if a user may send a request with these attributes.
-pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> bool {
-    is_admin(user) || granted(resolver, user, asked).is_some()
+pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> bool {
+    is_admin(user) || granted(resolver, user, attributes).is_some()
 }
 
 /// Returns the reason for which RBAC allows a request: the binding and the role, as the real server words it.
 ///
 /// Of several rules the first one is named; those of cluster role bindings come first. `None` for
 /// administrators without a rule, too.
-pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, asked: &Attributes<'_>) -> Option<String> {
-    let resources = Resources::of(asked);
-    let known = resolver.rules_for(user, asked.namespace);
-    known.rules.iter().find(|rule| allows(&rule.value, asked, &resources)).map(PolicyRule::reason)
+pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
+    let resources = Resources::of(attributes);
+    let user_rules = resolver.rules_for(user, attributes.namespace);
+    user_rules.rules.iter().find(|rule| allows(&rule.value, attributes, &resources)).map(PolicyRule::reason)
 }
 
 /// Returns `true` if a user may use a path that is not of a resource.
@@ -163,27 +163,28 @@ pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str,
 
 /// Returns the reason for which RBAC allows a user to use a path.
 pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> Option<String> {
-    let known = resolver.rules_for(user, "");
-    let allowing = known.rules.iter().find(|PolicyRule { value: rule, .. }| {
+    let user_rules = resolver.rules_for(user, "");
+    let allowing = user_rules.rules.iter().find(|PolicyRule { value: rule, .. }| {
         let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
             rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
         };
-        has("verbs", &|known| known == "*" || known == verb) && has("nonResourceURLs", &|known| covers(known, path))
+        has("verbs", &|listed| listed == "*" || listed == verb)
+            && has("nonResourceURLs", &|pattern| covers(pattern, path))
     });
     allowing.map(PolicyRule::reason)
 }
 
 /// Returns `true` if a `nonResourceURLs` entry matches a path. A final `*` matches any rest.
-fn covers(known: &str, path: &str) -> bool {
-    known == path || known.strip_suffix('*').is_some_and(|start| path.starts_with(start))
+fn covers(pattern: &str, path: &str) -> bool {
+    pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start))
 }
 
 /// Returns the rules of a user in a namespace: those for resources, and those for other paths.
 ///
 /// For `SelfSubjectRulesReview`. Rules are not merged.
 pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
-    let known = resolver.rules_for(user, namespace);
-    known.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
+    let user_rules = resolver.rules_for(user, namespace);
+    user_rules.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
 /// The names by which a rule may list the resource of a request.
@@ -196,12 +197,12 @@ struct Resources {
 
 impl Resources {
     /// Returns the names for the resource of a request.
-    fn of(asked: &Attributes<'_>) -> Self {
-        if asked.subresource.is_empty() {
-            return Self { own: asked.resource.to_owned(), any: None };
+    fn of(attributes: &Attributes<'_>) -> Self {
+        if attributes.subresource.is_empty() {
+            return Self { own: attributes.resource.to_owned(), any: None };
         }
-        let subresource = asked.subresource;
-        Self { own: format!("{}/{subresource}", asked.resource), any: Some(format!("*/{subresource}")) }
+        let subresource = attributes.subresource;
+        Self { own: format!("{}/{subresource}", attributes.resource), any: Some(format!("*/{subresource}")) }
     }
 }
 
@@ -209,15 +210,15 @@ impl Resources {
 ///
 /// Names restrict a rule to these objects; an empty list allows all. Creates have no name, so a
 /// rule with names never allows them.
-fn allows(rule: &Value, asked: &Attributes<'_>, resources: &Resources) -> bool {
-    let has = |field: &str, wanted: &str| {
-        rule[field].as_array().into_iter().flatten().any(|known| known == "*" || known == wanted)
+fn allows(rule: &Value, attributes: &Attributes<'_>, resources: &Resources) -> bool {
+    let has = |field: &str, value: &str| {
+        rule[field].as_array().into_iter().flatten().any(|listed| listed == "*" || listed == value)
     };
     let names = rule["resourceNames"].as_array();
-    has("verbs", asked.verb)
-        && has("apiGroups", asked.group)
+    has("verbs", attributes.verb)
+        && has("apiGroups", attributes.group)
         && (has("resources", &resources.own) || resources.any.as_ref().is_some_and(|any| has("resources", any)))
-        && names.is_none_or(|names| names.is_empty() || names.iter().any(|name| name == asked.name))
+        && names.is_none_or(|names| names.is_empty() || names.iter().any(|name| name == attributes.name))
 }
 
 #[cfg(test)]

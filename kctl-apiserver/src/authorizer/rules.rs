@@ -105,8 +105,8 @@ impl RuleCache {
         if cached.revision != revision {
             *cached = Cached { revision, ..Cached::default() };
         }
-        if let Some(known) = cached.by_user.get(user).and_then(|of_user| of_user.get(namespace)) {
-            return known.clone();
+        if let Some(rules) = cached.by_user.get(user).and_then(|of_user| of_user.get(namespace)) {
+            return rules.clone();
         }
         if cached.len >= CACHE_LEN_MAX {
             *cached = Cached { revision, ..Cached::default() };
@@ -292,10 +292,10 @@ mod tests {
     #[test]
     fn other_changes_leave_the_cache() {
         let (mut store, cache) = (store(), RuleCache::default());
-        let known = Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a");
+        let before = Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a");
         store.put(&GroupResource::new("", "configmaps"), ("a".into(), "x".into()), json!({ "metadata": {} }));
         store.put(&GroupResource::new("storage.k8s.io", "csinodes"), Key::default(), json!({ "metadata": {} }));
-        assert!(Arc::ptr_eq(&known, &Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a")));
+        assert!(Arc::ptr_eq(&before, &Rbac { store: &store, cache: &cache }.rules_for(&pat(0), "a")));
     }
 
     #[test]

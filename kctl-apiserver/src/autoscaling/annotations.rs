@@ -201,7 +201,7 @@ pub(super) fn behavior(annotation: &str) -> Option<Value> {
 /// The last of several fields wins.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     let mut fields = object.as_object().into_iter().flatten();
-    fields.rfind(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
+    fields.rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
 }
 
 /// Parses the rules of one direction.

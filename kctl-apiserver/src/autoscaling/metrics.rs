@@ -162,8 +162,8 @@ pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
 fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
-    let given = sources.iter().filter(|(_, field, _)| metric.get(field).is_some_and(|source| !source.is_null()));
-    for (_, field, fields) in given {
+    let present = sources.iter().filter(|(_, field, _)| metric.get(field).is_some_and(|source| !source.is_null()));
+    for (_, field, fields) in present {
         let source = metric[*field].as_object()?;
         let mut converted = json!({});
         for (name, at, shape) in *fields {

@@ -142,12 +142,12 @@ mod tests {
     const DEEP: Result<Cel, &str> = Err("more than 251 levels");
 
     fn check(expression: &str, expected: Result<Cel, &str>) {
-        let said = Scope::new([]).evaluate(expression);
+        let result = Scope::new([]).evaluate(expression);
         let shown: String = expression.chars().take(40).collect();
-        match (said, expected) {
-            (Ok(said), Ok(expected)) => assert_eq!(said, expected, "{shown}"),
+        match (result, expected) {
+            (Ok(result), Ok(expected)) => assert_eq!(result, expected, "{shown}"),
             (Err(why), Err(part)) => assert!(why.contains(part), "{shown}: {why}"),
-            (said, expected) => panic!("{shown}: {said:?}, not {expected:?}"),
+            (result, expected) => panic!("{shown}: {result:?}, not {expected:?}"),
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct Scope {
     /// The evaluator's functions.
     context: Context<'static>,
     /// The variables.
-    known: HashMap<String, Cel>,
+    variables: HashMap<String, Cel>,
     /// List types of lists in the variables, for equality.
     kinds: Kinds,
 }
@@ -88,7 +88,7 @@ impl Scope {
     ///
     /// For CRD rules, which are evaluated very often.
     pub(crate) fn shared() -> Self {
-        Self { context: functions::ALL.new_inner_scope(), known: HashMap::new(), kinds: Kinds::default() }
+        Self { context: functions::ALL.new_inner_scope(), variables: HashMap::new(), kinds: Kinds::default() }
     }
 
     /// Creates a scope with these variables.
@@ -97,7 +97,7 @@ impl Scope {
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
-        let mut scope = Self { context, known: HashMap::new(), kinds: Kinds::default() };
+        let mut scope = Self { context, variables: HashMap::new(), kinds: Kinds::default() };
         for (name, value) in variables {
             scope.set(name, to_cel(value));
         }
@@ -113,7 +113,7 @@ impl Scope {
     ///
     /// Replaces a variable of the same name.
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
-        self.known.insert(name.to_owned(), value);
+        self.variables.insert(name.to_owned(), value);
     }
 
     /// Returns the list types of the lists in variables.
@@ -125,7 +125,7 @@ impl Scope {
     ///
     /// Expressions that name it fail then.
     pub(crate) fn unset(&mut self, name: &str) {
-        self.known.remove(name);
+        self.variables.remove(name);
     }
 
     /// Returns the cost of an expression for the values of the variables.
@@ -142,8 +142,8 @@ impl Scope {
     /// # Errors
     /// Fails if it exceeds the limit of one expression.
     pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, CostExceeded> {
-        let known = || self.known.iter().map(|(name, value)| (name.as_str(), value)).collect();
-        kctl_cel::with_room(code.depth, || cost(&code.expression, known()))
+        let variables = || self.variables.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        kctl_cel::with_room(code.depth, || cost(&code.expression, variables()))
     }
 
     /// Evaluates an expression, whatever it costs.
@@ -165,8 +165,9 @@ impl Scope {
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
         // The evaluation shares no state that a panic could leave inconsistent.
         let evaluate = || {
-            let evaluate =
-                AssertUnwindSafe(|| Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression));
+            let evaluate = AssertUnwindSafe(|| {
+                Evaluator::new(&self.context, &self.variables, &self.kinds).evaluate(&code.expression)
+            });
             catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref())))
         };
         kctl_cel::with_room(code.depth, evaluate)
@@ -192,13 +193,13 @@ pub(crate) enum Problem {
 
 /// Returns the reason why an expression must not be stored, if there is one.
 ///
-/// `wanted` are the allowed types by name; an empty list allows all. An unknown type passes.
-pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<Problem> {
+/// `allowed` are the allowed types by name; an empty list allows all. An unknown type passes.
+pub(crate) fn problem(expression: &str, environment: &Environment, allowed: &[&str]) -> Option<Problem> {
     match type_of(expression, environment) {
         Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
-        Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.to_string().as_str()) => {
-            let wanted = wanted.join(" or ");
-            Some(Problem::Invalid(format!("must evaluate to {wanted}, found {found}")))
+        Ok(Some(found)) if !allowed.is_empty() && !allowed.contains(&found.to_string().as_str()) => {
+            let allowed = allowed.join(" or ");
+            Some(Problem::Invalid(format!("must evaluate to {allowed}, found {found}")))
         }
         Ok(_) => kctl_cel::instantiate(expression).err().map(Problem::Internal),
     }
@@ -218,8 +219,8 @@ pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Opt
 /// Errors are cached as well.
 fn compiled(expression: &str) -> Compiled {
     let mut programs = PROGRAMS.lock();
-    if let Some(known) = programs.get(expression) {
-        return known.clone();
+    if let Some(program) = programs.get(expression) {
+        return program.clone();
     }
     if programs.len() >= PROGRAMS_LEN_MAX {
         programs.clear();
@@ -343,8 +344,8 @@ mod tests {
 
     fn check_says(expression: &str, expected: Result<Cel, &str>) {
         let object = json!({ "metadata": { "name": "a", "namespace": "b", "labels": { "a/b": "c" } }, "n": 3 });
-        let said = Scope::new([("object", &object)]).evaluate(expression);
-        assert_eq!(said, expected.map_err(str::to_owned), "{expression}");
+        let result = Scope::new([("object", &object)]).evaluate(expression);
+        assert_eq!(result, expected.map_err(str::to_owned), "{expression}");
     }
 
     #[test]

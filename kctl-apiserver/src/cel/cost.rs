@@ -75,15 +75,15 @@ impl Budget {
 ///
 /// # Errors
 /// Fails if it exceeds the limit of one expression.
-pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Result<usize, CostExceeded> {
+pub(crate) fn cost<'a>(tree: &'a IdedExpr, variables: Vec<(&'a str, &'a Cel)>) -> Result<usize, CostExceeded> {
     if !has_loops(tree) {
         return Ok(0);
     }
-    let longest = known.iter().map(|(_, value)| longest(value)).max().unwrap_or_default();
-    let bound = known.into_iter().map(|(name, value)| (name, Some(value))).collect();
-    let mut walk = CostWalk { left: EXPRESSION_COST_MAX, longest, bound };
-    walk.expression(tree).ok_or(CostExceeded::Expression)?;
-    Ok(EXPRESSION_COST_MAX - walk.left)
+    let longest = variables.iter().map(|(_, value)| longest(value)).max().unwrap_or_default();
+    let bound = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let mut measured = CostWalk { left: EXPRESSION_COST_MAX, longest, bound };
+    measured.expression(tree).ok_or(CostExceeded::Expression)?;
+    Ok(EXPRESSION_COST_MAX - measured.left)
 }
 
 /// Returns an entry of a map.
@@ -219,8 +219,8 @@ impl<'a> CostWalk<'a> {
 
     /// Returns the largest possible number of items.
     fn n_items(&self, range: &IdedExpr) -> usize {
-        let known = self.place(range).and_then(n_items);
-        known.unwrap_or_else(|| match &range.expr {
+        let value = self.place(range).and_then(n_items);
+        value.unwrap_or_else(|| match &range.expr {
             Expr::List(list) => list.elements.len(),
             Expr::Comprehension(of) => self.n_items(&of.iter_range),
             _ => self.longest,
@@ -230,7 +230,7 @@ impl<'a> CostWalk<'a> {
     /// Returns the part of a variable that an expression of identifiers and field selections names.
     fn place(&self, tree: &IdedExpr) -> Option<&'a Cel> {
         match &tree.expr {
-            Expr::Ident(name) => self.bound.iter().rev().find(|(known, _)| known == name)?.1,
+            Expr::Ident(name) => self.bound.iter().rev().find(|(bound, _)| bound == name)?.1,
             Expr::Select(select) => field(self.place(&select.operand)?, &select.field),
             _ => None,
         }

@@ -108,12 +108,12 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
             let new = WRITER.created(store, &of, new);
             store.put(&of, key, new);
         }
-        Some(known) if known["data"] == data => {}
-        Some(known) => {
-            let mut new = Value::clone(&known);
+        Some(existing) if existing["data"] == data => {}
+        Some(existing) => {
+            let mut new = Value::clone(&existing);
             new["data"] = data;
             new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
-            write(store, &of, &key, &known, new);
+            write(store, &of, &key, &existing, new);
         }
     }
 }

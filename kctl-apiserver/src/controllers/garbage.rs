@@ -62,10 +62,10 @@ enum Undecided {
 /// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
 fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
-    let known = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
+    let of_kind = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
     // A reference to the kind of a list, such as `PodList`, names no object.
-    let of_list = || text("kind").strip_suffix("List").and_then(known);
-    let (resource, is_list) = known(text("kind"))
+    let of_list = || text("kind").strip_suffix("List").and_then(of_kind);
+    let (resource, is_list) = of_kind(text("kind"))
         .map(|resource| (resource, false))
         .or_else(|| of_list().map(|resource| (resource, true)))
         .filter(|(resource, _)| resource.allows("", "get"))

@@ -73,21 +73,26 @@ impl Remaining {
     /// A message is `Some resources are remaining: pods. has 2 resource instances`, in which the
     /// core group has no name.
     fn conditions(&self) -> [[String; 4]; 5] {
-        let told = |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
+        let condition =
+            |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
         let mut all = [
-            told("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
-            told(
+            condition(
+                "NamespaceDeletionDiscoveryFailure",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            condition(
                 "NamespaceDeletionGroupVersionParsingFailure",
                 "ParsedGroupVersions",
                 "All legacy kube types successfully parsed",
             ),
-            told(
+            condition(
                 "NamespaceDeletionContentFailure",
                 "ContentDeleted",
                 "All content successfully deleted, may be waiting on finalization",
             ),
-            told("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
-            told(
+            condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+            condition(
                 "NamespaceFinalizersRemaining",
                 "ContentHasNoFinalizers",
                 "All content-preserving finalizers finished",
@@ -188,9 +193,9 @@ mod tests {
         let mut remaining = Remaining::default();
         remaining.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
         let [.., remaining, finalizers] = remaining.conditions();
-        let told = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";
-        assert_eq!(remaining[3], told);
-        let told = "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances";
-        assert_eq!(finalizers[3], told);
+        let message = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";
+        assert_eq!(remaining[3], message);
+        let message = "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances";
+        assert_eq!(finalizers[3], message);
     }
 }

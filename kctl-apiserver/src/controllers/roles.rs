@@ -54,7 +54,7 @@ pub(super) fn aggregate(store: &mut Store) {
     let all: Vec<&Value> = roles.iter().map(AsRef::as_ref).collect();
     for role in &roles {
         let Some(rules) = aggregated(role, &all) else { continue };
-        if role["rules"].as_array().map_or(rules.is_empty(), |known| *known == rules) {
+        if role["rules"].as_array().map_or(rules.is_empty(), |current| *current == rules) {
             continue;
         }
         let api_version = resource.api_version();

@@ -170,18 +170,18 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
 /// A Secret that was created again under the same name keeps the reference.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     let of = service_account::KIND.group_resource();
-    let Some(known) = store.get(&of, account) else { return };
+    let Some(existing) = store.get(&of, account) else { return };
     if store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
         return;
     }
-    let mut new = Value::clone(&known);
+    let mut new = Value::clone(&existing);
     let Some(references) = new["secrets"].as_array_mut() else { return };
     references.retain(|reference| reference["name"] != secret);
     if references.is_empty() {
         new.as_object_mut().map(|account| account.remove("secrets"));
     }
-    if new != *known {
-        WRITER.write(store, &of, account, &known, new);
+    if new != *existing {
+        WRITER.write(store, &of, account, &existing, new);
     }
 }
 

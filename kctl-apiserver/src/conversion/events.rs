@@ -23,12 +23,12 @@ const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 /// Seven fields have another name; all others are the same. The core group writes an empty `reportingComponent` and
 /// `reportingInstance`, which `events.k8s.io` omits.
 ///
-/// `wanted` is `v1` or `events.k8s.io/v1`.
-pub(super) fn converted(wanted: &str, object: &Value) -> Value {
-    let to_core = wanted == "v1";
+/// `api_version` is `v1` or `events.k8s.io/v1`.
+pub(super) fn converted(api_version: &str, object: &Value) -> Value {
+    let to_core = api_version == "v1";
     let names = |name: &str| {
-        let mut known = EVENT_FIELDS.iter();
-        known
+        let mut fields = EVENT_FIELDS.iter();
+        fields
             .find_map(
                 |(core, own)| if to_core { (*own == name).then_some(*core) } else { (*core == name).then_some(*own) },
             )
@@ -37,7 +37,7 @@ pub(super) fn converted(wanted: &str, object: &Value) -> Value {
     };
     let fields = object.as_object().into_iter().flatten().map(|(name, value)| (names(name), value.clone()));
     let mut event: Map<String, Value> = fields.collect();
-    event.insert("apiVersion".into(), wanted.into());
+    event.insert("apiVersion".into(), api_version.into());
     for name in WRITTEN_EMPTY {
         let name = if to_core { name.to_owned() } else { names(name) };
         if to_core {

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Formatter};
 
 use serde_json::Value;
 
-use super::{convert, in_version, is_asked};
+use super::{convert, in_version, uses_webhook};
 use crate::{
     apply::{BuiltInKinds, Versions},
     registry::Custom,
@@ -39,7 +39,7 @@ impl Versions for FieldVersions<'_> {
         let to = in_version(self.state, &self.info.resource, Custom::version_of(api_version))
             .filter(|to| to.api_version() == api_version)
             .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
-        if is_asked(&to) && !is_bare(object) {
+        if uses_webhook(&to) && !is_bare(object) {
             return convert(self.state, self.info, &to, object).map_err(|error| error.message);
         }
         // Fields that the version does not have stay here; reads drop them.

@@ -33,17 +33,17 @@ fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Reso
 }
 
 /// How an object is converted to the version of a resource.
-pub(crate) enum Way {
+pub(crate) enum ConversionPlan {
     /// The object is in this version.
     Same,
     /// This is the converted object.
     Done(Value),
     /// The webhook of the CRD converts it.
-    Ask,
+    CallWebhook,
 }
 
 /// Returns `true` if a webhook converts objects of other versions to this one.
-pub(crate) fn is_asked(to: &Resource) -> bool {
+pub(crate) fn uses_webhook(to: &Resource) -> bool {
     to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook")
 }
 
@@ -51,24 +51,24 @@ pub(crate) fn is_asked(to: &Resource) -> bool {
 ///
 /// Only custom kinds with `conversion.strategy: Webhook` need a call. With the strategy `None` only `apiVersion`
 /// changes, and fields that the new version does not have are dropped.
-pub(crate) fn way(to: &Resource, object: &Value) -> Way {
-    let wanted = to.api_version();
-    if object["apiVersion"] == wanted.as_str() {
-        return Way::Same;
+pub(crate) fn plan(to: &Resource, object: &Value) -> ConversionPlan {
+    let api_version = to.api_version();
+    if object["apiVersion"] == api_version.as_str() {
+        return ConversionPlan::Same;
     }
-    if is_asked(to) {
-        return Way::Ask;
+    if uses_webhook(to) {
+        return ConversionPlan::CallWebhook;
     }
     if is_event(to) {
-        return Way::Done(events::converted(&wanted, object));
+        return ConversionPlan::Done(events::converted(&api_version, object));
     }
     if to.rules.is_autoscaler {
-        return Way::Done(autoscaling::converted(&wanted, object));
+        return ConversionPlan::Done(autoscaling::converted(&api_version, object));
     }
     let mut renamed = object.clone();
-    renamed["apiVersion"] = wanted.into();
+    renamed["apiVersion"] = api_version.into();
     drop_unknown(to, &mut renamed);
-    Way::Done(renamed)
+    ConversionPlan::Done(renamed)
 }
 
 /// Returns `true` for the Events of both groups, which share one table.
@@ -236,24 +236,24 @@ fn convert_all(
 ) -> Result<Vec<Arc<Value>>, StatusError> {
     let mut open = Vec::new();
     for (index, object) in objects.iter_mut().enumerate() {
-        match way(to, object) {
-            Way::Same => {}
-            Way::Done(converted) => *object = converted.into(),
-            Way::Ask => open.push(index),
+        match plan(to, object) {
+            ConversionPlan::Same => {}
+            ConversionPlan::Done(converted) => *object = converted.into(),
+            ConversionPlan::CallWebhook => open.push(index),
         }
     }
     if open.is_empty() {
         return Ok(objects);
     }
-    let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
+    let originals: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
     let status_error = |unconverted: Unconverted| match purpose {
         Purpose::Get => unconverted.into_status_of_get(),
         Purpose::List => unconverted.into_status_of_list(&to.of, &asked),
         Purpose::Write => unconverted.into_status(),
     };
-    let webhook_call = call_for(state, to, &asked).map_err(status_error)?;
+    let webhook_call = call_for(state, to, &originals).map_err(status_error)?;
     let reply = info.round.call(webhook_call)?;
-    let converted = converted(to, &asked, &reply).map_err(status_error)?;
+    let converted = converted(to, &originals, &reply).map_err(status_error)?;
     for (index, object) in open.into_iter().zip(converted) {
         objects[index] = object.into();
     }

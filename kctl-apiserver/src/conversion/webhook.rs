@@ -105,23 +105,23 @@ fn reason(object: &Value, why: &str) -> String {
 ///
 /// # Errors
 /// Fails if the webhook failed, or for the objects that are not valid in its response.
-pub(crate) fn converted(to: &Resource, asked: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, Unconverted> {
-    let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
+pub(crate) fn converted(to: &Resource, originals: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, Unconverted> {
+    let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(originals, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();
     if uid != reply.uid {
-        return Err(failed(asked, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
+        return Err(failed(originals, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
     }
     let (status, message) = (&response["result"]["status"], &response["result"]["message"]);
     if status != "Success" {
-        return Err(failed(asked, &format!("response.result.status is {status}, not Success: {message}")));
+        return Err(failed(originals, &format!("response.result.status is {status}, not Success: {message}")));
     }
     let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
-    if objects.len() != asked.len() {
-        return Err(failed(asked, &format!("it returned {} objects, expected {}", objects.len(), asked.len())));
+    if objects.len() != originals.len() {
+        return Err(failed(originals, &format!("it returned {} objects, expected {}", objects.len(), originals.len())));
     }
     let (mut converted, mut invalid) = (Vec::new(), Vec::new());
-    for (index, (object, original)) in objects.into_iter().zip(asked).enumerate() {
+    for (index, (object, original)) in objects.into_iter().zip(originals).enumerate() {
         match restored(to, original, object) {
             Ok(object) => converted.push(object),
             Err(why) => invalid.push((index, reason(original, &format!("invalid converted object: {why}")))),
@@ -152,9 +152,9 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
     for field in ["labels", "annotations"] {
         match object["metadata"][field].take() {
             Value::Null => drop(meta.as_object_mut().and_then(|meta| meta.remove(field))),
-            given => {
-                check_restored(field, &meta[field], &given)?;
-                meta[field] = given;
+            texts => {
+                check_restored(field, &meta[field], &texts)?;
+                meta[field] = texts;
             }
         }
     }
@@ -165,17 +165,17 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
 
 /// Validates the labels or annotations of a converted object: they are strings, and are valid unless the original has
 /// them too.
-fn check_restored(field: &str, known: &Value, given: &Value) -> Result<(), String> {
-    let Value::Object(texts) = given else {
-        return Err(misfit(&format!("metadata.{field}"), "an object", given));
+fn check_restored(field: &str, original: &Value, converted: &Value) -> Result<(), String> {
+    let Value::Object(texts) = converted else {
+        return Err(misfit(&format!("metadata.{field}"), "an object", converted));
     };
     if let Some((name, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
         return Err(misfit(&format!("metadata.{field}[{name}]"), "a string", value));
     }
-    if known == given {
+    if original == converted {
         return Ok(());
     }
-    match metadata::validate_texts(&json!({ field: given })).first() {
+    match metadata::validate_texts(&json!({ field: converted })).first() {
         None => Ok(()),
         Some(field_error) => Err(format!("{}: {}", field_error.field, field_error.message)),
     }

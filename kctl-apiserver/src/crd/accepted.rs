@@ -70,17 +70,21 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     if has_its_names(definition) {
         return;
     }
-    let wanted = definition["spec"]["names"].clone();
-    let mut naming =
-        Naming { wanted: &wanted, had: &definition["status"]["acceptedNames"], given: Map::new(), conflict: None };
+    let requested = definition["spec"]["names"].clone();
+    let mut naming = Naming {
+        requested: &requested,
+        accepted: &definition["status"]["acceptedNames"],
+        granted: Map::new(),
+        conflict: None,
+    };
     naming.name("plural", "PluralConflict", &taken.resources);
     naming.name("singular", "SingularConflict", &taken.resources);
     naming.short_names(&taken.resources);
     naming.name("kind", "KindConflict", &taken.kinds);
     naming.name("listKind", "ListKindConflict", &taken.kinds);
-    naming.list("categories", &wanted);
-    let Naming { given, conflict, .. } = naming;
-    definition["status"]["acceptedNames"] = given.into();
+    naming.list("categories", &requested);
+    let Naming { granted, conflict, .. } = naming;
+    definition["status"]["acceptedNames"] = granted.into();
     match conflict {
         None => {
             set_condition(definition, now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
@@ -100,11 +104,11 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
 ///
 /// The order of short names and categories counts. An absent field equals an empty one.
 pub(crate) fn has_its_names(definition: &Value) -> bool {
-    let (wanted, had) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
+    let (requested, accepted) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
     let list = |names: &Value, field: &str| names[field].as_array().cloned().unwrap_or_default();
-    ["plural", "singular", "kind", "listKind"].iter().all(|field| text(wanted, field) == text(had, field))
-        && ["shortNames", "categories"].iter().all(|field| list(wanted, field) == list(had, field))
+    ["plural", "singular", "kind", "listKind"].iter().all(|field| text(requested, field) == text(accepted, field))
+        && ["shortNames", "categories"].iter().all(|field| list(requested, field) == list(accepted, field))
 }
 
 /// Returns `true` if the condition `Established` is `True`: the resource is served.
@@ -131,12 +135,12 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
     }
-    let told = if bundle::problem(definition).is_some() {
+    let condition = if bundle::problem(definition).is_some() {
         ["Established", "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"]
     } else {
         ["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"]
     };
-    set_condition(definition, now, told);
+    set_condition(definition, now, condition);
 }
 
 /// Returns `true` if the objects of the CRD are being deleted, or are about to be.
@@ -151,49 +155,49 @@ pub(crate) fn is_ending(definition: &Value) -> bool {
 /// conflict.
 struct Naming<'a> {
     /// `spec.names`.
-    wanted: &'a Value,
+    requested: &'a Value,
     /// `status.acceptedNames` so far.
-    had: &'a Value,
+    accepted: &'a Value,
     /// The new `status.acceptedNames`.
-    given: Map<String, Value>,
+    granted: Map<String, Value>,
     /// Reason and message of the condition `NamesAccepted`, if a name is taken.
     conflict: Option<(&'static str, String)>,
 }
 
 impl Naming<'_> {
-    /// Grants the wanted name if it is free or already granted; otherwise keeps the old name.
+    /// Grants the requested name if it is free or already granted; otherwise keeps the old name.
     ///
     /// Names that were granted earlier stay valid for the CRD even if they are in `taken`, to which
     /// the CRD itself contributes its accepted names. Absent optional names are left out of the
     /// status.
     fn name(&mut self, field: &str, reason: &'static str, taken: &BTreeSet<String>) {
         let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
-        let (wanted, had) = (text(self.wanted), text(self.had));
-        let is_free = wanted == had || !taken.contains(&wanted);
+        let (requested, accepted) = (text(self.requested), text(self.accepted));
+        let is_free = requested == accepted || !taken.contains(&requested);
         if !is_free {
-            self.conflict = Some((reason, in_use(&wanted)));
+            self.conflict = Some((reason, in_use(&requested)));
         }
-        let name = if is_free { wanted } else { had };
+        let name = if is_free { requested } else { accepted };
         // These two are written even if they are empty.
         if !name.is_empty() || ["plural", "kind"].contains(&field) {
-            self.given.insert(field.into(), name.into());
+            self.granted.insert(field.into(), name.into());
         }
     }
 
-    /// Grants all wanted short names, or keeps the old ones if any new one is taken.
+    /// Grants all requested short names, or keeps the old ones if any new one is taken.
     ///
     /// All or nothing: upstream does not grant a part of the list. Several conflicts are one
     /// message, in brackets.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
-        let had: Vec<&str> = short_names(self.had).collect();
+        let had: Vec<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
-        let refused: Vec<String> = short_names(self.wanted).filter(is_taken).map(in_use).collect();
+        let refused: Vec<String> = short_names(self.requested).filter(is_taken).map(in_use).collect();
         match refused.as_slice() {
-            [] => return self.list("shortNames", self.wanted),
+            [] => return self.list("shortNames", self.requested),
             [one] => self.conflict = Some(("ShortNamesConflict", one.clone())),
             all => self.conflict = Some(("ShortNamesConflict", format!("[{}]", all.join(", ")))),
         }
-        self.list("shortNames", self.had);
+        self.list("shortNames", self.accepted);
     }
 
     /// Copies a list of names, unless it is empty.
@@ -201,7 +205,7 @@ impl Naming<'_> {
     /// Go omits empty lists (`omitempty`).
     fn list(&mut self, field: &str, from: &Value) {
         if let Some(list) = from[field].as_array().filter(|list| !list.is_empty()) {
-            self.given.insert(field.into(), list.clone().into());
+            self.granted.insert(field.into(), list.clone().into());
         }
     }
 }
@@ -233,12 +237,12 @@ pub(crate) fn go_on_ending(definition: &mut Value, now: &str) {
 ///
 /// Afterwards the finalizer is removed and the CRD disappears.
 pub(crate) fn finish_ending(definition: &mut Value, now: &str) {
-    let told = if is_established(definition) {
+    let condition = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]
     } else {
         ["Terminating", "False", "NeverEstablished", "resource was never established"]
     };
-    set_condition(definition, now, told);
+    set_condition(definition, now, condition);
 }
 
 /// Returns the condition of this type.
@@ -264,7 +268,7 @@ pub(crate) fn set_condition(definition: &mut Value, now: &str, [r#type, status, 
     }
     let Some(conditions) = conditions.as_array_mut() else { return };
     match conditions.iter_mut().find(|condition| condition["type"] == r#type) {
-        Some(known) => *known = new,
+        Some(existing) => *existing = new,
         None => conditions.push(new),
     }
 }

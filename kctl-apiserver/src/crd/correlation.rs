@@ -53,11 +53,11 @@ impl<'a> Past<'a> {
         let (Some(schema), ListType::Map(names)) = (self.schema.items(), self.schema.list_type()) else {
             return vec![None; items.len()];
         };
-        let mut known = HashMap::with_capacity(old.len());
+        let mut by_key = HashMap::with_capacity(old.len());
         for one in old {
-            known.entry(keys(one, names)).or_insert(one);
+            by_key.entry(keys(one, names)).or_insert(one);
         }
-        let past = |item| known.get(&keys(item, names)).map(|old| Self::new(schema, item, old));
+        let past = |item| by_key.get(&keys(item, names)).map(|old| Self::new(schema, item, old));
         items.iter().map(past).collect()
     }
 

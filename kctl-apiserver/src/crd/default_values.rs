@@ -86,8 +86,9 @@ fn one(schema: &Value, field: &str, of: SchemaOf, errors: &mut Vec<FieldError>) 
 fn without_types(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(key, value)| *key != "x-kubernetes-int-or-string" || value.is_object());
-            kept.map(|(key, value)| (key.clone(), without_types(value))).collect::<serde_json::Map<_, _>>().into()
+            let remaining =
+                fields.iter().filter(|(key, value)| *key != "x-kubernetes-int-or-string" || value.is_object());
+            remaining.map(|(key, value)| (key.clone(), without_types(value))).collect::<serde_json::Map<_, _>>().into()
         }
         Value::Array(items) => items.iter().map(without_types).collect(),
         other => other.clone(),

@@ -455,7 +455,7 @@ fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldErr
     }
     for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
         let version = name.as_str().unwrap_or_default();
-        if versions.iter().any(|known| text(known, "name") == version) {
+        if versions.iter().any(|declared| text(declared, "name") == version) {
             continue;
         }
         let detail = "must stay in spec.versions until no object is stored in it and status.storedVersions lacks it";

@@ -102,7 +102,7 @@ mod tests {
         let text = json!({"type": "string"});
         let map = json!({"additionalProperties": {"properties": {"a.b": text, "c'd": text}}});
         let schema = json!({"properties": {"map": map, "x": {"properties": {"y": text}}}});
-        for (path, wanted) in [
+        for (path, expected) in [
             (".map.k['a.b']", Some("map[k].a.b")),
             (r"['map']['k']['c\'d']", Some("map[k].c'd")),
             (".x.y", Some("x.y")),
@@ -116,7 +116,7 @@ mod tests {
             (r"['\q']", None),
             (".x.y.z", None),
         ] {
-            assert_eq!(resolved(path, &schema).as_deref(), wanted, "{path}");
+            assert_eq!(resolved(path, &schema).as_deref(), expected, "{path}");
         }
         assert_eq!(resolved(".k", &map).as_deref(), Some("[k]"), "a key of the value itself");
     }

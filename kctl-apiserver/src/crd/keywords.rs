@@ -26,7 +26,7 @@ const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "d
 ///
 /// Inherited by the schemas below, with the changes that `children` makes.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct SchemaPosition {
     /// Never inherited.
     is_root: bool,
     /// Inside `metadata`, `kind` or `apiVersion` of an object.
@@ -39,20 +39,20 @@ struct Place {
 ///
 /// `path` is that of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    node(schema, path, Place { is_root: true, ..Place::default() }, errors);
+    node(schema, path, SchemaPosition { is_root: true, ..SchemaPosition::default() }, errors);
 }
 
 /// Checks a schema and those below it. Errors are in upstream's order.
 ///
 /// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
 /// number.
-fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
+fn node(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec<FieldError>) {
     supported(schema, path, place, errors);
     if schema["uniqueItems"] == true {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(&format!("{path}.uniqueItems"), detail));
     }
-    children(schema, path, Place { is_root: false, ..place }, place.is_root, errors);
+    children(schema, path, SchemaPosition { is_root: false, ..place }, place.is_root, errors);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
         errors.push(FieldError::invalid(&field, &false.into(), "must be true or undefined"));
@@ -73,7 +73,7 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 ///
 /// Empty strings and maps count as unset for keywords whose Go type can not distinguish both.
 /// `nullable` replaces the type `null`.
-fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
+fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
         errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES));
@@ -109,7 +109,7 @@ fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<FieldErr
 ///
 /// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items,
 /// dependencies. Unsupported keywords are entered too, so that their contents get errors besides.
-fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<FieldError>) {
+fn children(schema: &Value, path: &str, place: SchemaPosition, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if has_fields && (values.is_object() || *values == false) {
@@ -118,14 +118,19 @@ fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mu
     }
     if values.is_object() {
         let has_no_defaults = place.has_no_defaults || place.is_in_meta;
-        node(values, &format!("{path}.additionalProperties"), Place { has_no_defaults, ..place }, errors);
+        node(values, &format!("{path}.additionalProperties"), SchemaPosition { has_no_defaults, ..place }, errors);
     }
     let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
         let is_in_meta = place.is_in_meta || is_meta;
         let has_no_defaults = place.has_no_defaults || (is_meta && is_root);
-        node(field, &format!("{path}.properties[{name}]"), Place { is_in_meta, has_no_defaults, ..place }, errors);
+        node(
+            field,
+            &format!("{path}.properties[{name}]"),
+            SchemaPosition { is_in_meta, has_no_defaults, ..place },
+            errors,
+        );
     }
     if schema["not"].is_object() {
         node(&schema["not"], &format!("{path}.not"), place, errors);

@@ -104,8 +104,8 @@ impl Pruned {
             }
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    if let Some(known) = schema.field(name) {
-                        self.value(Some(known), value, &join(path, name), place_of(Some(known)));
+                    if let Some(field) = schema.field(name) {
+                        self.value(Some(field), value, &join(path, name), place_of(Some(field)));
                     }
                 }
             }
@@ -118,10 +118,10 @@ impl Pruned {
     /// Three things keep a field: a schema, `additionalProperties: true`, or a parent that
     /// preserves unknown fields. Only a removed field is recorded.
     fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &str) -> bool {
-        let known = schema.and_then(|schema| schema.field(name));
+        let field = schema.and_then(|schema| schema.field(name));
         let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
-        if known.is_some() || any {
-            self.value(known, value, path, place_of(known));
+        if field.is_some() || any {
+            self.value(field, value, path, place_of(field));
             return true;
         }
         let stays = schema.is_some_and(|schema| schema.preserves_unknown_fields());
@@ -290,11 +290,11 @@ mod tests {
             "list": [{"a": {"b": "c", "d": 1}, "e": {"f": 2}}],
         });
         let pruned = prune(Schema::structural(&schema), &mut object);
-        let kept = json!({
+        let expected = json!({
             "any": [null, {"a": null, "b": [{"c": 1}]}],
             "list": [{"a": {"b": "c"}, "e": {"f": 2}}],
         });
-        assert_eq!((object, pruned), (kept, vec!["list[0].a.d".to_owned()]));
+        assert_eq!((object, pruned), (expected, vec!["list[0].a.d".to_owned()]));
     }
 
     #[test]

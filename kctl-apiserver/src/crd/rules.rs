@@ -397,8 +397,8 @@ impl Rule {
     /// Message by precedence: `messageExpression`, `message`, the expression itself. Objects and
     /// lists are too long for a message.
     fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
-        let said = self.said(scope);
-        let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
+        let evaluated = self.said(scope);
+        let (text, path) = (evaluated.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
         let field = named(&path);
         let is_scalar = !value.is_object() && !value.is_array();
         let message = if is_scalar { format!("{text}, found {value}") } else { text.to_owned() };
@@ -409,10 +409,10 @@ impl Rule {
     ///
     /// Surrounding whitespace is removed. An evaluation error counts as no result.
     fn said(&self, scope: &Scope) -> Option<String> {
-        let Ok(Cel::String(said)) = scope.run(self.message_expression.as_ref()?) else { return None };
-        let said = said.trim();
-        let is_line = !said.is_empty() && said.len() <= MESSAGE_LEN_MAX && !said.contains('\n');
-        is_line.then(|| said.to_owned())
+        let Ok(Cel::String(message)) = scope.run(self.message_expression.as_ref()?) else { return None };
+        let message = message.trim();
+        let is_line = !message.is_empty() && message.len() <= MESSAGE_LEN_MAX && !message.contains('\n');
+        is_line.then(|| message.to_owned())
     }
 }
 

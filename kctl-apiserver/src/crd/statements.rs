@@ -26,7 +26,7 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 /// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are
 /// about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
-    let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
+    let mut statements = StatementCheck { wrong, total: Total::default(), errors: Vec::new() };
     let place = RulePosition {
         lost: None,
         of: SchemaOf::Object,
@@ -34,8 +34,8 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<Fie
         is_in_unknown: false,
         count: Count::of_root(),
     };
-    walk.node(schema, path, place);
-    let Walk { total, mut errors, .. } = walk;
+    statements.node(schema, path, place);
+    let StatementCheck { total, mut errors, .. } = statements;
     errors.extend(total.causes(path));
     errors
 }
@@ -59,7 +59,7 @@ struct RulePosition<'a> {
 }
 
 /// The state of the traversal of a schema.
-struct Walk<'a> {
+struct StatementCheck<'a> {
     /// Errors of the schema so far, by whose paths rules are skipped.
     wrong: &'a [FieldError],
     /// The summed cost estimate.
@@ -68,7 +68,7 @@ struct Walk<'a> {
     errors: Vec<FieldError>,
 }
 
-impl Walk<'_> {
+impl StatementCheck<'_> {
     /// Checks the rules of a schema after those of the schemas below it.
     ///
     /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) can
@@ -210,7 +210,7 @@ pub(super) fn wrong(rule: &Value, schema: &Value, of: SchemaOf) -> Option<String
 /// A rule must be a boolean, a message a string. An expression whose type is unknown (`dyn`)
 /// passes.
 fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaOf) -> Option<(Compiled, String)> {
-    let wanted = match which {
+    let expected = match which {
         Expression::Rule => Type::Bool,
         Expression::Message => Type::Text,
     };
@@ -221,8 +221,8 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaO
     let environment = Environment::of_rule(schema, of, OldSelf::of_rule(rule)).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
-        Ok(Some(found)) if found != wanted => {
-            Some((Compiled::Not, format!("must evaluate to {wanted}, found {found}")))
+        Ok(Some(found)) if found != expected => {
+            Some((Compiled::Not, format!("must evaluate to {expected}, found {found}")))
         }
         Ok(_) => Some((Compiled::Typed, kctl_cel::instantiate(expression).err()?)),
     }

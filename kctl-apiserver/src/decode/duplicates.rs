@@ -70,15 +70,15 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
+        let mut keys = HashSet::with_hasher(foldhash::fast::RandomState::default());
         while let Some(key) = map.next_key_seed(Name)? {
             let path = JsonPath::Field(&self.path, &key);
-            if known.contains(&key) {
+            if keys.contains(&key) {
                 self.found.push(path.to_string());
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(DuplicateFinder { path, found: self.found })?;
-                known.insert(key);
+                keys.insert(key);
             }
         }
         Ok(())

@@ -149,16 +149,16 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
                 BASE64_STANDARD.decode(text).map_err(|_| "yaml: !!binary value contains invalid base64 data")?;
             Ok(String::from_utf8_lossy(&bytes).into_owned().into())
         }
-        Some(wanted @ ("null" | "bool" | "int" | "float")) => {
+        Some(scalar_tag @ ("null" | "bool" | "int" | "float")) => {
             let value = resolved(text)?;
             let fits = match &value {
-                Value::Null => wanted == "null",
-                Value::Bool(_) => wanted == "bool",
-                Value::Number(number) if number.is_f64() => wanted == "float",
-                Value::Number(_) => ["int", "float"].contains(&wanted),
+                Value::Null => scalar_tag == "null",
+                Value::Bool(_) => scalar_tag == "bool",
+                Value::Number(number) if number.is_f64() => scalar_tag == "float",
+                Value::Number(_) => ["int", "float"].contains(&scalar_tag),
                 _ => false,
             };
-            if fits { Ok(value) } else { Err(format!("yaml: {text:?} is not a {wanted}")) }
+            if fits { Ok(value) } else { Err(format!("yaml: {text:?} is not a {scalar_tag}")) }
         }
         None if is_plain && tag.is_none() => resolved(text),
         _ => Ok(text.into()),

@@ -81,13 +81,13 @@ pub(crate) fn default_object(of: Type<'_>, object: &mut Value, stored: Option<&V
 /// in the rest.
 pub(crate) fn default_decoded(of: Type<'_>, object: &mut Value) {
     let later = of.rules.later_defaults;
-    let given: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
+    let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
     default_object(of, object, None);
-    for ((pointer, undecoded), given) in later.iter().zip(given) {
+    for ((pointer, undecoded), decoded) in later.iter().zip(decoded) {
         let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
         let Some(Value::Object(parent)) = object.pointer_mut(parent) else { continue };
-        match (given, undecoded) {
-            (Some(given), _) => drop(parent.insert(field.to_owned(), given)),
+        match (decoded, undecoded) {
+            (Some(decoded), _) => drop(parent.insert(field.to_owned(), decoded)),
             (None, Undecoded::Text(text)) => drop(parent.insert(field.to_owned(), (*text).into())),
             (None, Undecoded::AsDefault) => {}
             (None, Undecoded::Absent) => drop(parent.remove(field)),

@@ -88,25 +88,25 @@ fn same_addresses(status: &mut Value) {
 /// The strategy calls it, so that it sees the containers that webhooks add. A Pod without `spec.resources` gets none of
 /// these: the scheduler sums up its containers.
 pub(crate) fn pod_level_resources(spec: &mut Value) {
-    let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-    if !said("limits") && !said("requests") {
+    let has = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    if !has("limits") && !has("requests") {
         return;
     }
     let (limits, requests) = (amounts::of_pod(spec, Side::Limits), amounts::of_pod(spec, Side::Requests));
-    let asked = Side::Requests.of(spec);
-    for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !asked.contains_key(*name)) {
+    let request = Side::Requests.of(spec);
+    for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !request.contains_key(*name)) {
         add(part(part(spec, "resources"), "limits"), name, amount.to_string());
     }
     let of_containers = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
     for (name, amount) in of_containers.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
         add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
     }
-    for (name, asked) in Side::Requests.of(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
+    for (name, request) in Side::Requests.of(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
         let lists = ["containers", "initContainers", "ephemeralContainers"].map(|list| spec[list].as_array());
         let is_limited = |container: &Value| !container["resources"]["limits"][&name].is_null();
         let are_limited = lists.into_iter().flatten().flatten().all(is_limited);
         if let Some(sum) = limits.get(&name).filter(|_| are_limited) {
-            let most = if asked > *sum { asked } else { *sum };
+            let most = if request > *sum { request } else { *sum };
             add(part(part(spec, "resources"), "limits"), &name, most.to_string());
         }
     }
@@ -162,7 +162,8 @@ fn pod_spec(spec: &mut Value) {
 /// are.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
-    let is_asked = |name: &String| at(container, ["resources", "requests", name]).is_some_and(|asked| !asked.is_null());
+    let is_asked =
+        |name: &String| at(container, ["resources", "requests", name]).is_some_and(|request| !request.is_null());
     if limits.keys().all(is_asked) {
         return;
     }

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 
 use kube_cel::cel::Value as Cel;
 
-use super::{NO_OVERLOAD, Said, Target};
+use super::{EvalResult, NO_OVERLOAD, Target};
 
 /// Returns the result of a function that takes an address or a CIDR as a string; `None` if `kube-cel` has to evaluate it.
 ///
 /// Only an error or the answer to `isIP` and `isCIDR` ends here. Valid strings go on to `kube-cel`.
-pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let [Cel::String(text)] = arguments else { return None };
     let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}")));
     match (function, target) {

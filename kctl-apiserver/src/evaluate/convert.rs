@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
-use super::{NO_OVERLOAD, OVERFLOW, Said};
+use super::{EvalResult, NO_OVERLOAD, OVERFLOW};
 use kctl_apimachinery::strconv;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
 ///
 /// Returns an error for a value that the conversion does not take.
-pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
+pub(super) fn to(name: &str, value: &Cel) -> Option<EvalResult> {
     Some(match (name, value) {
         ("int", _) => to_int(value),
         ("uint", _) => to_uint(value),
@@ -33,7 +33,7 @@ fn invalid(text: &str, expected: &str) -> String {
 ///
 /// Floats are truncated towards zero. Strings are decimal with an optional sign.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
-fn to_int(value: &Cel) -> Said {
+fn to_int(value: &Cel) -> EvalResult {
     Ok(Cel::Int(match value {
         Cel::Int(number) => *number,
         Cel::UInt(number) => i64::try_from(*number).map_err(|_| OVERFLOW)?,
@@ -51,7 +51,7 @@ fn to_int(value: &Cel) -> Said {
 ///
 /// Floats are truncated; strings have no sign (`strconv.ParseUint`).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
-fn to_uint(value: &Cel) -> Said {
+fn to_uint(value: &Cel) -> EvalResult {
     Ok(Cel::UInt(match value {
         Cel::UInt(number) => *number,
         Cel::Int(number) => u64::try_from(*number).map_err(|_| OVERFLOW)?,
@@ -66,7 +66,7 @@ fn to_uint(value: &Cel) -> Said {
 ///
 /// Strings are those of Go's `ParseFloat`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
-fn to_double(value: &Cel) -> Said {
+fn to_double(value: &Cel) -> EvalResult {
     Ok(Cel::Float(match value {
         Cel::Float(number) => *number,
         Cel::Int(number) => *number as f64,
@@ -81,7 +81,7 @@ fn to_double(value: &Cel) -> Said {
 /// Timestamps are RFC 3339 with as many digits as needed, durations seconds with the suffix `s`,
 /// such as `90s` or `1.5s`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
-fn to_string(value: &Cel) -> Option<Said> {
+fn to_string(value: &Cel) -> Option<EvalResult> {
     let text = match value {
         Cel::String(_) => return Some(Ok(value.clone())),
         Cel::Bool(value) => value.to_string(),

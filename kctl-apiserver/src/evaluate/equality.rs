@@ -77,12 +77,12 @@ impl Kinds {
         match self.of(one) {
             None => one.iter().zip(other).all(|(one, other)| self.equal(one, other)),
             Some(ListKind::Set) => {
-                let known: HashSet<String> = one.iter().map(text).collect();
-                other.iter().all(|item| known.contains(&text(item)))
+                let texts: HashSet<String> = one.iter().map(text).collect();
+                other.iter().all(|item| texts.contains(&text(item)))
             }
             Some(ListKind::Map(fields)) => {
-                let known: HashMap<String, &Cel> = one.iter().map(|item| (key(item, fields), item)).collect();
-                other.iter().all(|item| known.get(&key(item, fields)).is_some_and(|known| self.equal(known, item)))
+                let by_key: HashMap<String, &Cel> = one.iter().map(|item| (key(item, fields), item)).collect();
+                other.iter().all(|item| by_key.get(&key(item, fields)).is_some_and(|own| self.equal(own, item)))
             }
         }
     }

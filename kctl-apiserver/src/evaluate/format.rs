@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Value as Cel, objects::Key};
 
-use super::{Said, bounds, convert, type_name};
+use super::{EvalResult, bounds, convert, type_name};
 
 /// Digits after the decimal point of `%f` and `%e` without a precision.
 const PRECISION: usize = 6;
@@ -27,7 +27,7 @@ const PRECISION_MAX: usize = 10_000;
 ///
 /// Too few values are an error. The size of the result so far is checked before each clause, so
 /// that a format with many clauses can not exhaust memory.
-pub(super) fn format(text: &str, values: &[Cel]) -> Said {
+pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
     let mut out = String::new();
     let mut rest = text;
     let mut values = values.iter();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kctl_apimachinery::{formats, url::Url};
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
-use super::{Said, Target, optional};
+use super::{EvalResult, Target, optional};
 use crate::names::{NameRule, check_label_value, check_qualified_name};
 
 /// A named format; holds its name.
@@ -45,10 +45,10 @@ impl Opaque for Format {
 ///
 /// `format.named` returns an optional value, empty for an unknown name. The list of errors has one
 /// item, since our rules report the first violation.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let made = |name: &str| {
-        let known = NAMES.iter().find(|known| **known == name)?;
-        Some(Cel::Opaque(Arc::new(Format(known))))
+        let format = NAMES.iter().find(|format| **format == name)?;
+        Some(Cel::Opaque(Arc::new(Format(format))))
     };
     match (name, target, arguments) {
         ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::made(made(name)))),

@@ -8,12 +8,12 @@ use std::{cmp::Ordering, sync::Arc};
 
 use kube_cel::cel::Value as Cel;
 
-use super::{NO_OVERLOAD, Said, operators, type_name};
+use super::{EvalResult, NO_OVERLOAD, operators, type_name};
 
 /// Returns the result of a list function; `None` for other functions.
 ///
 /// Functions of strings (`join`) and of lists share the dispatch by name and number of arguments.
-pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalResult> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),
         ("min", []) => extreme(name, items, Ordering::Less),
@@ -36,7 +36,7 @@ pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Sai
 /// Adds the items. The type of the first item selects the zero; the sum of an empty list is the integer 0.
 ///
 /// Overflow is an error. Items of mixed types have no overload.
-fn sum(items: &[Cel]) -> Said {
+fn sum(items: &[Cel]) -> EvalResult {
     let nothing = match items.first() {
         Some(Cel::UInt(_)) => Cel::UInt(0),
         Some(Cel::Float(_)) => Cel::Float(0.0),
@@ -52,10 +52,11 @@ fn sum(items: &[Cel]) -> Said {
 /// as equal.
 ///
 /// An empty list is an error. Of equal items the first is returned.
-fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
+fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
-    let found = all.fold(first, |found, item| if operators::order(item, found) == Some(wanted) { item } else { found });
+    let found =
+        all.fold(first, |found, item| if operators::order(item, found) == Some(direction) { item } else { found });
     Ok(found.clone())
 }
 
@@ -71,7 +72,7 @@ fn sorted(items: &[Cel]) -> Vec<Cel> {
 /// Joins strings; an item of another type is an error.
 ///
 /// The size was checked by `bounds` before.
-fn join(items: &[Cel], between: &str) -> Said {
+fn join(items: &[Cel], between: &str) -> EvalResult {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),
         other => Err(format!("join: items must be strings, found {}", type_name(other))),
@@ -83,7 +84,7 @@ fn join(items: &[Cel], between: &str) -> Said {
 /// Returns the items from index `from` up to but excluding `to`.
 ///
 /// Negative indexes, a start after the end and an end beyond the list are errors.
-fn slice(items: &[Cel], from: i64, to: i64) -> Said {
+fn slice(items: &[Cel], from: i64, to: i64) -> EvalResult {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     let slice = range.and_then(|(first, end)| items.get(first..end));
     let invalid = || format!("slice({from}, {to}): not within the {} items of the list", items.len());

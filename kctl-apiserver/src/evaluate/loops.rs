@@ -15,7 +15,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order, type_name};
+use super::{EvalResult, Evaluator, NO_OVERLOAD, key_of, operators::order, type_name};
 
 /// The loop variables of one iteration, with their values.
 type Round<'a> = Vec<(&'a str, Cel)>;
@@ -37,7 +37,7 @@ impl<'a> Evaluator<'a> {
     /// step.
     ///
     /// The parser makes no other folds, so another shape has no overload.
-    pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> Said {
+    pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> EvalResult {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
         let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
         match (step.func_name.as_str(), step.args.as_slice()) {
@@ -54,7 +54,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// Two-variable macros and `sortBy`. A receiver is needed; the loop variables must be
     /// identifiers. The index is an integer for lists, and the key for maps.
-    pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<Said> {
+    pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         let target = call.target.as_deref()?;
         let name = call.func_name.as_str();
         if let ("sortBy", [Expr::Ident(variable), _]) = (name, exprs(&call.args).as_slice()) {
@@ -75,7 +75,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a two-variable macro that makes a list or a map.
     ///
     /// `rest` has the filter, if there is one, and the value.
-    fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> Said {
+    fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> EvalResult {
         let (test, value) = match rest {
             [test, value] => (Some(test), value),
             [value] => (None, value),
@@ -116,7 +116,7 @@ impl<'a> Evaluator<'a> {
     /// result.
     ///
     /// Of several errors the first counts.
-    fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> Said {
+    fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> EvalResult {
         let mut error = None;
         for round in rounds {
             match self.with(&round, |evaluator| evaluator.evaluate(test)) {
@@ -143,7 +143,7 @@ impl<'a> Evaluator<'a> {
     /// upstream does.
     ///
     /// Exactly one iteration must be true. An error makes the result an error.
-    fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> Said {
+    fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
         let mut n_found: Result<usize, String> = Ok(0);
         for round in rounds {
             match self.test(&round, test) {
@@ -160,7 +160,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// As upstream, the loop goes on after an error. An error of the filter replaces an earlier
     /// one; errors of the value do not.
-    fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> Said {
+    fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
         let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());
         for round in rounds {
             match test.map_or(Ok(true), |test| self.test(&round, test)) {
@@ -190,7 +190,7 @@ impl<'a> Evaluator<'a> {
         test: Option<&'a IdedExpr>,
         value: &'a IdedExpr,
         of_entries: bool,
-    ) -> Said {
+    ) -> EvalResult {
         let mut made: HashMap<Key, Cel> = HashMap::new();
         for round in rounds {
             if !test.map_or(Ok(true), |test| self.test(&round, test))? {
@@ -217,7 +217,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `sortBy`: returns the items in the order of their keys.
     ///
     /// Keys that are equal keep their order. Keys without an order between neighbours are an error.
-    fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> Said {
+    fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
             let key = self.with(&round, |evaluator| evaluator.evaluate(key))?;

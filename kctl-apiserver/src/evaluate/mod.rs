@@ -50,7 +50,7 @@ pub(crate) use self::{
 ///
 /// The string is the bare reason, such as `no such key: a`. The caller adds the rule or policy that
 /// it belongs to.
-type Said = Result<Cel, String>;
+type EvalResult = Result<Cel, String>;
 
 /// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
 ///
@@ -89,21 +89,21 @@ pub(crate) struct Evaluator<'a> {
     /// Variables of the expression, such as `self` and `oldSelf`.
     ///
     /// Set per evaluation by the caller.
-    known: &'a HashMap<String, Cel>,
+    variables: &'a HashMap<String, Cel>,
     /// Lists that the schema declares as sets or maps; they compare and concatenate by those rules.
     ///
-    /// Keyed by address, so it must belong to the same values as `known`.
+    /// Keyed by address, so it must belong to the same values as `variables`.
     kinds: &'a Kinds,
     /// Variables of loops, the innermost last.
     bound: Vec<(&'a str, Cel)>,
 }
 
 impl<'a> Evaluator<'a> {
-    /// Creates an evaluator whose variables are those of `known`, then those that `functions` holds besides functions.
+    /// Creates an evaluator whose variables are those of `variables`, then those that `functions` holds besides functions.
     ///
     /// Nothing is copied: the evaluator lives as long as one evaluation.
-    pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
-        Self { functions, known, kinds, bound: Vec::new() }
+    pub(crate) fn new(functions: &'a Context<'static>, variables: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
+        Self { functions, variables, kinds, bound: Vec::new() }
     }
 
     /// Evaluates `tree`, including its subexpressions, by recursion.
@@ -114,7 +114,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// Returns the message of `cel-go`, which does not repeat the expression.
-    pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
+    pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> EvalResult {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),
             Expr::Ident(name) => match self.variable(name) {
@@ -135,15 +135,15 @@ impl<'a> Evaluator<'a> {
     ///
     /// Linear in the depth of nested loops, which is small.
     fn variable(&self, name: &str) -> Option<&Cel> {
-        let bound = self.bound.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
-        bound.or_else(|| self.known.get(name))
+        let bound = self.bound.iter().rev().find(|(bound_name, _)| *bound_name == name).map(|(_, value)| value);
+        bound.or_else(|| self.variables.get(name))
     }
 
     /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value.
     ///
     /// A missing key is an error, unless `has()` asks for it. Selecting from a scalar finds
     /// nothing.
-    fn select(&mut self, select: &'a SelectExpr) -> Said {
+    fn select(&mut self, select: &'a SelectExpr) -> EvalResult {
         let of = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
         if let Some(there) = optional::of(&of) {
@@ -160,7 +160,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a list literal; an absent optional element (`[?x]`) is left out.
     ///
     /// An element marked as optional must be an optional value.
-    fn list(&mut self, list: &'a ListExpr) -> Said {
+    fn list(&mut self, list: &'a ListExpr) -> EvalResult {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
             let value = self.evaluate(element)?;
@@ -178,7 +178,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// A repeated key replaces the earlier value. Only strings, integers and booleans are keys, and
     /// floats that are whole.
-    fn map(&mut self, map: &'a MapExpr) -> Said {
+    fn map(&mut self, map: &'a MapExpr) -> EvalResult {
         let mut entries = HashMap::new();
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else { return Err(NO_OVERLOAD.into()) };
@@ -198,15 +198,15 @@ impl<'a> Evaluator<'a> {
     /// operands are evaluated at all.
     ///
     /// Each of the three returns `None` for a call that it does not know.
-    fn call(&mut self, call: &'a CallExpr) -> Said {
-        if let Some(said) = self.operator(call) {
-            return said;
+    fn call(&mut self, call: &'a CallExpr) -> EvalResult {
+        if let Some(result) = self.operator(call) {
+            return result;
         }
-        if let Some(said) = self.optional(call) {
-            return said;
+        if let Some(result) = self.optional(call) {
+            return result;
         }
-        if let Some(said) = self.macros(call) {
-            return said;
+        if let Some(result) = self.macros(call) {
+            return result;
         }
         self.function(call)
     }
@@ -215,7 +215,7 @@ impl<'a> Evaluator<'a> {
     /// is the result of the call. The cost is checked before the function runs.
     ///
     /// A receiver that is an identifier but not a variable names a library, such as `math`.
-    fn function(&mut self, call: &'a CallExpr) -> Said {
+    fn function(&mut self, call: &'a CallExpr) -> EvalResult {
         let target = match call.target.as_deref() {
             Some(IdedExpr { expr: Expr::Ident(name), .. }) if self.variable(name).is_none() => Target::Library(name),
             Some(target) => Target::Value(self.evaluate(target)?),
@@ -239,7 +239,7 @@ impl<'a> Evaluator<'a> {
     /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
     ///
     /// More arguments than `ARGUMENTS` has names can not match any function.
-    fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> Said {
+    fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> EvalResult {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();
         if arguments.len() > ARGUMENTS.len() {
@@ -267,7 +267,7 @@ impl<'a> Evaluator<'a> {
 ///
 /// Conversions and member functions by the type of the receiver are tried before the libraries,
 /// which look at name and target.
-fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let of_libraries = [
         patterns::called,
         quantities::called,
@@ -277,7 +277,7 @@ fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
         addresses::called,
         optional::called,
     ];
-    let known = match (target, arguments) {
+    let built_in = match (target, arguments) {
         (Target::None, [value]) => convert::to(name, value),
         (Target::Library("lists"), [Cel::Int(..0)]) if name == "range" => Some(Ok(Cel::List(Arc::default()))),
         (Target::Value(Cel::String(text)), [Cel::List(values)]) if name == "format" => {
@@ -288,7 +288,7 @@ fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
         (Target::Value(Cel::List(items)), _) => lists::called(name, items, arguments),
         _ => None,
     };
-    known.or_else(|| of_libraries.into_iter().find_map(|called| called(name, target, arguments)))
+    built_in.or_else(|| of_libraries.into_iter().find_map(|called| called(name, target, arguments)))
 }
 
 /// Converts a literal of the parser to a value.
@@ -370,13 +370,13 @@ fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
     match of {
         Cel::Map(map) => {
             let found = |key: Key| map.map.get(&key).cloned();
-            let known = key_of(key).ok_or(NO_OVERLOAD)?;
-            let other = match known {
+            let exact = key_of(key).ok_or(NO_OVERLOAD)?;
+            let other = match exact {
                 Key::Int(number) => u64::try_from(number).ok().map(Key::Uint),
                 Key::Uint(number) => i64::try_from(number).ok().map(Key::Int),
                 Key::Bool(_) | Key::String(_) => None,
             };
-            Ok(found(known).or_else(|| found(other?)))
+            Ok(found(exact).or_else(|| found(other?)))
         }
         Cel::List(_) if matches!(key, Cel::String(_)) => Err("unsupported index type 'string' in list".into()),
         Cel::List(items) => {

@@ -11,7 +11,7 @@ use kube_cel::cel::{
 };
 
 use super::{
-    Evaluator, NO_OVERLOAD, OVERFLOW, Said, as_text, bounds, optional, overloads, part, times, type_name, weight,
+    EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, overloads, part, times, type_name, weight,
 };
 
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
@@ -23,7 +23,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// The logical operators and the conditional evaluate their operands themselves, all others
     /// evaluate both first.
-    pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<Said> {
+    pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         if call.target.is_some() {
             return None;
         }
@@ -63,7 +63,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
     /// is true.
-    fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> Said {
+    fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> EvalResult {
         let mut error = None;
         for side in [one, other] {
             match self.evaluate(side) {
@@ -79,7 +79,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
     ///
     /// The condition must be a boolean.
-    fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
+    fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> EvalResult {
         match self.evaluate(condition)? {
             Cel::Bool(true) => self.evaluate(one),
             Cel::Bool(false) => self.evaluate(other),
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// Values of different types are unequal, not an error. The weight is checked, because equality
     /// walks both trees.
-    fn equal(&self, name: &str, one: &Cel, other: &Cel) -> Said {
+    fn equal(&self, name: &str, one: &Cel, other: &Cel) -> EvalResult {
         let is_equal = name == "_==_";
         let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
         if is_equal && is_of_library && *other != Cel::Null && type_name(one) != type_name(other) {
@@ -104,7 +104,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `in`: membership in a list, or presence of a key in a map.
     ///
     /// For a list, equality follows the list types. Absence of a key is `false`.
-    fn is_in(&self, one: &Cel, other: &Cel) -> Said {
+    fn is_in(&self, one: &Cel, other: &Cel) -> EvalResult {
         match other {
             Cel::List(items) => {
                 weight::check([one, other])?;
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
     /// built.
     ///
     /// The overload of the left operand is checked first, so that the error names the operator.
-    fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
+    fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> EvalResult {
         let (one, other) = self.pair(one, other)?;
         if let Some(why) = overloads::refused_operand(name, &one) {
             return Err(why);
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
 /// `list.sum()` uses it, too.
 ///
 /// `%` of doubles does not exist.
-pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
+pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<EvalResult> {
     Some(match (one, other) {
         (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
         (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
@@ -164,7 +164,7 @@ pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
 /// Applies an operator to two signed integers with the overflow and division errors of `cel-go`.
 ///
 /// `i64::MIN / -1` overflows.
-pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
+pub(super) fn of_integers(name: &str, one: i64, other: i64) -> EvalResult {
     let made = match name {
         "_+_" => one.checked_add(other),
         "_-_" => one.checked_sub(other),
@@ -177,7 +177,7 @@ pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
 }
 
 /// Applies an operator to two unsigned integers, with the same errors as `of_integers`.
-fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
+fn of_unsigned(name: &str, one: u64, other: u64) -> EvalResult {
     let made = match name {
         "_+_" => one.checked_add(other),
         "_-_" => one.checked_sub(other),
@@ -192,7 +192,7 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
 /// Evaluates the unary minus.
 ///
 /// Unsigned integers can not be negated.
-fn negated(of: &Cel) -> Said {
+fn negated(of: &Cel) -> EvalResult {
     match of {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
@@ -216,7 +216,7 @@ pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
 /// Evaluates `<`, `<=`, `>` and `>=`.
 ///
 /// Operands without an order have no overload.
-fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
+fn compared(name: &str, one: &Cel, other: &Cel) -> EvalResult {
     if let Some(why) = overloads::refused_operand(name, one) {
         return Err(why);
     }
@@ -232,7 +232,7 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
 /// Evaluates `a[b]`. Indexing an optional value yields an optional value.
 ///
 /// The error of a missing key or index contains it, as CEL's `string` would write it.
-fn index(of: &Cel, key: &Cel) -> Said {
+fn index(of: &Cel, key: &Cel) -> EvalResult {
     if let Some(there) = optional::of(of) {
         let found = there.value().and_then(|of| part(of, key).unwrap_or_default());
         return Ok(optional::made(found));

@@ -11,7 +11,7 @@ use kube_cel::cel::{
     objects::OptionalValue,
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, Target, part};
+use super::{EvalResult, Evaluator, NO_OVERLOAD, Target, part};
 
 /// Returns the optional value that `value` holds; `None` if its type is another one.
 pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
@@ -30,7 +30,7 @@ pub(crate) fn made(value: Option<Cel>) -> Cel {
 ///
 /// Both drop absent items and unwrap the others. A list with an item that is not optional has no
 /// overload.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (("unwrap", Target::Library("optional"), [Cel::List(items)])
     | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
     else {
@@ -46,14 +46,14 @@ impl<'a> Evaluator<'a> {
     ///
     /// Functions whose arguments are evaluated only if needed must be handled before ordinary
     /// functions.
-    pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<Said> {
+    pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._" | "_[?_]", None, [of, key]) => self.optional_part(of, key),
             ("of" | "none" | "ofNonZeroValue", Some(target), values) if self.is_library(target) => {
                 self.constructed(&call.func_name, values)
             }
             ("hasValue" | "value" | "or" | "orValue", Some(target), values) => {
-                self.asked(&call.func_name, target, values)
+                self.optional_call(&call.func_name, target, values)
             }
             (name @ ("optMap" | "optFlatMap"), Some(target), [variable, result]) => {
                 self.mapped(name, target, variable, result)
@@ -79,7 +79,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// On a plain value a missing part is absent, but an index of the wrong type is an error. On an
     /// optional value that error is absence, too.
-    fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> Said {
+    fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> EvalResult {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
         let found = match of(&value) {
@@ -92,7 +92,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
     ///
     /// `ofNonZeroValue` makes an absent value of a zero value.
-    fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> Said {
+    fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
         };
@@ -104,7 +104,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// `value` of an absent one is an error. `or` takes and returns optional values, `orValue` a
     /// plain one.
-    fn asked(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> Said {
+    fn optional_call(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> EvalResult {
         let value = self.evaluate(target)?;
         // `orValue` of a value that is not optional returns the value.
         if let ("orValue", [_], None) = (name, values, of(&value)) {
@@ -127,7 +127,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present.
     ///
     /// `optMap` wraps the result, `optFlatMap` expects an optional result and returns it as it is.
-    fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> Said {
+    fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> EvalResult {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
         let Some(value) = self.there(target)? else { return Ok(made(None)) };
         let said = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;

@@ -24,14 +24,14 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
         Target::Value(value) => (Cow::Borrowed(name), Some(value)),
         Target::None => (Cow::Borrowed(name), None),
     };
-    let given = || first.into_iter().chain(arguments);
+    let values = || first.into_iter().chain(arguments);
     let n_given = arguments.len() + usize::from(first.is_some());
-    let takes = |form: &[Type]| form.len() == n_given && form.iter().zip(given()).all(|(is, value)| fits(is, value));
+    let takes = |form: &[Type]| form.len() == n_given && form.iter().zip(values()).all(|(is, value)| fits(is, value));
     let style = if first.is_some() { CallStyle::Method } else { CallStyle::Function };
     if kctl_cel::forms(&name, style)?.any(takes) {
         return None;
     }
-    Some(format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")))
+    Some(format!("{NO_OVERLOAD}: {name}({})", values().map(type_name).collect::<Vec<_>>().join(", ")))
 }
 
 /// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as upstream.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
-use super::{Said, Target};
+use super::{EvalResult, Target};
 use crate::pattern;
 
 /// Returns the result of `matches`, `find` or `findAll`; `None` for other functions. A negative limit of `findAll`
@@ -16,7 +16,7 @@ use crate::pattern;
 ///
 /// `matches` looks for a match anywhere, not for a full match. `find` without a match returns the
 /// empty string.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (text, pattern, rest) = match (target, arguments) {
         (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),
         (Target::None, [Cel::String(text), Cel::String(pattern)]) if name == "matches" => (text, pattern, &[][..]),

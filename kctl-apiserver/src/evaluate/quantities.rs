@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kctl_apimachinery::quantity::{Format, Quantity};
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
-use super::{Said, Target, versions};
+use super::{EvalResult, Target, versions};
 
 /// A quantity as a value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Opaque for QuantityValue {
 ///
 /// `quantity` parses or fails, `isQuantity` returns a boolean. Operands of the wrong type return
 /// `None` and end as an unknown overload.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };
         value.downcast_ref::<QuantityValue>().map(|value| value.0)
@@ -45,7 +45,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 /// Returns the result of a function with a quantity as its only operand.
-fn part(quantity: Quantity, function: &str) -> Option<Said> {
+fn part(quantity: Quantity, function: &str) -> Option<EvalResult> {
     let whole = quantity.as_int64();
     Some(match function {
         "isInteger" => Ok(Cel::Bool(whole.is_some())),

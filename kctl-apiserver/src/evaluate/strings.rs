@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
-use super::Said;
+use super::EvalResult;
 
 /// Returns the result of a string function; `None` for other functions. Indexes are in characters (Unicode scalar
 /// values).
 ///
 /// `charAt` at the end of the string is the empty string. An index beyond the end is an error.
-pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalResult> {
     let letters = || text.chars().collect::<Vec<char>>();
     Some(match (name, arguments) {
         ("charAt", [Cel::Int(at)]) => {
@@ -81,8 +81,8 @@ fn count(n: usize) -> Cel {
 ///
 /// The end itself is a valid position, for empty substrings.
 fn index(index: i64, n_letters: usize) -> Result<usize, String> {
-    let known = usize::try_from(index).ok().filter(|index| *index <= n_letters);
-    known.ok_or_else(|| format!("index out of range: {index}"))
+    let in_range = usize::try_from(index).ok().filter(|index| *index <= n_letters);
+    in_range.ok_or_else(|| format!("index out of range: {index}"))
 }
 
 /// The occurrence that a search returns.
@@ -98,7 +98,7 @@ enum Occurrence {
 /// found at `from`.
 ///
 /// A negative `from` is an error; one at or beyond the end finds nothing.
-fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> Said {
+fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {
         return Ok(Cel::Int(from));

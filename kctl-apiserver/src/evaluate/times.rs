@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike
 use jiff::{Timestamp, tz::TimeZone};
 use kube_cel::cel::Value as Cel;
 
-use super::{OVERFLOW, Said, operators};
+use super::{EvalResult, OVERFLOW, operators};
 
 /// The seconds since 1970 of the years 1 to 9999.
 ///
@@ -20,7 +20,7 @@ const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799
 ///
 /// The difference of timestamps is a duration, that of a timestamp and a duration a timestamp. Both
 /// overflow with an error.
-pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
+pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<EvalResult> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
     };
@@ -46,7 +46,7 @@ pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
 /// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999.
 ///
 /// `None` means that chrono could not represent the result.
-fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
+fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
     time.map(Cel::Timestamp).ok_or(OVERFLOW.to_owned())
 }
@@ -55,7 +55,7 @@ fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
 ///
 /// Months, days of the year and `getDayOfMonth` start at 0, `getDate` at 1. Sunday is the first day
 /// of the week, with the number 0.
-pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<EvalResult> {
     let of: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
         "getMonth" => |time| time.month0(),

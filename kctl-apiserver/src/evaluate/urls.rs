@@ -10,7 +10,7 @@ use kube_cel::cel::{
     objects::{Key, Map, Opaque},
 };
 
-use super::{Said, Target};
+use super::{EvalResult, Target};
 
 /// A URL as a value of an expression.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Opaque for UrlValue {
 /// Returns the result of a function of URLs; `None` for other functions.
 ///
 /// `url` accepts absolute URLs and absolute paths, as Go's `url.ParseRequestURI`.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     match (name, target, arguments) {
         ("url", Target::None, [Cel::String(text)]) => {
             let url = Url::parse(text).filter(|_| Url::is_of_request(text));

@@ -8,7 +8,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
-use super::{Said, Target};
+use super::{EvalResult, Target};
 
 /// A semantic version. Build metadata does not affect precedence and is dropped.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ impl Opaque for Version {
 /// Returns the result of a version function; `None` for other functions.
 ///
 /// With a second argument of `true` the string is normalized before it is parsed.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let read = |text: &str, is_normal| if is_normal { Version::read(&normalized(text)?) } else { Version::read(text) };
     match (name, target, arguments) {
         ("semver" | "isSemver", Target::None, [Cel::String(text), rest @ ..]) => {
@@ -67,7 +67,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
             compared(name, order)
         }
         (_, Target::Value(Cel::Opaque(version)), []) => {
-            let index = ["major", "minor", "patch"].iter().position(|known| *known == name)?;
+            let index = ["major", "minor", "patch"].iter().position(|part| *part == name)?;
             let number = version.downcast_ref::<Version>()?.numbers[index];
             Some(Ok(Cel::Int(number.cast_signed())))
         }
@@ -78,7 +78,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 /// Returns the result of a comparison function of library types; `None` for other functions.
 ///
 /// Shared with quantities. `compareTo` returns -1, 0 or 1.
-pub(super) fn compared(name: &str, order: Ordering) -> Option<Said> {
+pub(super) fn compared(name: &str, order: Ordering) -> Option<EvalResult> {
     Some(Ok(match name {
         "isGreaterThan" => Cel::Bool(order.is_gt()),
         "isLessThan" => Cel::Bool(order.is_lt()),

@@ -46,12 +46,12 @@ pub(crate) fn check_variable(value: &Cel) -> Result<(), String> {
 
 /// Measures a tree by visiting each shared part once.
 ///
-/// `known` maps addresses to results; it is valid only while the values live.
-fn extent(value: &Cel, known: &mut HashMap<usize, Extent>) -> Extent {
-    let of_parts = |parts: &mut dyn Iterator<Item = &Cel>, known: &mut HashMap<usize, Extent>| {
+/// `measured` maps addresses to results; it is valid only while the values live.
+fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
+    let of_parts = |parts: &mut dyn Iterator<Item = &Cel>, measured: &mut HashMap<usize, Extent>| {
         let whole = Extent { steps: 1, depth: 1 };
         parts.fold(whole, |whole, part| {
-            let part = extent(part, known);
+            let part = extent(part, measured);
             Extent { steps: whole.steps.saturating_add(part.steps), depth: whole.depth.max(part.depth + 1) }
         })
     };
@@ -62,15 +62,15 @@ fn extent(value: &Cel, known: &mut HashMap<usize, Extent>) -> Extent {
         Cel::Bytes(bytes) => return Extent { steps: 1 + bounds::text_steps(bytes.len()), depth: 0 },
         _ => return Extent { steps: 1, depth: 0 },
     };
-    if let Some(extent) = known.get(&place) {
+    if let Some(extent) = measured.get(&place) {
         return *extent;
     }
     let extent = match value {
-        Cel::List(items) => of_parts(&mut items.iter(), known),
-        Cel::Map(map) => of_parts(&mut map.map.values(), known),
+        Cel::List(items) => of_parts(&mut items.iter(), measured),
+        Cel::Map(map) => of_parts(&mut map.map.values(), measured),
         _ => Extent::default(),
     };
-    known.insert(place, extent);
+    measured.insert(place, extent);
     extent
 }
 

@@ -225,15 +225,15 @@ impl Faults {
     }
 
     /// Returns the fault of a request, and reports both to the observer.
-    fn decide_request(&self, asked: &RequestSummary) -> Option<RequestFault> {
+    fn decide_request(&self, request: &RequestSummary) -> Option<RequestFault> {
         let mut inner = self.inner.lock();
-        inner.tell(Seen::Request(asked));
+        inner.tell(Seen::Request(request));
         let Inner { rules, rng, .. } = &mut *inner;
         // Each rule counts its matches, even if an earlier rule decides.
-        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(asked, rng)).collect();
+        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(request, rng)).collect();
         let fault = *faults.first()?;
         inner.injected(Fault::Request(fault));
-        inner.tell(Seen::InRequest(asked, Fault::Request(fault)));
+        inner.tell(Seen::InRequest(request, Fault::Request(fault)));
         Some(fault)
     }
 

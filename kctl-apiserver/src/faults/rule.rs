@@ -8,7 +8,7 @@ use http::Request;
 use super::{Connection, EventFault, Fault, RequestFault};
 use crate::{
     clock::Rng,
-    request::{Params, asked, decode, place},
+    request::{Params, decode, place, requested_verb},
 };
 
 /// A request, as a rule's function sees it.
@@ -51,7 +51,7 @@ impl RequestSummary {
         let path = decode(request.uri().path());
         let place = place(&path)?;
         let params = Params::parse(request.uri().query().unwrap_or_default());
-        let verb = asked(request.method(), &place, &params)?.name();
+        let verb = requested_verb(request.method(), &place, &params)?.name();
         let begins = params.flag("sendInitialEvents") || matches!(params.text("resourceVersion"), "" | "0");
         let lists = verb == "list" || (verb == "watch" && begins);
         let slash = if place.subresource.is_empty() { "" } else { "/" };
@@ -188,9 +188,9 @@ impl Rule {
     }
 
     /// Returns the fault of a request, if the rule acts on it.
-    pub(super) fn of_request(&mut self, asked: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
+    pub(super) fn of_request(&mut self, request: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
-        let (fits, fault) = (picks(asked), *fault);
+        let (fits, fault) = (picks(request), *fault);
         (fits && self.acts(rng)).then_some(fault)
     }
 

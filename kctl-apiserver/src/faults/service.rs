@@ -83,8 +83,8 @@ where
         let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
             alive(&connection).await;
-            let asked = RequestSummary::of(&connection, &request);
-            let fault = asked.as_ref().and_then(|asked| connection.faults.decide_request(asked));
+            let summary = RequestSummary::of(&connection, &request);
+            let fault = summary.as_ref().and_then(|summary| connection.faults.decide_request(summary));
             if let Some(answer) = before(fault, &connection).await {
                 return answer;
             }

@@ -17,7 +17,7 @@ pub(crate) struct Gate {
     /// Group and resource of the watch, for rules.
     resource: (String, String),
     /// The watch stands still.
-    held: Option<Held>,
+    pause: Option<WatchPause>,
     /// An event that was decided upon already: it passes.
     ///
     /// The revision of that event; 0 at first. It was held, so it is asked about a second time.
@@ -27,7 +27,7 @@ pub(crate) struct Gate {
 }
 
 /// A pause of a watch.
-struct Held {
+struct WatchPause {
     /// The latest end of the pause.
     ///
     /// The pause ends at this time at the latest, in the time of the runtime.
@@ -61,9 +61,9 @@ impl Gate {
     /// Creates the gate of a watch, which may start with a pause.
     ///
     /// A watch starts with a pause if the fault of its request is about lag.
-    pub(crate) fn new(connection: Connection, group: &str, resource: &str, held: Option<Instant>) -> Self {
-        let held = held.map(|until| Held { until, skips: None });
-        Self { connection, resource: (group.into(), resource.into()), held, decided: 0, expired: false }
+    pub(crate) fn new(connection: Connection, group: &str, resource: &str, until: Option<Instant>) -> Self {
+        let pause = until.map(|until| WatchPause { until, skips: None });
+        Self { connection, resource: (group.into(), resource.into()), pause, decided: 0, expired: false }
     }
 
     /// Returns `true` if the client has to list again.
@@ -73,7 +73,7 @@ impl Gate {
 
     /// Returns the end of a pause.
     pub(crate) fn held_until(&self) -> Option<Instant> {
-        self.held.as_ref().map(|held| held.until)
+        self.pause.as_ref().map(|pause| pause.until)
     }
 
     /// Decides if the watch continues. `waiting` are the events since it paused.
@@ -81,13 +81,13 @@ impl Gate {
     /// A pause after a skipped event ends early when its object has changed again: the client then
     /// sees only the later state, as a slow watch cache would give it.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
-        let Some(held) = &self.held else { return Opened::Each };
+        let Some(pause) = &self.pause else { return Opened::Each };
         let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
-        let skips = held.skips.is_some();
-        if Instant::now() < held.until && !held.skips.as_ref().is_some_and(changed) {
+        let skips = pause.skips.is_some();
+        if Instant::now() < pause.until && !pause.skips.as_ref().is_some_and(changed) {
             return Opened::Not;
         }
-        self.held = None;
+        self.pause = None;
         if skips { Opened::Newest } else { Opened::Each }
     }
 
@@ -107,11 +107,11 @@ impl Gate {
                 return Passage::Expired;
             }
             Some(EventFault::Hold(time)) => {
-                self.held = Some(Held { until: Instant::now() + time, skips: None });
+                self.pause = Some(WatchPause { until: Instant::now() + time, skips: None });
                 return Passage::Held;
             }
             Some(EventFault::Skip(time)) => {
-                self.held = Some(Held { until: Instant::now() + time, skips: Some(event.key.clone()) });
+                self.pause = Some(WatchPause { until: Instant::now() + time, skips: Some(event.key.clone()) });
                 return Passage::Held;
             }
         };

@@ -166,9 +166,9 @@ async fn stale_list_returns_an_old_state_if_allowed() {
         (ListParams::default().at(&revision.to_string()).matching(VersionMatch::NotOlderThan), vec!["a 1"]),
         (ListParams::default().at(&(revision + 1).to_string()).matching(VersionMatch::NotOlderThan), newest),
     ];
-    for (asked, expected) in cases {
-        let list = world.configs().list(&asked).await.unwrap();
-        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{asked:?}");
+    for (params, expected) in cases {
+        let list = world.configs().list(&params).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{params:?}");
     }
 }
 
@@ -182,7 +182,7 @@ async fn stale_changes_count_per_resource() {
             world.set(name, text).await;
         }
         let (past, lag) = (Past::Changes(n_changes), Duration::from_secs(3));
-        world.faults.add(Rule::request(RequestFault::Outdated { past, lag }, |asked| asked.verb == "list"));
+        world.faults.add(Rule::request(RequestFault::Outdated { past, lag }, |request| request.verb == "list"));
         let list = world.configs().list(&ListParams::default()).await.unwrap();
         assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{n_changes} changes ago");
     }
@@ -195,10 +195,10 @@ async fn outdated_server_lists_and_watches_from_old_state() {
     let revision = world.server.revision();
     world.set("a", "2").await;
     let outdated = RequestFault::Outdated { past: Past::Revision(revision), lag: Duration::from_secs(3) };
-    world.faults.add(Rule::request(outdated, |asked| asked.verb != "get"));
-    for asked in [ListParams::default(), ListParams::default().match_any()] {
-        let list = world.configs().list(&asked).await.unwrap();
-        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), ["a 1"], "{asked:?}");
+    world.faults.add(Rule::request(outdated, |request| request.verb != "get"));
+    for request in [ListParams::default(), ListParams::default().match_any()] {
+        let list = world.configs().list(&request).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), ["a 1"], "{request:?}");
         assert_eq!(list.metadata.resource_version, Some(revision.to_string()));
     }
     assert_eq!(text(&world.configs().get("a").await.unwrap()), "a 2");
@@ -232,7 +232,7 @@ async fn late_request_arrives_after_its_client_gave_up() {
 async fn connections_of_a_process_have_servers_and_crash_together() {
     let (world, other) = (World::new(), ApiServer::new());
     let there = world.connection.to("other");
-    world.faults.add(Rule::request(RequestFault::Reset(Moment::Before), |asked| asked.server == "other"));
+    world.faults.add(Rule::request(RequestFault::Reset(Moment::Before), |request| request.server == "other"));
     let on_other = Api::<ConfigMap>::default_namespaced(Client::new(other.faulty(User::admin(), &there), "default"));
     let (all, second) = (ListParams::default(), Duration::from_secs(1));
     assert!(world.configs().list(&all).await.is_ok());
@@ -261,7 +261,8 @@ async fn request_record_has_accepted_writes_and_trace() {
     configs.into_client().request::<serde_json::Value>(review).await.unwrap();
     let records = world.server.requests();
     let records = &records[records.len() - 6..];
-    let told: Vec<_> = records.iter().map(|r| (r.verb, r.dry_run, r.is_accepted_write(), r.trace.as_str())).collect();
+    let recorded: Vec<_> =
+        records.iter().map(|r| (r.verb, r.dry_run, r.is_accepted_write(), r.trace.as_str())).collect();
     let expected = [
         ("patch", false, true, ""),
         ("patch", false, true, ""),
@@ -270,7 +271,7 @@ async fn request_record_has_accepted_writes_and_trace() {
         ("create", false, false, ""),
         ("create", false, false, trace),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(recorded, expected);
 }
 
 fn config_map(name: &str) -> ConfigMap {

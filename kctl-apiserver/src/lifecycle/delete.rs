@@ -328,7 +328,7 @@ fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Opti
 /// continues with that policy.
 fn own_finalizer(object: &Value) -> Option<&'static str> {
     let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|known| *known == name))
+    names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|finalizer| *finalizer == name))
 }
 
 /// Leaves an object with this finalizer for the garbage collector, or without one. Returns `true` if the set of finalizers
@@ -336,11 +336,11 @@ fn own_finalizer(object: &Value) -> Option<&'static str> {
 ///
 /// The finalizers of others stay in their order, and this one comes last. A list that becomes empty
 /// is removed from the object (`deletionFinalizersForGarbageCollection` of `store.go`).
-fn set_finalizers(object: &mut Value, wanted: Option<&str>) -> bool {
-    let known = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let others = known.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();
-    let new: Vec<Value> = others.chain(wanted.map(Value::from)).collect();
-    if new.iter().all(|name| known.contains(name)) && known.iter().all(|name| new.contains(name)) {
+fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> bool {
+    let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();
+    let new: Vec<Value> = others.chain(finalizer.map(Value::from)).collect();
+    if new.iter().all(|name| existing.contains(name)) && existing.iter().all(|name| new.contains(name)) {
         return false;
     }
     let Some(meta) = object["metadata"].as_object_mut() else { return false };

@@ -87,8 +87,8 @@ impl DocumentFormat {
             return Ok(Self::Json);
         }
         for clause in clauses.into_iter().filter(Clause::is_streamed_rightly) {
-            let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
-            let is_aggregated = path.len() == 1 && wanted.iter().all(|wanted| clause.has(wanted));
+            let parameters = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+            let is_aggregated = path.len() == 1 && parameters.iter().all(|parameter| clause.has(parameter));
             let is_plain = clause.parameter("as").is_empty();
             match clause.media {
                 JSON | "application/*" | "*/*" if is_aggregated => return Ok(Self::Aggregated),

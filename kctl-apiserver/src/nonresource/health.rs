@@ -110,12 +110,12 @@ pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
     match (path, failure) {
         ([root], Some(error)) => {
             tracing::warn!(%error, "not ready: changes cannot be kept");
-            text(StatusCode::INTERNAL_SERVER_ERROR, &told(root, &excluded, &[STORAGE]))
+            text(StatusCode::INTERNAL_SERVER_ERROR, &report(root, &excluded, &[STORAGE]))
         }
         (_, Some(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("internal server error: {error}\n")),
         ([_], None) if !tells_all => text(StatusCode::OK, "ok"),
-        ([root], None) => text(StatusCode::OK, &told(root, &excluded, &[])),
-        ([root, check @ ..], None) if checks(root).any(|known| known == check.join("/")) => plain(StatusCode::OK, "ok"),
+        ([root], None) => text(StatusCode::OK, &report(root, &excluded, &[])),
+        ([root, check @ ..], None) if checks(root).any(|name| name == check.join("/")) => plain(StatusCode::OK, "ok"),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
 /// Formats one line per check, and one line about excluded checks and unknown ones.
 ///
 /// Reasons of failures are withheld from the response, as upstream, and logged.
-fn told(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
+fn report(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
     let line = |check: &str| {
         if failed.contains(&check) {
             return format!("[-]{check} failed: reason withheld\n");
@@ -131,13 +131,13 @@ fn told(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
         let excluded = if excluded.contains(check) { "excluded: " } else { "" };
         format!("[+]{check} {excluded}ok\n")
     };
-    let mut told: String = checks(root).map(line).collect();
+    let mut lines: String = checks(root).map(line).collect();
     let is_unknown = |name: &&&str| !checks(root).any(|check| check == **name);
     let unknown: Vec<String> = excluded.iter().filter(is_unknown).map(|name| format!("{name:?}")).collect();
     if !unknown.is_empty() {
-        told += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
+        lines += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
     }
-    told + &format!("{root} check {}\n", if failed.is_empty() { "passed" } else { "failed" })
+    lines + &format!("{root} check {}\n", if failed.is_empty() { "passed" } else { "failed" })
 }
 
 #[cfg(test)]
@@ -152,8 +152,8 @@ mod tests {
             (&["log"], "[+]ping ok\n[+]log excluded: ok\n", ""),
             (&["b", "a"], "[+]ping ok\n", warning),
         ] {
-            let told = told("livez", &excluded.iter().copied().collect(), &[]);
-            assert!(told.starts_with(start) && told.ends_with(&format!("{end}livez check passed\n")), "{told}");
+            let report = report("livez", &excluded.iter().copied().collect(), &[]);
+            assert!(report.starts_with(start) && report.ends_with(&format!("{end}livez check passed\n")), "{report}");
         }
     }
 

@@ -135,8 +135,11 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
             };
             // Discovery compares tags strictly, without weak validators.
             let tag = schemas::tag(&bytes);
-            let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
-            schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
+            let is_unchanged = parts
+                .headers
+                .get(header::IF_NONE_MATCH)
+                .is_some_and(|is_unchanged| *is_unchanged == *format!("{tag:?}"));
+            schemas::tagged(is_unchanged, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
         }
         Ok(DocumentFormat::Json) if path == ["version"] => {
             respond(StatusCode::OK, "application/json", full(version_document()))

@@ -133,7 +133,7 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
     };
     match params.text("hash") {
         "" => tagged(is_known(parts, &tag), document(), &tag, "no-cache, private"),
-        known if known == tag => tagged(is_known(parts, &tag), document(), &tag, "public, immutable"),
+        requested if requested == tag => tagged(is_known(parts, &tag), document(), &tag, "public, immutable"),
         _ => {
             let mut moved = respond(StatusCode::MOVED_PERMANENTLY, "application/json", full(Vec::new()));
             set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
@@ -164,10 +164,10 @@ pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, ca
 ///
 /// Several tags can be listed, and `*` matches any.
 fn is_known(parts: &Parts, tag: &str) -> bool {
-    let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut known = known.split(',').map(str::trim);
+    let tags = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut tags = tags.split(',').map(str::trim);
     // Weak tags match too (`etagWeakMatch` of Go's `net/http`).
-    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == format!("{tag:?}"))
+    tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == format!("{tag:?}"))
 }
 
 /// Sets a header.

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn operation_ids_and_tags_match_upstream() {
-        for (root, wanted, wanted_tag) in [
+        for (root, expected, expected_tag) in [
             ("api/v1", "readCoreV1NamespacedPod", "core_v1"),
             ("apis/rbac.authorization.k8s.io/v1", "readRbacAuthorizationV1NamespacedPod", "rbacAuthorization_v1"),
             ("apis/shop.example.com/v1beta1", "readShopExampleComV1beta1NamespacedPod", "shopExampleCom_v1beta1"),
@@ -104,7 +104,10 @@ mod tests {
             ("apis", "readNamespacedPod", "apis"),
             ("version", "readNamespacedPod", "version"),
         ] {
-            assert_eq!((operation(root, "read", "NamespacedPod").as_str(), tag(root).as_str()), (wanted, wanted_tag));
+            assert_eq!(
+                (operation(root, "read", "NamespacedPod").as_str(), tag(root).as_str()),
+                (expected, expected_tag)
+            );
         }
     }
 

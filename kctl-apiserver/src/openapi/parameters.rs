@@ -40,22 +40,22 @@ impl Parameter {
 ///
 /// They become the field `parameters` of a version 2 document.
 pub(super) fn shared() -> Map<String, Value> {
-    KNOWN.iter().filter_map(|known| Some((known.shared.clone()?, known.whole.clone()))).collect()
+    KNOWN.iter().filter_map(|parameter| Some((parameter.shared.clone()?, parameter.whole.clone()))).collect()
 }
 
 /// Returns the parameter with this name; `of` selects the variant of a subresource or a method, if there is one.
 ///
 /// The own variant wins over the general one.
 pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
-    let own = KNOWN.iter().find(|known| known.name() == name && known.of.as_deref() == Some(of));
-    own.or_else(|| KNOWN.iter().find(|known| known.name() == name && known.of.is_none()))
+    let own = KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.as_deref() == Some(of));
+    own.or_else(|| KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.is_none()))
 }
 
 /// Returns the parameters that only a subresource has, such as the `command` of `pods/exec`.
 ///
 /// `of` has the form `pods/exec`.
 pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Parameter> {
-    KNOWN.iter().filter(move |known| known.of.as_deref() == Some(of))
+    KNOWN.iter().filter(move |parameter| parameter.of.as_deref() == Some(of))
 }
 
 /// A parameter of an operation.
@@ -90,7 +90,7 @@ impl Used {
     /// Version 2 and 3 sort alike.
     pub(super) fn order(&self) -> (&str, &str) {
         match self {
-            Self::Known(known) => (known.name(), known.whole["in"].as_str().unwrap_or_default()),
+            Self::Known(parameter) => (parameter.name(), parameter.whole["in"].as_str().unwrap_or_default()),
             Self::Name(_) => ("name", "path"),
         }
     }
@@ -100,7 +100,7 @@ impl Used {
     /// The name parameter is the only one that is not in the file.
     fn whole(&self) -> Value {
         match self {
-            Self::Known(known) => known.whole.clone(),
+            Self::Known(parameter) => parameter.whole.clone(),
             Self::Name(kind) => json!({
                 "name": "name", "in": "path", "description": format!("name of the {kind}"), "required": true,
                 "type": "string", "uniqueItems": true,

@@ -198,8 +198,9 @@ impl<'a> Writer<'a> {
             }
             return paths;
         }
-        let pick =
-            |verb: &str, operation: OpenApiOperation| sub.verbs.iter().any(|known| known == verb).then_some(operation);
+        let pick = |verb: &str, operation: OpenApiOperation| {
+            sub.verbs.iter().any(|allowed| allowed == verb).then_some(operation)
+        };
         let operations = [
             pick("create", self.create()),
             pick("get", self.read()),

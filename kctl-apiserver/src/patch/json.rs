@@ -50,9 +50,9 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
             return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}]"), "an object", operation)));
         }
         for field in ["op", "path", "from"] {
-            let given = &operation[field];
-            if !given.is_string() && !given.is_null() {
-                return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}].{field}"), "a string", given)));
+            let value = &operation[field];
+            if !value.is_string() && !value.is_null() {
+                return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}].{field}"), "a string", value)));
             }
         }
     }

@@ -25,11 +25,11 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
             fields.remove(name);
             continue;
         }
-        let known = fields.entry(name).or_insert(Value::Null);
-        if known.is_null() {
-            *known = new(value);
+        let current = fields.entry(name).or_insert(Value::Null);
+        if current.is_null() {
+            *current = new(value);
         } else {
-            merge(known, value);
+            merge(current, value);
         }
     }
 }

@@ -43,8 +43,8 @@ impl Identity<'_> {
     ///
     /// The first match. `None` also for an item without an identity.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
-        let wanted = self.of(item)?;
-        list.iter().position(|other| self.of(other) == Some(wanted))
+        let identity = self.of(item)?;
+        list.iter().position(|other| self.of(other) == Some(identity))
     }
 
     /// Returns `true` if two items have the same identity (`mergeKeyValueEqual`).
@@ -71,11 +71,11 @@ impl Identity<'_> {
     /// (`findMapInSliceBasedOnKeyValue`).
     fn is_in(&self, item: &Value, list: &[Value]) -> Result<bool, String> {
         let Self::Key(key) = self else { return Ok(list.contains(item)) };
-        let known = fields(item)?;
-        let wanted = known.get(*key).ok_or_else(|| no_merge_key(known, key))?;
+        let own_fields = fields(item)?;
+        let value = own_fields.get(*key).ok_or_else(|| no_merge_key(own_fields, key))?;
         for (index, other) in list.iter().enumerate() {
             let Value::Object(other) = other else { return Err(format!("value for key {index} is not a map")) };
-            if other.get(*key) == Some(wanted) {
+            if other.get(*key) == Some(value) {
                 return Ok(true);
             }
         }

@@ -140,8 +140,8 @@ fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(_, value)| !value.is_null());
-            Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), additions(value)?))).collect()))
+            let remaining = fields.iter().filter(|(_, value)| !value.is_null());
+            Some(Value::Object(remaining.filter_map(|(name, value)| Some((name.clone(), additions(value)?))).collect()))
         }
         Value::Array(items) => Some(items.iter().filter_map(additions).collect()),
         scalar => Some(scalar.clone()),
@@ -151,8 +151,8 @@ fn additions(patch: &Value) -> Option<Value> {
 /// Returns a map that replaces another one. Its fields are taken as they are: directives become fields that the type
 /// does not have.
 fn without_directive(fields: &Fields) -> Fields {
-    let kept = fields.iter().filter(|(name, _)| *name != DIRECTIVE);
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let remaining = fields.iter().filter(|(name, _)| *name != DIRECTIVE);
+    remaining.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The merged list, and what the real server takes for the order of the old one from then on: it changes that list on the way.

@@ -154,7 +154,7 @@ pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Vec<String> {
 ///
 /// User and role may not be set at all.
 fn se_linux(pod: &Pod<'_>) -> Vec<String> {
-    let is_known = |kind: &str| SE_LINUX.iter().any(|(known, since)| *known == kind && *since <= pod.minor);
+    let is_known = |kind: &str| SE_LINUX.iter().any(|(allowed, since)| *allowed == kind && *since <= pod.minor);
     pod.contexts(|context| {
         let option = |field: &str| text(&context["seLinuxOptions"][field]);
         !is_known(option("type")) || !option("user").is_empty() || !option("role").is_empty()
@@ -180,7 +180,7 @@ pub(super) fn seccomp(pod: &Pod<'_>) -> Vec<String> {
 ///
 /// The places are the names of the sysctls.
 fn sysctls(pod: &Pod<'_>) -> Vec<String> {
-    let is_safe = |name: &str| SYSCTLS.iter().any(|(known, since)| *known == name && *since <= pod.minor);
+    let is_safe = |name: &str| SYSCTLS.iter().any(|(allowed, since)| *allowed == name && *since <= pod.minor);
     let names = items(&pod.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));
     names.filter(|name| !is_safe(name)).map(str::to_owned).collect()
 }

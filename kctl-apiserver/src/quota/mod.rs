@@ -79,11 +79,16 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
     if exceeded.is_empty() || *is_status {
         return Ok(Some(after));
     }
-    let told = |amounts: &Amounts| {
+    let listed = |amounts: &Amounts| {
         let parts = amounts.iter().filter(|(name, _)| exceeded.contains(name));
         parts.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
     };
-    Err(format!("exceeded quota: {name}, requested: {}, used: {}, limited: {}", told(&more), told(&used), told(&hard)))
+    Err(format!(
+        "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
+        listed(&more),
+        listed(&used),
+        listed(&hard)
+    ))
 }
 
 /// Returns the amounts as the status of a quota holds them.

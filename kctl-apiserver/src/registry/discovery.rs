@@ -43,7 +43,7 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
     let names: BTreeSet<&str> = own.chain(remote).filter(|name| !name.is_empty()).collect();
     let mut all: Vec<&str> = names.into_iter().collect();
-    all.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    all.sort_by_key(|name| ORDER.iter().position(|ordered| ordered == name).unwrap_or(ORDER.len()));
     all
 }
 

@@ -119,7 +119,7 @@ impl Custom {
     ///
     /// `None` for a version that the CRD does not have, or that has no schema.
     pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
-        let version = self.versions.iter().find(|known| known["name"] == version)?;
+        let version = self.versions.iter().find(|declared| declared["name"] == version)?;
         let schema = &version["schema"]["openAPIV3Schema"];
         schema.is_object().then(|| Schema::structural(schema))
     }
@@ -165,7 +165,7 @@ impl Resource {
     /// A subresource that does not exist supports nothing.
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
-        listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
+        listed.is_some_and(|listed| listed.verbs.iter().any(|allowed| allowed == verb))
     }
 
     /// Returns the entry in discovery. While a CRD is being deleted, it lists no verbs that create or change objects.
@@ -180,7 +180,9 @@ impl Resource {
 
     /// Returns the discovery entry of a subresource by its name without the resource, such as `scale`.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
-        self.subresources.iter().find(|sub| sub.name.split_once('/').is_some_and(|(_, known)| known == name))
+        self.subresources
+            .iter()
+            .find(|sub| sub.name.split_once('/').is_some_and(|(_, subresource)| subresource == name))
     }
 
     /// Returns `true` if the resource has the subresource `status`.
@@ -308,8 +310,9 @@ impl Registry {
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is = |resource: &&Arc<Resource>| {
-            let known = resource.kind();
-            let is_kind = known == kind || (known.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
+            let own_kind = resource.kind();
+            let is_kind =
+                own_kind == kind || (own_kind.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
             is_kind && resource.version == version && resource.of.group == group
         };
         self.all().find(is)
@@ -323,7 +326,7 @@ impl Registry {
 
     /// Returns `true` if this server serves the version of the group.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
-        self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
+        self.groups.get(group).is_some_and(|versions| versions.iter().any(|served| served == version))
     }
 
     /// Returns `true` if a group has built-in kinds.

@@ -5,7 +5,7 @@
 //!
 //! Parsing needs the registry, because a path is valid only if its resource is served. Paths of
 //! other forms, such as `/version` and `/openapi/v3`, are not requests for resources;
-//! `nonresource/` serves them. `place` and `asked` classify a path without the registry: for the
+//! `nonresource/` serves them. `place` and `requested_verb` classify a path without the registry: for the
 //! time limit of a request, for faults, and for watches over `WebSocket`.
 
 mod accept;
@@ -297,7 +297,7 @@ fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
 ///
 /// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and
 /// DELETE of a collection deletes all of it.
-pub(crate) fn asked(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
+pub(crate) fn requested_verb(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
         // A deprecated watch path is a watch, whatever the method is.
@@ -325,20 +325,16 @@ fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: b
         Method::HEAD => is_custom && !place.watches,
         _ => !place.watches,
     };
-    asked(method, place, params).filter(|_| is_routed)
+    requested_verb(method, place, params).filter(|_| is_routed)
 }
 
 /// Returns `true` if the handler of custom resources delegates a request, which then ends as not found: only reads
 /// may span all namespaces.
 ///
 /// A cluster-scoped resource below a namespace ends the same way.
-fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> bool {
+fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
     let namespaced = !place.namespace.is_empty();
-    if resource.listed.namespaced {
-        !namespaced && !matches!(asked, Some(Verb::List | Verb::Watch))
-    } else {
-        namespaced
-    }
+    if resource.listed.namespaced { !namespaced && !matches!(verb, Some(Verb::List | Verb::Watch)) } else { namespaced }
 }
 
 /// Checks that a path exists and supports the verb.
@@ -355,10 +351,10 @@ fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Ver
 ///
 /// # Errors
 /// `NotFound` for the path, or `MethodNotAllowed` for the verb.
-fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -> Result<Verb, StatusError> {
+fn allowed(resource: &Resource, place: &ResourcePath<'_>, requested: Option<Verb>) -> Result<Verb, StatusError> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
-    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch));
+    let lacks_namespace = everywhere && !matches!(requested, Some(Verb::List | Verb::Watch));
     let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
     if lacks_subresource && is_custom {
         return Err(StatusError::not_found(&resource.of, place.name));
@@ -371,20 +367,20 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, asked: Option<Verb>) -
         return Err(StatusError::path_not_found());
     }
     // A create has no name in its path, updates and patches have one. Subresources are created by name.
-    let is_named = match asked {
+    let is_named = match requested {
         // For custom resources, a create ignores the name in the path.
         Some(Verb::Create) if is_custom => place.subresource.is_empty(),
         Some(Verb::Create) => many == place.subresource.is_empty(),
         Some(Verb::Update | Verb::Patch) => !many,
         _ => true,
     };
-    let verb = asked.filter(|verb| resource.allows(place.subresource, verb.name()));
+    let verb = requested.filter(|verb| resource.allows(place.subresource, verb.name()));
     match verb {
         Some(verb) if is_named && !lacks_namespace => Ok(verb),
         Some(Verb::Update | Verb::Patch) if is_custom && !is_named => {
             Err(StatusError::bad_request("name must be provided"))
         }
-        _ if is_custom => Err(StatusError::not_supported(&resource.of, asked.map_or("", Verb::name))),
+        _ if is_custom => Err(StatusError::not_supported(&resource.of, requested.map_or("", Verb::name))),
         _ => Err(StatusError::method_not_allowed()),
     }
 }
@@ -420,11 +416,11 @@ impl RequestInfo {
             return registry.is_built_in(place.group).then(|| Err(StatusError::path_not_found()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        let asked = verb(&parts.method, &place, &params, resource.custom.is_some());
-        if resource.custom.is_some() && is_elsewhere(&resource, &place, asked) {
+        let requested = verb(&parts.method, &place, &params, resource.custom.is_some());
+        if resource.custom.is_some() && is_elsewhere(&resource, &place, requested) {
             return None;
         }
-        let verb = match allowed(&resource, &place, asked) {
+        let verb = match allowed(&resource, &place, requested) {
             Ok(verb) => verb,
             Err(refusal) => return Some(Err(refusal)),
         };

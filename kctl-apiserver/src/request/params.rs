@@ -43,8 +43,8 @@ pub(crate) fn decode(text: &str) -> String {
 /// A name without `=` has the empty value, which counts as given.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     // Go rejects pairs with a semicolon, which used to be a separator.
-    let given = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-    given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    let parts = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
+    parts.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 impl Params {
@@ -64,7 +64,7 @@ impl Params {
     /// In the order of the query. Such parameters are `dryRun`, `command` of an `exec` and `ports`
     /// of a `portforward`.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
-        let own = pairs(&self.query).filter(|(given, _)| decode(given) == name);
+        let own = pairs(&self.query).filter(|(key, _)| decode(key) == name);
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }
 

@@ -81,7 +81,7 @@ impl Authenticator {
         let path = request.uri().path();
         let public = PUBLIC
             .iter()
-            .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
+            .any(|prefix| path == *prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')));
         // A request with an invalid token is rejected, even for a public path.
         let is_nobody = token(request.headers()).is_none();
         match self.caller(request.headers()) {

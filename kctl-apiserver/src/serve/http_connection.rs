@@ -130,8 +130,8 @@ mod tests {
         ] {
             let mut client = begun(version, sent.as_bytes()).await;
             let start = Instant::now();
-            let mut told = Vec::new();
-            client.read_to_end(&mut told).await.unwrap();
+            let mut received = Vec::new();
+            client.read_to_end(&mut received).await.unwrap();
             assert_eq!(start.elapsed().as_secs(), HEAD_WITHIN.as_secs(), "{version:?} {sent:?}");
         }
     }
@@ -140,8 +140,8 @@ mod tests {
     async fn h2_connection_without_ping_reply_is_closed() {
         let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
-        let mut told = Vec::new();
-        client.read_to_end(&mut told).await.unwrap();
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).await.unwrap();
         assert_eq!(start.elapsed().as_secs(), 2 * HEAD_WITHIN.as_secs());
     }
 
@@ -178,9 +178,9 @@ mod tests {
         }
         let whole = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let start = Instant::now();
-        let mut told = String::new();
-        begun(HttpVersion::One, whole).await.read_to_string(&mut told).await.unwrap();
-        assert!(told.starts_with("HTTP/1.1 200 OK") && told.ends_with("answered"), "{told}");
+        let mut received = String::new();
+        begun(HttpVersion::One, whole).await.read_to_string(&mut received).await.unwrap();
+        assert!(received.starts_with("HTTP/1.1 200 OK") && received.ends_with("answered"), "{received}");
         assert_eq!(start.elapsed(), Duration::ZERO);
         drop(others);
     }

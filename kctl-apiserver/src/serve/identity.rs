@@ -161,9 +161,9 @@ impl StoredIdentity {
             )
         };
         if let Some(text) = read_kept(&path).map_err(|error| format!("{file}: {error}"))? {
-            let kept = Self::parse(&text).map_err(broken)?;
-            if kept.is_valid_at(now.checked_add(LEFT_MIN)?).map_err(broken)? {
-                return Ok(kept);
+            let stored = Self::parse(&text).map_err(broken)?;
+            if stored.is_valid_at(now.checked_add(LEFT_MIN)?).map_err(broken)? {
+                return Ok(stored);
             }
             tracing::warn!(%file, "the certificates run out and are replaced: every kubeconfig has to be written anew");
         }
@@ -268,7 +268,8 @@ impl Identity {
     /// Fails if the files of the folder can't be used, or if a name is not valid in a certificate.
     pub(super) fn new(names: &CertificateNames, folder: Option<&Path>) -> Result<Self, BoxError> {
         let now = Timestamp::now();
-        let kept = folder.map_or_else(|| StoredIdentity::new(now), |folder| StoredIdentity::in_folder(folder, now))?;
+        let stored =
+            folder.map_or_else(|| StoredIdentity::new(now), |folder| StoredIdentity::in_folder(folder, now))?;
         let mut params = signed_params(SERVER, None, ExtendedKeyUsagePurpose::ServerAuth);
         valid(&mut params, now, end(now)?)?;
         for name in &names.dns {
@@ -281,15 +282,16 @@ impl Identity {
         }
         params.subject_alt_names.extend(names.addresses.iter().map(|address| SanType::IpAddress(*address)));
         let server_key = KeyPair::generate()?;
-        let issuer = Issuer::new(authority_params(kept.authority_name()), &kept.authority_key);
+        let issuer = Issuer::new(authority_params(stored.authority_name()), &stored.authority_key);
         let server = params.signed_by(&server_key, &issuer)?;
         Ok(Self {
-            authority_pem: pem(&kept.authority),
-            authority: kept.authority,
+            authority_pem: pem(&stored.authority),
+            authority: stored.authority,
             server: (server.der().clone(), server_key.serialize_der()),
-            admin_pem: pem(&kept.admin),
-            admin_key_pem: sec1::pem(&kept.admin_key.serialize_der()).unwrap_or_else(|| kept.admin_key.serialize_pem()),
-            admin: kept.admin,
+            admin_pem: pem(&stored.admin),
+            admin_key_pem: sec1::pem(&stored.admin_key.serialize_der())
+                .unwrap_or_else(|| stored.admin_key.serialize_pem()),
+            admin: stored.admin,
         })
     }
 
@@ -341,21 +343,21 @@ mod tests {
     #[test]
     fn older_authority_keeps_its_subject() {
         let folder = folder("before");
-        let mut kept = StoredIdentity::new(Timestamp::now()).unwrap();
-        assert_eq!(kept.authority_name(), AUTHORITY);
+        let mut stored = StoredIdentity::new(Timestamp::now()).unwrap();
+        assert_eq!(stored.authority_name(), AUTHORITY);
         let mut params = authority_params(AUTHORITY_BEFORE);
         valid(&mut params, Timestamp::now(), end(Timestamp::now()).unwrap()).unwrap();
-        kept.authority = params.self_signed(&kept.authority_key).unwrap().into();
+        stored.authority = params.self_signed(&stored.authority_key).unwrap().into();
         let mut params = named("kubernetes-admin", Some("system:masters"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let issuer = Issuer::new(authority_params(AUTHORITY_BEFORE), &kept.authority_key);
-        kept.admin = params.signed_by(&kept.admin_key, &issuer).unwrap().into();
-        fs::write(folder.join(FILE), kept.text()).unwrap();
+        let issuer = Issuer::new(authority_params(AUTHORITY_BEFORE), &stored.authority_key);
+        stored.admin = params.signed_by(&stored.admin_key, &issuer).unwrap().into();
+        fs::write(folder.join(FILE), stored.text()).unwrap();
 
         let names = CertificateNames::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
         let identity = Identity::new(&names, Some(&folder)).unwrap();
         let mut roots = RootCertStore::empty();
-        roots.add(kept.authority.clone()).unwrap();
+        roots.add(stored.authority.clone()).unwrap();
         let provider = Arc::new(ring::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
         let now = UnixTime::now();
@@ -380,10 +382,10 @@ mod tests {
         let first = StoredIdentity::in_folder(&folder, start).unwrap();
         for (days, is_kept) in [(0, true), (365, true), (3_619, true), (3_622, false)] {
             let now = start + SignedDuration::from_hours(24 * days);
-            let again = StoredIdentity::in_folder(&folder, now).unwrap();
-            assert_eq!(again.authority == first.authority, is_kept, "after {days} days");
-            assert_eq!(again.text() == first.text(), is_kept, "after {days} days");
-            assert!(again.is_valid_at(now).unwrap(), "after {days} days");
+            let restarted = StoredIdentity::in_folder(&folder, now).unwrap();
+            assert_eq!(restarted.authority == first.authority, is_kept, "after {days} days");
+            assert_eq!(restarted.text() == first.text(), is_kept, "after {days} days");
+            assert!(restarted.is_valid_at(now).unwrap(), "after {days} days");
         }
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -85,7 +85,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
 /// one may never end.
 fn may_write(file: &Path) -> io::Result<bool> {
     let kind = match fs::metadata(file) {
-        Ok(known) => known.file_type(),
+        Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
     };

@@ -76,8 +76,8 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
 /// Only Linux has these tables. Elsewhere the two addresses of `outbound` are all.
 fn of_machine() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
-    let known = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
-    let mut addresses: BTreeSet<IpAddr> = known.take(ADDRESSES_LEN_MAX).collect();
+    let found = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
+    let mut addresses: BTreeSet<IpAddr> = found.take(ADDRESSES_LEN_MAX).collect();
     addresses.extend(outbound());
     addresses
 }

@@ -25,13 +25,13 @@ const FILE: &str = "port";
 /// Fails if the address is in use, or if the file has no valid port or can't be written.
 pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Result<TcpListener> {
     let file = folder.map(|folder| folder.join(FILE));
-    let known = file.as_deref().map(read).transpose()?.flatten();
-    let listener = match known {
-        Some(known) if options.port == 0 => again(options, known).await?,
+    let last_port = file.as_deref().map(read).transpose()?.flatten();
+    let listener = match last_port {
+        Some(last_port) if options.port == 0 => again(options, last_port).await?,
         _ => listen(options).await?,
     };
     let port = listener.local_addr()?.port();
-    if let Some(file) = file.filter(|_| known != Some(port)) {
+    if let Some(file) = file.filter(|_| last_port != Some(port)) {
         write_private(&file, &format!("{port}\n"))
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
     }
@@ -41,10 +41,12 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 /// Listens on the port of the last start, or on a free one if that is in use.
 ///
 /// A warning names the old port: clients with a kubeconfig of before would reach another server.
-async fn again(options: ServeOptions, known: u16) -> io::Result<TcpListener> {
-    match listen(ServeOptions { port: known, ..options }).await {
+async fn again(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
+    match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            tracing::warn!("port {known}, which this server had last, is in use: kubeconfigs of before lead elsewhere");
+            tracing::warn!(
+                "port {last_port}, which this server had last, is in use: kubeconfigs of before lead elsewhere"
+            );
             listen(options).await
         }
         listened => listened,

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     Body,
-    request::{Params, Verb, asked, decode, place},
+    request::{Params, Verb, decode, place, requested_verb},
     response::full,
 };
 
@@ -67,7 +67,7 @@ pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     }
     let path = decode(request.uri().path());
     let params = Params::parse(request.uri().query().unwrap_or_default());
-    let is_watch = asked(request.method(), &place(&path)?, &params) == Some(Verb::Watch);
+    let is_watch = requested_verb(request.method(), &place(&path)?, &params) == Some(Verb::Watch);
     (is_watch && request.method() == Method::GET)
         .then(|| Handshake { headers: request.headers().clone(), upgrade: hyper::upgrade::on(request) })
 }

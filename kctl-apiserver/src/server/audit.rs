@@ -126,27 +126,27 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
 
 /// Writes the event of a request that was rejected before it was parsed, or that reads a document. `caller` is `None`
 /// if the client is not authenticated.
-pub(super) fn audit_other(state: &mut State, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) {
+pub(super) fn audit_other(state: &mut State, request: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) {
     if state.audit.is_some() {
-        let event = event(state.clock, asked, caller, code);
+        let event = event(state.clock, request, caller, code);
         write(state, &event);
     }
 }
 
 /// Returns the event, without what only a parsed request has.
-fn event(clock: Clock, asked: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
+fn event(clock: Clock, request: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
     // A request that reached no verb has no latency.
-    let received = asked.received.unwrap_or_else(|| Received::now(clock));
+    let received = request.received.unwrap_or_else(|| Received::now(clock));
     json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        "auditID": asked.id.map(|AuditId(id)| String::from_utf8_lossy(id.as_bytes())).unwrap_or_default(),
+        "auditID": request.id.map(|AuditId(id)| String::from_utf8_lossy(id.as_bytes())).unwrap_or_default(),
         "stage": "ResponseComplete",
-        "requestURI": asked.uri.path_and_query().map_or("", |path| path.as_str()),
-        "verb": asked.method.as_str().to_lowercase(),
+        "requestURI": request.uri.path_and_query().map_or("", |path| path.as_str()),
+        "verb": request.method.as_str().to_lowercase(),
         "user": caller.map_or_else(|| json!({}), Caller::user_info),
-        "userAgent": asked.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+        "userAgent": request.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
         "responseStatus": { "code": code.as_u16() },
         "annotations": { LATENCY: duration(received.since.elapsed()) },
         "requestReceivedTimestamp": time::micros(received.at),

@@ -29,10 +29,10 @@ const PIECE_LEN: usize = 64 * 1024;
 ///
 /// `Vary: Accept-Encoding` keeps a cache from giving the compressed form to other clients. The
 /// length of the response is no longer known.
-pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Body> {
+pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
-    if !is_large || !takes_gzip(&asked.headers) || asked.uri.path().starts_with("/openapi/v3") {
+    if !is_large || !takes_gzip(&request.headers) || request.uri.path().starts_with("/openapi/v3") {
         return response;
     }
     let (mut head, body) = response.into_parts();

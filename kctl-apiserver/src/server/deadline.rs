@@ -34,12 +34,12 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
         return Ok(None);
     }
     let params = Params::parse(query);
-    let asked = params.text("timeout");
-    if asked.is_empty() || is_long(parts.uri.path(), &params) {
+    let requested = params.text("timeout");
+    if requested.is_empty() || is_long(parts.uri.path(), &params) {
         return Ok(None);
     }
-    let Some(duration) = kctl_apimachinery::duration::parse(asked) else {
-        return Err(StatusError::bad_request(format!("timeout: must be a duration such as 30s, found {asked:?}")));
+    let Some(duration) = kctl_apimachinery::duration::parse(requested) else {
+        return Err(StatusError::bad_request(format!("timeout: must be a duration such as 30s, found {requested:?}")));
     };
     Ok(Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()))
 }

@@ -49,8 +49,8 @@ pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>)
 fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
-    let asked = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
-    match asked.text("pretty") {
+    let parameters = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
+    match parameters.text("pretty") {
         "" if AGENTS.iter().any(|agent| text(header::USER_AGENT).starts_with(agent)) => true,
         // The values that `strconv.ParseBool` reads as true.
         "1" | "t" | "T" | "true" | "TRUE" | "True" => true,

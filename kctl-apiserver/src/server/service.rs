@@ -161,14 +161,14 @@ async fn handle(
             RunOutcome::Done(response) => return response,
             RunOutcome::Waits(transport, calls) => (transport, calls),
         };
-        let asked = calls.into_iter().map(|(call, uid)| {
+        let sent = calls.into_iter().map(|(call, uid)| {
             let transport = &transport;
             async move {
                 let reply = transport.send(&call, uid).await;
                 (call, reply)
             }
         });
-        match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
+        match tokio::time::timeout_at(end, futures::future::join_all(sent)).await {
             Ok(answers) => round.add_replies(answers),
             Err(_) => return reject_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
         }
@@ -233,8 +233,8 @@ fn run_once(
         return RunOutcome::Done(build_response(state, locked, parts, &info, performed));
     }
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
-    let asked = open.into_iter().map(|call| (call, locked.rng.uid())).collect();
-    RunOutcome::Waits(locked.transport.clone(), asked)
+    let with_uids = open.into_iter().map(|call| (call, locked.rng.uid())).collect();
+    RunOutcome::Waits(locked.transport.clone(), with_uids)
 }
 
 /// Records an answered request, and builds its response. Only watches keep the state beyond this.
@@ -376,11 +376,11 @@ mod tests {
         server.audit_to(&file).unwrap();
         let jane = || server.service_as(crate::User { name: "jane".into(), groups: Vec::new() });
         let empty = || Full::<Bytes>::default();
-        let asked = |path: &str| Request::get(path).body(empty()).unwrap();
+        let request = |path: &str| Request::get(path).body(empty()).unwrap();
         let posted = Request::post("/api/v1/namespaces").body(slow(2, Duration::from_secs(1))).unwrap();
         server.service().oneshot(posted).await.unwrap();
-        server.service().oneshot(asked("/api/v1/nothings")).await.unwrap();
-        server.service().oneshot(asked("/version")).await.unwrap();
+        server.service().oneshot(request("/api/v1/nothings")).await.unwrap();
+        server.service().oneshot(request("/version")).await.unwrap();
         let other = Request::get("/api/v1/pods").header("impersonate-user", "john").body(empty()).unwrap();
         jane().oneshot(other).await.unwrap();
         let late = Request::post("/api/v1/namespaces").body(slow(100, Duration::from_secs(1))).unwrap();

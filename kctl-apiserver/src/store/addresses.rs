@@ -58,10 +58,10 @@ mod tests {
         ask(&server, "POST", "", service("stays")).await;
         ask(&server, "DELETE", "/gone", json!({})).await;
         drop(server);
-        let again = ApiServer::new();
-        again.keep_in(&folder).unwrap();
-        ask(&again, "POST", "", service("new")).await;
-        let of = |name: &str| again.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
+        let restarted = ApiServer::new();
+        restarted.keep_in(&folder).unwrap();
+        ask(&restarted, "POST", "", service("new")).await;
+        let of = |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
         let (stays, new) = (of("stays"), of("new"));
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(stays != new && new.is_string(), "{stays} {new}");

@@ -24,14 +24,14 @@ async fn full_disk_rejects_changes_and_loses_no_confirmed_one() {
     assert_eq!(create("before").await.0, StatusCode::CREATED);
     server.state.lock().journal().break_off();
 
-    let told = |answer: &(StatusCode, Value), what: &str| {
+    let check_error = |answer: &(StatusCode, Value), what: &str| {
         let message = answer.1["message"].as_str().unwrap_or_default().to_owned();
         assert_eq!(answer.0, StatusCode::INTERNAL_SERVER_ERROR, "{message}");
         assert!(message.contains("objects.jsonl: ") && message.contains(what), "{message}");
     };
-    told(&create("first").await, "it is done, and lost if the server ends before it can be kept");
-    told(&create("second").await, "nothing is changed until it can be kept");
-    told(&ask(&server, "DELETE", &format!("{configs}/before"), json!({})).await, "nothing is changed");
+    check_error(&create("first").await, "it is done, and lost if the server ends before it can be kept");
+    check_error(&create("second").await, "nothing is changed until it can be kept");
+    check_error(&ask(&server, "DELETE", &format!("{configs}/before"), json!({})).await, "nothing is changed");
     let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     assert_eq!(ask(&server, "POST", reviews, review).await.0, StatusCode::CREATED, "it changes nothing");
@@ -47,9 +47,12 @@ async fn full_disk_rejects_changes_and_loses_no_confirmed_one() {
         let body = body.collect().await.unwrap().to_bytes();
         (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
     };
-    let (code, told) = ready("/readyz").await;
+    let (code, check_error) = ready("/readyz").await;
     assert_eq!(code, 500);
-    assert!(told.contains("[-]etcd failed: ") && told.ends_with("readyz check failed\n"), "{told}");
+    assert!(
+        check_error.contains("[-]etcd failed: ") && check_error.ends_with("readyz check failed\n"),
+        "{check_error}"
+    );
     assert_eq!(ready("/readyz/etcd").await.0, 500);
     assert_eq!(ready("/readyz?exclude=etcd").await.0, 200);
     assert_eq!(ready("/livez").await.0, 200, "a new start would not help");
@@ -58,10 +61,10 @@ async fn full_disk_rejects_changes_and_loses_no_confirmed_one() {
     assert_eq!(ready("/readyz").await.0, 200, "without another write");
     assert_eq!(create("second").await.0, StatusCode::CREATED);
     drop(server);
-    let again = ApiServer::new();
-    again.keep_in(&folder).unwrap();
+    let restarted = ApiServer::new();
+    restarted.keep_in(&folder).unwrap();
     for name in ["before", "first", "second"] {
-        assert!(again.object("", "configmaps", "default", name).is_some(), "{name}");
+        assert!(restarted.object("", "configmaps", "default", name).is_some(), "{name}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -75,8 +78,8 @@ async fn journal_without_objects_beside_certificates_is_refused() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(&file, "").unwrap();
     drop(ApiServer::new().keep_in(&folder));
-    let kept = std::fs::read(&file).unwrap();
-    assert!(!kept.is_empty());
+    let original = std::fs::read(&file).unwrap();
+    assert!(!original.is_empty());
 
     std::fs::write(folder.join("identity.pem"), "certificates").unwrap();
     for text in ["", r#"{"revision":"#] {
@@ -85,7 +88,7 @@ async fn journal_without_objects_beside_certificates_is_refused() {
         assert!(error.contains("objects.jsonl: ") && error.contains("put back a copy"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the file is left as it is");
     }
-    std::fs::write(&file, &kept).unwrap();
+    std::fs::write(&file, &original).unwrap();
     ApiServer::new().keep_in(&folder).unwrap();
     // To remove it is to start anew, with the certificates.
     std::fs::remove_file(&file).unwrap();
@@ -111,8 +114,8 @@ async fn deepest_objects_survive_a_restart() {
     let (code, answer) = ask(&server, "POST", foos, foo).await;
     assert_eq!(code, StatusCode::CREATED, "{answer}");
     drop(server);
-    let again = ApiServer::new();
-    again.keep_in(&folder).unwrap();
-    assert!(again.object("example.com", "foos", "default", "a").is_some());
+    let restarted = ApiServer::new();
+    restarted.keep_in(&folder).unwrap();
+    assert!(restarted.object("example.com", "foos", "default", "a").is_some());
     std::fs::remove_dir_all(&folder).unwrap();
 }

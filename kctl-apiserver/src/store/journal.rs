@@ -201,17 +201,17 @@ impl Journal {
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let file = folder.join(FILE);
         let (is_there, is_used) = (file.exists(), folder.join(USED).exists());
-        let (kept, revision) = read(&file)?;
+        let (objects, revision) = read(&file)?;
         // A server that has started once has written its first objects, and never removes all of them.
-        if kept.is_empty() && is_there && is_used {
+        if objects.is_empty() && is_there && is_used {
             return Err(emptied(&file));
         }
         if !is_there && is_used {
             tracing::warn!(file = %file.display(), "file is missing: the server starts without the objects of earlier starts");
         }
-        let lines = rewrite_kept(folder, &kept, revision)?;
+        let lines = rewrite_kept(folder, &objects, revision)?;
         let (folder, missed, dead_max) = (folder.into(), BTreeSet::new(), DEAD_LINES_MAX);
-        Ok((Self { folder, lines, missed, dead_max, _lock: lock }, kept, revision))
+        Ok((Self { folder, lines, missed, dead_max, _lock: lock }, objects, revision))
     }
 
     /// Returns the folder.
@@ -305,8 +305,8 @@ impl Journal {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;
         }
-        let tidied =
-            read(&self.folder.join(FILE)).and_then(|(kept, revision)| rewrite_kept(&self.folder, &kept, revision));
+        let tidied = read(&self.folder.join(FILE))
+            .and_then(|(objects, revision)| rewrite_kept(&self.folder, &objects, revision));
         self.dead_max = match tidied {
             Ok(lines) => {
                 self.lines = lines;
@@ -335,10 +335,10 @@ impl Journal {
 
 /// Reads the objects of a file and the highest revision. An incomplete last line is ignored.
 fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
-    let (mut kept, mut revision) = (JournalObjects::new(), 0);
+    let (mut objects, mut revision) = (JournalObjects::new(), 0);
     let mut reader = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((kept, revision)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((objects, revision)),
         Err(error) => return Err(error),
     };
     let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
@@ -363,12 +363,12 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
         match line.object {
             Some(object) => {
                 let object = serde_json::from_str(object.get()).map_err(|error| unreadable(file, number, &error))?;
-                kept.insert(place, object)
+                objects.insert(place, object)
             }
-            None => kept.remove(&place),
+            None => objects.remove(&place),
         };
     }
-    Ok((kept, revision))
+    Ok((objects, revision))
 }
 
 /// Returns the error of a journal without objects beside certificates.
@@ -393,8 +393,8 @@ fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
 }
 
 /// Writes a new file with these objects.
-fn rewrite_kept(folder: &Path, kept: &JournalObjects, revision: u64) -> io::Result<Lines> {
-    let texts = kept.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
+fn rewrite_kept(folder: &Path, objects: &JournalObjects, revision: u64) -> io::Result<Lines> {
+    let texts = objects.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
     let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
     rewrite(folder, texts.iter().map(|(of, key, text)| (*of, *key, text.as_slice())), revision)
 }
@@ -462,8 +462,8 @@ mod tests {
     fn objects_survive_a_kill_within_a_line() {
         let folder = folder("kill");
         let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
-        let (mut journal, kept, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((kept.len(), revision), (0, 0));
+        let (mut journal, objects, revision) = Journal::open(&folder).unwrap();
+        assert_eq!((objects.len(), revision), (0, 0));
         journal.append(&of, &key("one"), 5, Some(br#"{"n":1}"#));
         journal.append(&of, &key("two"), 6, Some(br#"{"n":2}"#));
         journal.append(&of, &key("one"), 7, None);
@@ -471,8 +471,8 @@ mod tests {
         drop(journal);
         let mut file = File::options().append(true).open(folder.join(FILE)).unwrap();
         file.write_all(b"{\"revision\":8,\"gro").unwrap();
-        let (_journal, kept, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((kept[&(of, key("two"))].clone(), kept.len(), revision), (json!({ "n": 2 }), 1, 7));
+        let (_journal, objects, revision) = Journal::open(&folder).unwrap();
+        assert_eq!((objects[&(of, key("two"))].clone(), objects.len(), revision), (json!({ "n": 2 }), 1, 7));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -502,8 +502,8 @@ mod tests {
         }
         assert_eq!(journal.missed(), None);
         drop(journal);
-        let (_journal, kept, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((kept, revision), (JournalObjects::from([((of, key("three")), json!({ "n": 5 }))]), 5));
+        let (_journal, objects, revision) = Journal::open(&folder).unwrap();
+        assert_eq!((objects, revision), (JournalObjects::from([((of, key("three")), json!({ "n": 5 }))]), 5));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -572,8 +572,8 @@ mod tests {
         let cuts = (0..=last).map(|len| (whole[0].clone() + &whole[1][..len], if len == last { 2 } else { 1 }));
         for (text, n_kept) in cuts.chain([(format!("{old}\n{old}\n"), 1)]) {
             fs::write(folder.join(FILE), &text).unwrap();
-            let (_, kept, _) = Journal::open(&folder).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(kept.len(), n_kept, "{text}");
+            let (_, objects, _) = Journal::open(&folder).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(objects.len(), n_kept, "{text}");
         }
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -227,8 +227,8 @@ impl Store {
     /// Sets the next cluster IP after those of the loaded Services.
     pub(crate) fn count_addresses(&mut self) {
         let services = kinds::core::service::KIND.group_resource();
-        let known = self.objects(&services, None).filter_map(|service| addresses::number_of(&service));
-        self.n_addresses = known.max().unwrap_or(0);
+        let used = self.objects(&services, None).filter_map(|service| addresses::number_of(&service));
+        self.n_addresses = used.max().unwrap_or(0);
     }
 
     /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an

@@ -68,10 +68,10 @@ fn line(value: &Value) -> Bytes {
         return Bytes::copy_from_slice(&text);
     };
     let first = ["kind", "apiVersion"];
-    let known = first.iter().filter_map(|name| map.get_key_value(*name));
+    let leading = first.iter().filter_map(|name| map.get_key_value(*name));
     let others = map.iter().filter(|(name, _)| !first.contains(&name.as_str()));
     text.push(b'{');
-    for (index, (name, value)) in known.chain(others).enumerate() {
+    for (index, (name, value)) in leading.chain(others).enumerate() {
         if index > 0 {
             text.push(b',');
         }
@@ -175,12 +175,12 @@ impl Warm {
     ///
     /// A value longer than the limit displaces all others and then itself.
     pub(super) fn keep(&self, object: &Object, value: Arc<Value>) {
-        let mut kept = self.0.lock();
-        kept.len += object.line.len();
-        kept.values.push_back((value, object.line.len()));
-        while kept.len > WARM_LEN_MAX {
-            let Some((_, len)) = kept.values.pop_front() else { break };
-            kept.len -= len;
+        let mut warm = self.0.lock();
+        warm.len += object.line.len();
+        warm.values.push_back((value, object.line.len()));
+        while warm.len > WARM_LEN_MAX {
+            let Some((_, len)) = warm.values.pop_front() else { break };
+            warm.len -= len;
         }
     }
 

@@ -88,7 +88,9 @@ fn owner_uids(object: Option<&Value>) -> impl Iterator<Item = &str> {
 
 /// Returns `true` if `metadata.finalizers` contains the name.
 pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
-    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| finalizers.iter().any(|known| known == name))
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == name))
 }
 
 /// Returns `true` if the dependent with this reference blocks the foreground deletion of its owner.
@@ -176,7 +178,9 @@ impl Owners {
                 self.suspects.extend(self.places.get(owner).cloned());
             }
         }
-        let is_new = |reference: &&Value| !references(before).any(|known| known["uid"] == reference["uid"]);
+        let is_new = |reference: &&Value| {
+            !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
+        };
         if references(Some(after)).filter(is_new).any(|reference| !self.has(registry, reference, &place.1)) {
             self.suspects.insert(place.clone());
         }
@@ -198,8 +202,8 @@ impl Owners {
     /// looks owners up by kind and name, and compares the uid then. A namespaced owner has to be in
     /// the namespace of the dependent.
     fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
-        let known = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
-        known.is_some_and(|(of, (namespace, name))| {
+        let owner = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
+        owner.is_some_and(|(of, (namespace, name))| {
             let is_reachable = namespace.is_empty() || *namespace == dependent.0;
             let resource = registry.any_version(of).filter(|_| is_reachable && reference["name"] == name.as_str());
             resource.is_some_and(|resource| {

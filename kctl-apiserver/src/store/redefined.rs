@@ -54,15 +54,19 @@ async fn fields_follow_the_schema_across_restarts() {
     assert_eq!(read["metadata"], made["metadata"], "nobody has written it");
     drop(server);
 
-    let again = ApiServer::new();
-    again.keep_in(&folder).unwrap();
-    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({ "b": "filled" }));
-    redefine(&again, &first).await;
-    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({ "a": "x" }), "what was written is kept");
-    redefine(&again, &other).await;
-    let written = ask(&again, "PATCH", THING, json!({ "metadata": { "labels": { "k": "v" } } })).await;
+    let restarted = ApiServer::new();
+    restarted.keep_in(&folder).unwrap();
+    assert_eq!(ask(&restarted, "GET", THING, Value::Null).await["spec"], json!({ "b": "filled" }));
+    redefine(&restarted, &first).await;
+    assert_eq!(
+        ask(&restarted, "GET", THING, Value::Null).await["spec"],
+        json!({ "a": "x" }),
+        "what was written is kept"
+    );
+    redefine(&restarted, &other).await;
+    let written = ask(&restarted, "PATCH", THING, json!({ "metadata": { "labels": { "k": "v" } } })).await;
     assert_eq!(written["spec"], json!({ "b": "filled" }));
-    redefine(&again, &first).await;
-    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({}), "it was written without");
+    redefine(&restarted, &first).await;
+    assert_eq!(ask(&restarted, "GET", THING, Value::Null).await["spec"], json!({}), "it was written without");
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -127,7 +127,7 @@ impl Table {
         };
         let namespace = namespace.map(str::to_owned);
         let objects = self.objects.range((start, Bound::Unbounded));
-        objects.take_while(move |(key, _)| namespace.as_deref().is_none_or(|wanted| key.0 == wanted))
+        objects.take_while(move |(key, _)| namespace.as_deref().is_none_or(|selected| key.0 == selected))
     }
 
     /// Iterates over the same objects, parsed.
@@ -175,8 +175,8 @@ impl Table {
     /// fault does not mislead.
     pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
         let stale = info.stale?;
-        let asked = info.params.oldest();
-        let oldest = asked.or(stale.misleads.then_some(0))?;
+        let requested = info.params.oldest();
+        let oldest = requested.or(stale.misleads.then_some(0))?;
         let revision = match stale.past {
             Past::Revision(revision) => revision,
             Past::Changes(n_changes) => {

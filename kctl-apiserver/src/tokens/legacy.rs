@@ -75,8 +75,8 @@ impl Claims {
         let Some(secret) = found(&secret::KIND, secret_name).filter(is_there) else {
             return Err(TokenError::over("Token has been invalidated"));
         };
-        let kept = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default()).unwrap_or_default();
-        if kept != token.as_bytes() {
+        let stored = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default()).unwrap_or_default();
+        if stored != token.as_bytes() {
             return Err(TokenError::over("Token does not match server's copy"));
         }
         let Some(account) = found(&service_account::KIND, name) else {

@@ -159,9 +159,9 @@ pub(crate) fn bearer(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone);
     let engine = GeneralPurpose::new(&alphabet::URL_SAFE, lenient);
     let decoded = |part: &str| engine.decode(part).map_err(|_| TokenError::Foreign);
-    let said: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
-    let is_of_secret = said["iss"] == legacy::ISSUER;
-    if said["iss"] != ISSUER && !is_of_secret {
+    let payload: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
+    let is_of_secret = payload["iss"] == legacy::ISSUER;
+    if payload["iss"] != ISSUER && !is_of_secret {
         return Err(TokenError::Foreign);
     }
     let named: Value = serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Foreign)?;
@@ -187,12 +187,12 @@ pub(crate) fn bearer(
         Ok(fitting)
     };
     if is_of_secret {
-        let claims: legacy::Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
+        let claims: legacy::Claims = serde_json::from_value(payload).map_err(|_| TokenError::Foreign)?;
         let audiences = fitting(&own)?;
         claims.still_hold(store, token)?;
         return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
     }
-    let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
+    let claims: Claims = serde_json::from_value(payload).map_err(|_| TokenError::Foreign)?;
     let audiences = fitting(&claims.aud)?;
     still_holds(store, &claims)?;
     Ok(Bearer { caller: caller(&claims), audiences, secret: None })
@@ -214,14 +214,14 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         store.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
     };
     let name = &account.name;
-    let Some(known) = found(&service_account::KIND, namespace, name) else {
+    let Some(stored_account) = found(&service_account::KIND, namespace, name) else {
         return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
     };
-    let uid = Named::of(&known).uid;
+    let uid = Named::of(&stored_account).uid;
     if uid != account.uid {
         return Err(TokenError::over(format!("service account UID ({uid}) does not match claim ({})", account.uid)));
     }
-    if is_long_gone(&known, now) {
+    if is_long_gone(&stored_account, now) {
         return Err(TokenError::over(format!("service account {namespace}/{name} has been deleted")));
     }
     // The node of a bound Pod is informational and is not checked.

@@ -107,15 +107,16 @@ impl Signer {
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SignerError> {
         let head = json!({ "alg": ALGORITHM, "kid": self.id }).to_string();
         let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoSignature)?;
-        let said = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
-        let signature = self.pair.sign(&SystemRandom::new(), said.as_bytes()).map_err(|_| SignerError::NoSignature)?;
-        Ok(format!("{said}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+        let signed = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
+        let signature =
+            self.pair.sign(&SystemRandom::new(), signed.as_bytes()).map_err(|_| SignerError::NoSignature)?;
+        Ok(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
     }
 
     /// Returns `true` if this key made the signature.
-    pub(crate) fn has_signed(&self, said: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn has_signed(&self, signed: &[u8], signature: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
-        key.verify(said, signature).is_ok()
+        key.verify(signed, signature).is_ok()
     }
 
     /// Returns the document of `/openid/v1/jwks`: the public key for verifiers of tokens.
@@ -196,13 +197,13 @@ mod tests {
         let folder = folder("kept");
         let first = Signer::kept_in(&folder).unwrap();
         let token = first.sign(&json!({ "a": 1 })).unwrap();
-        let (said, signature) = token.rsplit_once('.').unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
-        let again = Signer::kept_in(&folder).unwrap();
-        assert_eq!(again.keys(), first.keys());
-        assert!(again.has_signed(said.as_bytes(), &signature));
-        assert!(!Signer::new().unwrap().has_signed(said.as_bytes(), &signature));
-        assert!(!again.has_signed(b"something else", &signature));
+        let restarted = Signer::kept_in(&folder).unwrap();
+        assert_eq!(restarted.keys(), first.keys());
+        assert!(restarted.has_signed(signed.as_bytes(), &signature));
+        assert!(!Signer::new().unwrap().has_signed(signed.as_bytes(), &signature));
+        assert!(!restarted.has_signed(b"something else", &signature));
         #[cfg(unix)]
         {
             let mode = fs::metadata(folder.join(KEY_FILE)).unwrap();

@@ -55,13 +55,13 @@ async fn token_names_issuer_subject_and_expiry() {
         (json!({ "expirationSeconds": 3_607, "boundObjectRef": bound }), json!([ISSUER]), 365 * 86_400, Some(3_607)),
         (json!({ "audiences": ["x"], "expirationSeconds": 3_607, "boundObjectRef": bound }), json!(["x"]), 3_607, None),
     ] {
-        let said = claims(&token(&server, spec.clone()).await);
-        let issued = said["iat"].as_i64().unwrap();
-        assert_eq!(said["aud"], aud, "{spec}");
-        assert_eq!(said["exp"].as_i64().unwrap() - issued, life, "{spec}");
-        assert_eq!(said["kubernetes.io"]["warnafter"].as_i64().map(|time| time - issued), warned, "{spec}");
-        assert_eq!((&said["sub"], &said["iss"]), (&json!("system:serviceaccount:default:a"), &json!(ISSUER)));
-        assert_eq!(said["kubernetes.io"].get("pod").is_some(), spec.get("boundObjectRef").is_some(), "{spec}");
+        let payload = claims(&token(&server, spec.clone()).await);
+        let issued = payload["iat"].as_i64().unwrap();
+        assert_eq!(payload["aud"], aud, "{spec}");
+        assert_eq!(payload["exp"].as_i64().unwrap() - issued, life, "{spec}");
+        assert_eq!(payload["kubernetes.io"]["warnafter"].as_i64().map(|time| time - issued), warned, "{spec}");
+        assert_eq!((&payload["sub"], &payload["iss"]), (&json!("system:serviceaccount:default:a"), &json!(ISSUER)));
+        assert_eq!(payload["kubernetes.io"].get("pod").is_some(), spec.get("boundObjectRef").is_some(), "{spec}");
     }
 }
 
@@ -81,14 +81,14 @@ async fn bearer_is_known_with_its_pod_and_node() {
     let bound = json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "p" } });
     let token = token(&server, bound).await;
     let info = server.caller_of_token(&token).unwrap().user_info();
-    let said = claims(&token);
+    let payload = claims(&token);
     let expected = json!({
-        "authentication.kubernetes.io/credential-id": [format!("JTI={}", said["jti"].as_str().unwrap())],
+        "authentication.kubernetes.io/credential-id": [format!("JTI={}", payload["jti"].as_str().unwrap())],
         "authentication.kubernetes.io/node-name": ["n"],
         "authentication.kubernetes.io/pod-name": ["p"],
-        "authentication.kubernetes.io/pod-uid": [said["kubernetes.io"]["pod"]["uid"]],
+        "authentication.kubernetes.io/pod-uid": [payload["kubernetes.io"]["pod"]["uid"]],
     });
-    assert_eq!((&info["extra"], &info["uid"]), (&expected, &said["kubernetes.io"]["serviceaccount"]["uid"]));
+    assert_eq!((&info["extra"], &info["uid"]), (&expected, &payload["kubernetes.io"]["serviceaccount"]["uid"]));
     send(&server, "DELETE", "/api/v1/namespaces/default/pods/p", &json!({ "gracePeriodSeconds": 0 })).await;
     assert_eq!(server.caller_of_token(&token), None);
 }
@@ -99,8 +99,8 @@ async fn token_is_valid_on_all_forks_of_one_server() {
     let token = token(&server, json!({})).await;
     assert!(server.fork(1).user_of_token(&token).is_some());
     assert!(with_account().await.user_of_token(&token).is_none());
-    let (said, _) = token.rsplit_once('.').unwrap();
-    for forged in [format!("{said}."), format!("{said}.AAAA"), said.to_owned(), String::new()] {
+    let (signed, _) = token.rsplit_once('.').unwrap();
+    for forged in [format!("{signed}."), format!("{signed}.AAAA"), signed.to_owned(), String::new()] {
         assert!(server.user_of_token(&forged).is_none(), "{forged}");
     }
 }
@@ -114,9 +114,9 @@ async fn token_survives_a_restart_with_the_same_folder() {
         server.keep_in(&folder).unwrap();
         token(&server, json!({})).await
     };
-    let again = ApiServer::new();
-    again.keep_in(&folder).unwrap();
-    assert_eq!(again.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
+    let restarted = ApiServer::new();
+    restarted.keep_in(&folder).unwrap();
+    assert_eq!(restarted.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

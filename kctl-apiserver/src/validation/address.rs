@@ -162,6 +162,6 @@ pub(crate) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
         IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
         IpAddr::V6(six) => u128::from(six),
     };
-    let kept = |address: IpAddr| bits_of(address).checked_shr(128 - whole.1).unwrap_or(0);
-    part.0.is_ipv4() == whole.0.is_ipv4() && part.1 > whole.1 && kept(part.0) == kept(whole.0)
+    let prefix_of = |address: IpAddr| bits_of(address).checked_shr(128 - whole.1).unwrap_or(0);
+    part.0.is_ipv4() == whole.0.is_ipv4() && part.1 > whole.1 && prefix_of(part.0) == prefix_of(whole.0)
 }

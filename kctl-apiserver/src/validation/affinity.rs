@@ -203,14 +203,14 @@ fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
 /// the client. Keys of `matchLabels` count as requirements.
 fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
     let selector = &term["labelSelector"];
-    let mut known: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
+    let mut keys: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
     for (_, requirement) in entries(&selector["matchExpressions"]) {
         let key = text(&requirement["key"]);
         let shared = entries(&term["matchLabelKeys"]).find(|(_, shared)| *shared == key);
-        if let Some((index, _)) = shared.filter(|_| known.contains(&key)) {
+        if let Some((index, _)) = shared.filter(|_| keys.contains(&key)) {
             errors.invalid(&format!("{at}[{index}]"), &key.into(), "exists in both matchLabelKeys and labelSelector");
         }
-        known.push(key);
+        keys.push(key);
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
         entries, environment, mounts, ports, probe,
         resources::{self, Asker},
         security,
-        volume::Known,
+        volume::DeclaredVolume,
     },
 };
 
@@ -61,7 +61,7 @@ pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &V
 /// this order: containers, init containers, ephemeral containers, so the error is at the later one
 /// in that order. Host ports conflict among containers, and within one init container; init
 /// containers run one after the other and may reuse the port of another.
-pub(crate) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+pub(crate) fn containers(spec: &Value, at: &str, volumes: &[DeclaredVolume<'_>], claims: &[&str], errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     let list_at = format!("{at}.containers");
     if entries(&spec["containers"]).next().is_none() {
@@ -199,7 +199,14 @@ fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &
 /// - name (a DNS label) and image, both required;
 /// - ports, variables, variable sources, mounts and devices;
 /// - resources, resize policies and the security context.
-fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+fn common(
+    container: &Value,
+    at: &str,
+    spec: &Value,
+    volumes: &[DeclaredVolume<'_>],
+    claims: &[&str],
+    errors: &mut Errors,
+) {
     let field = |name: &str| format!("{at}.{name}");
     errors.required_name(&field("name"), &container["name"], NameRule::Label);
     if text(&container["image"]).is_empty() {
@@ -278,13 +285,13 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
 /// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
 /// restart policy of the Pod: with `Never` a container can not be restarted for a resize either.
 fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
-    let mut known = Vec::new();
+    let mut names = Vec::new();
     for (index, policy) in entries(list) {
         let (name, restarts) = (&policy["resourceName"], &policy["restartPolicy"]);
-        if known.contains(&name) {
+        if names.contains(&name) {
             errors.duplicate(&format!("{at}[{index}]"), &name.to_string());
         }
-        known.push(name);
+        names.push(name);
         errors.required_one_of(at, name, &["cpu", "memory"]);
         errors.required_one_of(at, restarts, &["NotRequired", "RestartContainer"]);
         if of_pod == "Never" && restarts != "NotRequired" {

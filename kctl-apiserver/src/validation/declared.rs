@@ -302,10 +302,10 @@ pub(crate) fn validate_status(old: &Value, object: &Value, errors: &mut Errors) 
 /// resource, has no rules. `is_validated` filters the top-level fields by name.
 fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -> bool, errors: &mut Errors) {
     let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
-    let Some(known) = type_name.and_then(|name| TYPES.get(name)) else { return };
-    for field in known.fields.iter().filter(|field| is_validated(field.name)) {
+    let Some(declared) = type_name.and_then(|name| TYPES.get(name)) else { return };
+    for field in declared.fields.iter().filter(|field| is_validated(field.name)) {
         let at = Path { parent: None, part: PathSegment::Field(field.name) };
-        field.validate(known, old, object, at, errors);
+        field.validate(declared, old, object, at, errors);
     }
 }
 

@@ -49,8 +49,8 @@ fn printable(name: &Value, at: &str, errors: &mut Errors) {
 /// and only one of them is reported. An empty `value` beside a source counts as unset.
 fn source(variable: &Value, at: &str, errors: &mut Errors) {
     let from = &variable["valueFrom"];
-    let given: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();
-    for kind in &given {
+    let present: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();
+    for kind in &present {
         let (at, reference) = (format!("{at}.{kind}"), &from[*kind]);
         match *kind {
             "fieldRef" => downward::field(reference, &at, downward::OF_VARIABLES, errors),
@@ -59,13 +59,13 @@ fn source(variable: &Value, at: &str, errors: &mut Errors) {
             _ => key_of_object(reference, &at, errors),
         }
     }
-    if given.is_empty() {
+    if present.is_empty() {
         let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
                       `fileKeyRef`";
         errors.invalid(at, &"".into(), detail);
     } else if !text(&variable["value"]).is_empty() {
         errors.invalid(at, &"".into(), "may not be specified when `value` is not empty");
-    } else if given.len() > 1 {
+    } else if present.len() > 1 {
         errors.invalid(at, &"".into(), "may not have more than one field specified at a time");
     }
 }
@@ -137,12 +137,12 @@ pub(crate) fn sources(list: &Value, at: &str, errors: &mut Errors) {
         if !text(&from["prefix"]).is_empty() {
             printable(&from["prefix"], &format!("{at}[{index}].prefix"), errors);
         }
-        let given: Vec<&str> =
+        let present: Vec<&str> =
             ["configMapRef", "secretRef"].into_iter().filter(|kind| from[*kind].is_object()).collect();
-        for kind in &given {
+        for kind in &present {
             errors.required_name(&format!("{at}[{index}].{kind}.name"), &from[*kind]["name"], NameRule::Subdomain);
         }
-        match given.len() {
+        match present.len() {
             0 => errors.invalid(at, &"".into(), "must specify one of: `configMapRef` or `secretRef`"),
             1 => {}
             _ => errors.invalid(at, &"".into(), "may not have more than one field specified at a time"),

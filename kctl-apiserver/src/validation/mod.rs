@@ -110,10 +110,10 @@ pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: im
 /// with the name as the value. `name` returns the compared value of an item. A value that is not a
 /// string counts as the empty string, so two items without a name are duplicates too.
 pub(crate) fn unique<'a>(list: &'a Value, at: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
-    let mut known = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for (index, item) in entries(list) {
         let name = text(name(item));
-        if !known.insert(name) {
+        if !names.insert(name) {
             errors.duplicate(&format!("{at}[{index}]"), &Value::from(name).to_string());
         }
     }

@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    validation::{declared, entries, paths, volume::Known},
+    validation::{declared, entries, paths, volume::DeclaredVolume},
 };
 
 /// Validates the mounts and the devices of a container.
 ///
 /// `at` is the path of the container. `volumes` are the valid volumes of its Pod.
-pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
+pub(crate) fn of_container(container: &Value, at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
     let privileged = container["securityContext"]["privileged"] == true;
     mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, privileged, errors);
@@ -32,7 +32,14 @@ pub(crate) fn of_container(container: &Value, at: &str, volumes: &[Known<'_>], e
 /// Mount paths are unique within the container (`FieldValueInvalid`), compared as strings: `/data`
 /// and `/data/` are distinct. Neither name nor path may occur in `volumeDevices`. A relative mount
 /// path is accepted. `privileged` permits bidirectional mount propagation.
-fn mounted(list: &Value, devices: &Value, list_at: &str, volumes: &[Known<'_>], privileged: bool, errors: &mut Errors) {
+fn mounted(
+    list: &Value,
+    devices: &Value,
+    list_at: &str,
+    volumes: &[DeclaredVolume<'_>],
+    privileged: bool,
+    errors: &mut Errors,
+) {
     let mut taken = Vec::new();
     for (index, mount) in entries(list) {
         let at = format!("{list_at}[{index}]");
@@ -116,7 +123,7 @@ fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
 /// Only a `PersistentVolumeClaim` or an ephemeral volume can be one (`FieldValueInvalid`). A path
 /// may not contain `..`, and such a path is not remembered for the uniqueness rule. Names and paths
 /// of `volumeMounts` are excluded here as well, so a conflict is reported on both sides.
-fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[Known<'_>], errors: &mut Errors) {
+fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mut names, mut taken) = (Vec::new(), Vec::new());
     for (index, device) in entries(list) {
         let (name, path) = (text(&device["name"]), text(&device["devicePath"]));
@@ -160,6 +167,6 @@ fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[Known<'_>], 
 
 /// Returns `true` if an item of the list has this string in `field`. An absent field equals the
 /// empty string.
-fn has(list: &Value, field: &str, wanted: &str) -> bool {
-    entries(list).any(|(_, one)| text(&one[field]) == wanted)
+fn has(list: &Value, field: &str, value: &str) -> bool {
+    entries(list).any(|(_, one)| text(&one[field]) == value)
 }

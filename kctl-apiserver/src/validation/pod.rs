@@ -177,14 +177,14 @@ fn gates(spec: &Value, at: &str, errors: &mut Errors) {
         let at = format!("{at}.readinessGates[{index}].conditionType");
         errors.qualified_name(&at, text(&gate["conditionType"]));
     }
-    let mut known = Vec::new();
+    let mut names = Vec::new();
     for (index, gate) in entries(&spec["schedulingGates"]) {
         let (at, name) = (format!("{at}.schedulingGates[{index}]"), text(&gate["name"]));
         errors.qualified_name(&at, name);
-        if known.contains(&name) {
+        if names.contains(&name) {
             errors.duplicate(&at, &gate["name"].to_string());
         }
-        known.push(name);
+        names.push(name);
     }
 }
 

@@ -78,8 +78,8 @@ fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Error
 /// The first one in the order of `kinds` counts as the intended one, not the first in the JSON of
 /// the client.
 fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
-    let given: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
-    for (index, kind) in given.iter().enumerate() {
+    let present: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
+    for (index, kind) in present.iter().enumerate() {
         let at = format!("{at}.{kind}");
         if index > 0 {
             errors.leave_out(&format!("{at}."));
@@ -88,7 +88,7 @@ fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors
             action(kind, &handler[**kind], &at, grace, errors);
         }
     }
-    if given.is_empty() {
+    if present.is_empty() {
         errors.required(at, "must specify a handler type");
     }
 }

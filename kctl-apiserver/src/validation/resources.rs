@@ -95,7 +95,8 @@ pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&st
         }
         pages(name, amount, &one_at, errors);
     }
-    let asks_for = |wanted: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| wanted(name));
+    let asks_for =
+        |is_resource: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| is_resource(name));
     if asks_for(&|name| name.starts_with(PAGES)) && !asks_for(&|name| ["cpu", "memory"].contains(&name)) {
         errors.forbidden(at, "HugePages require cpu or memory");
     }
@@ -245,7 +246,7 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 /// - the same request of the same claim is a duplicate.
 ///
 /// The error for an unknown claim lists the known ones, sorted.
-fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
+fn claimed(list: &Value, at: &str, declared: &[&str], errors: &mut Errors) {
     let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
         let (at, name, request) = (format!("{at}[{index}]"), text(&claim["name"]), text(&claim["request"]));
@@ -269,8 +270,9 @@ fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
             }
             keys.push(key);
         }
-        if !known.contains(&name) {
-            let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(known)) };
+        if !declared.contains(&name) {
+            let which =
+                if declared.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(declared)) };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
             errors.not_found_in(&at, &claim["name"], &detail);
         }

@@ -120,11 +120,11 @@ fn is_duration(text: &str) -> bool {
     let has_parts = !rest.is_empty();
     while !rest.is_empty() {
         let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        let Some(known) = UNITS.iter().find(|known| unit.starts_with(**known)) else { return false };
+        let Some(unit_name) = UNITS.iter().find(|unit_name| unit.starts_with(**unit_name)) else { return false };
         if unit.len() == rest.len() {
             return false;
         }
-        rest = &unit[known.len()..];
+        rest = &unit[unit_name.len()..];
     }
     has_parts
 }
@@ -201,7 +201,7 @@ fn not_an_integer(text: &str) -> String {
 ///
 /// `CronJob` rejects `Local` and the empty name itself, with other messages.
 pub(crate) fn is_zone(name: &str) -> bool {
-    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
+    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|name_of_zone| name_of_zone == name))
 }
 
 /// Returns the number of indexes in a list such as `1,3-5`, here 4 (`validateIndexesFormat`).

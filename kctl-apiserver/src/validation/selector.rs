@@ -80,15 +80,15 @@ pub(crate) fn values(requirement: &Value, at: &str, operators: Operators, errors
 /// The return value says if the caller may evaluate the selector against the template. An empty
 /// selector can be evaluated, it matches everything; the error prevents a workload that owns all
 /// Pods of its namespace.
-pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
+pub(crate) fn of_workload(label_selector: &Value, kind: &str, errors: &mut Errors) -> bool {
     let (at, before) = ("spec.selector", errors.len());
-    if given.is_null() {
+    if label_selector.is_null() {
         errors.required(at, "");
         return true;
     }
-    selector(given, at, errors);
+    selector(label_selector, at, errors);
     let is_usable = errors.len() == before;
-    if is_empty(given) {
+    if is_empty(label_selector) {
         errors.invalid_as_such(at, &format!("empty selector is invalid for {kind}"));
     }
     is_usable
@@ -98,9 +98,9 @@ pub(crate) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> boo
 ///
 /// `at` is the path of the template, such as `spec.template`. A controller would create Pods
 /// without end if they did not match its selector.
-pub(crate) fn fits_template(given: &Value, template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn fits_template(label_selector: &Value, template: &Value, at: &str, errors: &mut Errors) {
     let labels = &template["metadata"]["labels"];
-    if given.is_null() || !selects(given, labels) {
+    if label_selector.is_null() || !selects(label_selector, labels) {
         let at = format!("{at}.metadata.labels");
         errors.invalid(&at, labels, "`selector` does not match template `labels`");
     }

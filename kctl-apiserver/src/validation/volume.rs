@@ -59,7 +59,7 @@ const SOURCES: &[&str] = &[
 /// A volume that containers may use.
 ///
 /// A volume with errors is not one, so a mount of it is reported as missing as well.
-pub(crate) struct Known<'a> {
+pub(crate) struct DeclaredVolume<'a> {
     /// The name by which mounts and devices refer to it.
     pub(crate) name: &'a str,
     /// `true` for a `PersistentVolumeClaim`, which can be a block device.
@@ -73,19 +73,19 @@ pub(crate) struct Known<'a> {
 /// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is
 /// created for an ephemeral volume of the same Pod: that claim is named after Pod and volume, so
 /// the reference is detected by name. A template has no Pod name yet and skips this rule.
-pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
-    let mut known: Vec<Known<'a>> = Vec::new();
+pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<DeclaredVolume<'a>> {
+    let mut volumes_before: Vec<DeclaredVolume<'a>> = Vec::new();
     for (index, volume) in entries(list) {
         let at = format!("{at}[{index}]");
         let (name, before) = (text(&volume["name"]), errors.len());
         source(volume, pod, &at, errors);
         errors.required_name(&format!("{at}.name"), &volume["name"], NameRule::Label);
-        if known.iter().any(|known| known.name == name) {
+        if volumes_before.iter().any(|volumes_before| volumes_before.name == name) {
             errors.duplicate(&format!("{at}.name"), &volume["name"].to_string());
         }
         if errors.len() == before {
             let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
-            known.push(Known { name, is_claim });
+            volumes_before.push(DeclaredVolume { name, is_claim });
         }
         let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
         let is_own = |other: &Value| {
@@ -96,7 +96,7 @@ pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Err
             errors.invalid(&format!("{at}.persistentVolumeClaim.claimName"), &claim.into(), detail);
         }
     }
-    known
+    volumes_before
 }
 
 /// Validates the source of a volume: at least one (`FieldValueRequired`), at most one
@@ -106,8 +106,8 @@ pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Err
 /// (`FieldValueInvalid` at the name of the volume). An iSCSI portal is too long together with the
 /// volume's name even if the source is one too many.
 fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
-    let mut given = SOURCES.iter().filter(|source| volume[**source].is_object());
-    let Some(first) = given.next() else {
+    let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
+    let Some(first) = present.next() else {
         return errors.required(at, "must specify a volume type");
     };
     let name = text(&volume["name"]);
@@ -124,7 +124,7 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
         }
     };
     portal(first, errors);
-    for other in given {
+    for other in present {
         errors.leave_out(&format!("{at}.{other}."));
         errors.forbidden(&format!("{at}.{}", told_as(other)), "may not specify more than 1 volume type");
         portal(other, errors);

@@ -226,8 +226,8 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
         for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| warn[*name].is_object()) {
             texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
         }
-        let asked = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
-        claim(asked, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
+        let claim_spec = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
+        claim(claim_spec, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     files::overlapping(spec, texts);
     repeated(&spec["hostAliases"], "ip", &format!("{at}.hostAliases"), "ip", texts);
@@ -263,13 +263,13 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
 /// Adds a warning for each item whose `field` equals that of an earlier one. `what` names the field
 /// in the message.
 fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<String>) {
-    let mut known = Vec::new();
+    let mut values = Vec::new();
     for (index, one) in entries(list) {
         let value = text(&one[field]);
-        if known.contains(&value) {
+        if values.contains(&value) {
             texts.push(format!("{at}[{index}].{field}: duplicate {what} {value:?}"));
         }
-        known.push(value);
+        values.push(value);
     }
 }
 
@@ -288,17 +288,17 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
             }
         }
     }
-    let mut known = Vec::new();
+    let mut names = Vec::new();
     for (index, variable) in entries(&container["env"]) {
         let (name, value) = (text(&variable["name"]), text(&variable["value"]));
         let reference = format!("$({name})");
         // One that adds to what was there before hides nothing.
         let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
-        if known.contains(&name) && !adds {
+        if names.contains(&name) && !adds {
             let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
             texts.push(format!("{at}.env[{index}]: {why}"));
         }
-        known.push(name);
+        names.push(name);
     }
 }
 
@@ -315,7 +315,7 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
 /// warning. Warnings about names come after those about numbers.
 fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
-    let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
+    let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     let mut of_names = Vec::new();
     for (list, index, container) in containers(spec) {
@@ -329,7 +329,7 @@ fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
                     text(&port["protocol"])
                 ));
             }
-            let others = known.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
+            let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
             for (other_at, other) in others.iter() {
                 let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
                 let how = match (host == other_host, ip == other_ip) {

@@ -103,11 +103,11 @@ fn mistakes(name: &str) -> Vec<String> {
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
 /// processes have no network namespace. All errors are `FieldValueInvalid`.
 pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
-    let said = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
-    let of_pod = said(&spec["securityContext"]);
+    let host_process = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
+    let of_pod = host_process(&spec["securityContext"]);
     let (mut n_containers, mut n_on_host) = (0, 0);
     for (list, index, container) in container::all(spec) {
-        let own = said(&container["securityContext"]);
+        let own = host_process(&container["securityContext"]);
         if let (Some(of_pod), Some(own)) = (of_pod, own)
             && of_pod != own
         {

@@ -132,8 +132,8 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 /// `pkg/apis/core/v1/conversion.go`).
 ///
 /// Without the parameter the list is empty. 0 is accepted.
-fn ports(given: &[String]) -> Result<Vec<u16>, StatusError> {
-    let all = given.iter().flat_map(|text| text.split(','));
+fn ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
+    let all = parameters.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));
     all.map(|text| text.parse().map_err(|_| invalid(text))).collect()
 }

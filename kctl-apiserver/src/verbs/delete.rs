@@ -53,8 +53,8 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     warn(info, &options);
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
-    let kept = state.get(of, &info.key()).unwrap_or_else(|| object.clone());
-    let deletion = Deletion::of(state, resource, &kept, options.propagation, options.grace);
+    let current = state.get(of, &info.key()).unwrap_or_else(|| object.clone());
+    let deletion = Deletion::of(state, resource, &current, options.propagation, options.grace);
     if deletion != Deletion::Pending {
         check_lasting(info)?;
         let attributes = Attributes::delete(info, &object, &completed(resource, &object, &options));
@@ -63,7 +63,7 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     let (mut answer, gone) = if options.is_dry {
         tried(resource, &object, deletion)
     } else {
-        match deletion.write(state, resource, &info.key(), &kept) {
+        match deletion.write(state, resource, &info.key(), &current) {
             Deleted::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
             Deleted::Gone(last) => (answer_gone(resource, &in_version_of(&object, last)), true),
         }
@@ -177,14 +177,14 @@ fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
 /// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list
 /// of the objects before their deletion.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let asked = list::asked(info)?;
+    let list_options = list::read_options(info)?;
     let mut options = Options::of(info)?;
     // `resourceVersion` in the query is also a precondition on each object.
     if !info.params.text("resourceVersion").is_empty() {
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
-    let doomed = list::CollectionToDelete::of(state, info, &asked)?;
+    let doomed = list::CollectionToDelete::of(state, info, &list_options)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));
@@ -241,10 +241,10 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
-        let (wanted, known) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
-        let Some(wanted) = wanted.filter(|wanted| known.is_string() && known != wanted) else { continue };
+        let (required, stored) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
+        let Some(required) = required.filter(|required| stored.is_string() && stored != required) else { continue };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let why = precondition::mismatch(shown, wanted, known);
+        let why = precondition::mismatch(shown, required, stored);
         if resource.rules.is_marked_first {
             return Err(StatusError::conflict(&resource.of, name, &why));
         }

@@ -160,8 +160,8 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
         return false;
     }
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
-    let (healthy, wanted) = (number("currentHealthy"), number("desiredHealthy"));
-    budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || (healthy >= wanted && wanted > 0)
+    let (healthy, desired) = (number("currentHealthy"), number("desiredHealthy"));
+    budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || (healthy >= desired && desired > 0)
 }
 
 /// Fails if the budget allows no further disruption.
@@ -178,7 +178,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     let forbidden =
         |why: &str| Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
     let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
-    let (n_allowed, healthy, wanted) =
+    let (n_allowed, healthy, desired) =
         (number("disruptionsAllowed"), number("currentHealthy"), number("desiredHealthy"));
     if seen && n_allowed < 0 {
         return forbidden("status.disruptionsAllowed of the PodDisruptionBudget is negative");
@@ -190,7 +190,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
         return Ok(());
     }
     let message =
-        format!("PodDisruptionBudget {name} does not allow an eviction: {healthy} of {wanted} pods are healthy");
+        format!("PodDisruptionBudget {name} does not allow an eviction: {healthy} of {desired} pods are healthy");
     let mut error = StatusError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.as_str());
     error.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": message }] });
     if !seen {
@@ -223,12 +223,12 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
 /// A new condition is appended.
 fn set_condition(status: &mut Value, mut condition: Value) {
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
-        Some(known) => {
-            if known["status"] == condition["status"] && known["lastTransitionTime"].is_string() {
-                condition["lastTransitionTime"] = known["lastTransitionTime"].take();
+    match conditions.iter_mut().find(|existing| existing["type"] == condition["type"]) {
+        Some(existing) => {
+            if existing["status"] == condition["status"] && existing["lastTransitionTime"].is_string() {
+                condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
             }
-            *known = condition;
+            *existing = condition;
         }
         None => conditions.push(condition),
     }

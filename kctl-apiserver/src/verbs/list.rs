@@ -21,7 +21,7 @@ pub(super) use self::{
 };
 use super::Answer;
 use crate::{
-    conversion::{self, Way},
+    conversion::{self, ConversionPlan},
     registry::Resource,
     request::RequestInfo,
     selector::Selector,
@@ -42,8 +42,8 @@ use crate::{
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
-    let (asked, selector) = asked(info)?;
-    let reach = ListScope::of(state, info, &asked)?;
+    let (options, selector) = read_options(info)?;
+    let reach = ListScope::of(state, info, &options)?;
     let revision = state.revision;
     let table = state.table(&info.resource.of);
     let reach = match table.stale(info).filter(|_| reach.at.is_none()) {
@@ -55,7 +55,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
     let table = past.as_ref().unwrap_or(table);
     let shown = reach.at.unwrap_or(revision);
     let (limit, start) = (reach.limit, reach.after.as_ref());
-    if conversion::is_asked(&info.resource) && !selector.is_empty() {
+    if conversion::uses_webhook(&info.resource) && !selector.is_empty() {
         let all = page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
         let page = chosen(conversion::all_shown(state, info, all)?, &selector, limit);
@@ -82,11 +82,11 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
 ///
 /// # Errors
 /// Fails with the first invalid option, in the order of kube-apiserver.
-pub(super) fn asked(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
-    let asked = ListOptions::read(info)?;
+pub(super) fn read_options(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
+    let options = ListOptions::read(info)?;
     ListOptions::check_versions(info)?;
-    let selector = asked.selector(info)?;
-    Ok((asked, selector))
+    let selector = options.selector(info)?;
+    Ok((options, selector))
 }
 
 /// The objects that a delete of a collection selects, and what its response says about them.
@@ -114,15 +114,15 @@ impl CollectionToDelete {
     pub(super) fn of(
         state: &mut State,
         info: &RequestInfo,
-        (asked, selector): &(ListOptions, Selector),
+        (options, selector): &(ListOptions, Selector),
     ) -> Result<Self, StatusError> {
-        let reach = ListScope::of(state, info, asked)?;
+        let reach = ListScope::of(state, info, options)?;
         let revision = state.revision;
         let table = state.table(&info.resource.of);
         let past = reach.past(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = reach.after.as_ref();
-        let is_judged_later = conversion::is_asked(&info.resource) && !selector.is_empty();
+        let is_judged_later = conversion::uses_webhook(&info.resource) && !selector.is_empty();
         let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
         let Page { items, mut more } = page(table, info, all, start, limit);
         let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key_of(&it), it)).collect();
@@ -202,9 +202,9 @@ fn page(
             return true;
         }
         let value = table.value(object);
-        match conversion::way(&info.resource, &value) {
-            Way::Done(converted) => selector.matches(&converted),
-            Way::Same | Way::Ask => selector.matches(&value),
+        match conversion::plan(&info.resource, &value) {
+            ConversionPlan::Done(converted) => selector.matches(&converted),
+            ConversionPlan::Same | ConversionPlan::CallWebhook => selector.matches(&value),
         }
     };
     let mut matching = table.range(namespace, after).filter(|(_, object)| seen(object));

@@ -43,10 +43,10 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
 ///
 /// For kinds whose versions have equal fields, as most built-in kinds with two versions.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Option<Value> {
-    let wanted = resource.api_version();
-    (object["apiVersion"] != wanted.as_str()).then(|| {
+    let api_version = resource.api_version();
+    (object["apiVersion"] != api_version.as_str()).then(|| {
         let mut converted = object.clone();
-        converted["apiVersion"] = wanted.into();
+        converted["apiVersion"] = api_version.into();
         converted
     })
 }

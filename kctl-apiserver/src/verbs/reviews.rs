@@ -32,58 +32,58 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
 /// # Errors
 /// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
 /// error.
-pub(super) fn review(state: &mut State, info: &RequestInfo, mut asked: Value) -> Result<Value, StatusError> {
-    write::default(info, &mut asked, None);
-    apply::update(&FieldManager::of(info, state).request(), None, &mut asked);
-    let mut attributes = admission::Attributes::new(info, Operation::Create, "", asked);
+pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -> Result<Value, StatusError> {
+    write::default(info, &mut review, None);
+    apply::update(&FieldManager::of(info, state).request(), None, &mut review);
+    let mut attributes = admission::Attributes::new(info, Operation::Create, "", review);
     if admission::may_mutate(state, info) {
         show_answer(info, attributes.object.as_mut());
         admission::mutate(state, &mut attributes)?;
     }
     check(info, attributes.object.as_ref().unwrap_or(&Value::Null))?;
     admission::validate(state, &attributes)?;
-    let mut asked = attributes.object.unwrap_or_default();
-    let spec = &asked["spec"];
+    let mut review = attributes.object.unwrap_or_default();
+    let spec = &review["spec"];
     match info.resource.rules.review {
         Some(of @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
             let user = if of == Review::SelfSubjectAccess { &info.caller.user } else { &named };
-            asked["status"] = decided(state, user, spec);
+            review["status"] = decided(state, user, spec);
         }
         Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
             let (resources, others) = authorizer::rules_of(state, &info.caller.user, namespace);
             let missing = authorizer::denial(state, &info.caller.user, namespace);
-            asked["metadata"] = json!({});
-            asked["spec"] = json!({});
-            asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
+            review["metadata"] = json!({});
+            review["spec"] = json!({});
+            review["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
             if let Some(reason) = missing {
-                asked["status"]["evaluationError"] = reason.trim_start_matches("RBAC: ").into();
-                asked["status"]["incomplete"] = true.into();
+                review["status"]["evaluationError"] = reason.trim_start_matches("RBAC: ").into();
+                review["status"]["incomplete"] = true.into();
             }
         }
         Some(Review::SelfSubject) => {
-            asked["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
-            asked["status"] = json!({ "userInfo": info.caller.user_info() });
+            review["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
+            review["status"] = json!({ "userInfo": info.caller.user_info() });
         }
         Some(Review::Token) => {
             let token = text(&spec["token"]);
-            let known = bearer(state, token, texts(&spec["audiences"]));
-            reviewed(&mut asked["status"], known);
+            let authenticated = bearer(state, token, texts(&spec["audiences"]));
+            reviewed(&mut review["status"], authenticated);
         }
         Some(Review::Binding) | None => return Err(StatusError::method_not_allowed()),
     }
-    Ok(asked)
+    Ok(review)
 }
 
 /// Validates a review, before validating webhooks are called.
 ///
 /// Access reviews are `Invalid` with field errors; the others `BadRequest`.
-fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
-    let spec = &asked["spec"];
+fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
+    let spec = &review["spec"];
     match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
-            let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), asked);
+            let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), review);
             // The real server names no kind here.
             StatusError::unless_valid(&info.resource.of.group, "", "", &errors)
         }
@@ -100,7 +100,7 @@ fn check(info: &RequestInfo, asked: &Value) -> Result<(), StatusError> {
 /// Sets the status to Go's zero value, which webhooks see.
 ///
 /// Fields that the client sent stay. They are overwritten by the result afterwards.
-fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
+fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
     let fields = match info.resource.rules.review {
         Some(Review::SelfSubjectRules) => {
             json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false })
@@ -109,10 +109,10 @@ fn show_answer(info: &RequestInfo, asked: Option<&mut Value>) {
         Some(Review::Token) => json!({ "user": {} }),
         _ => json!({ "allowed": false }),
     };
-    let Some(asked) = asked else { return };
+    let Some(review) = review else { return };
     for (field, value) in fields.as_object().into_iter().flatten() {
-        if asked["status"][field].is_null() {
-            asked["status"][field] = value.clone();
+        if review["status"][field].is_null() {
+            review["status"][field] = value.clone();
         }
     }
 }
@@ -139,11 +139,11 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
 /// Writes the result of a token review, beside what the client has written into the status.
 ///
 /// A failure removes `authenticated`, which is `false` by omission, and sets `error`.
-fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
+fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
     }
-    match known {
+    match authenticated {
         Ok((caller, audiences)) => {
             status["authenticated"] = true.into();
             status["user"] = caller.user_info();
@@ -186,7 +186,7 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
         let reason = authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::denial(state, user, ""));
         return with_reason(allowed, user, reason);
     }
-    let asked = Attributes {
+    let attributes = Attributes {
         verb: text(&resource["verb"]),
         group: text(&resource["group"]),
         resource: text(&resource["resource"]),
@@ -194,8 +194,9 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    let reason = authorizer::granted(state, user, &asked).or_else(|| authorizer::denial(state, user, asked.namespace));
-    let mut status = with_reason(authorizer::allowed(state, user, &asked), user, reason);
+    let reason =
+        authorizer::granted(state, user, &attributes).or_else(|| authorizer::denial(state, user, attributes.namespace));
+    let mut status = with_reason(authorizer::allowed(state, user, &attributes), user, reason);
     let ignored: Vec<String> = SELECTORS.iter().filter_map(|kind| ignored(kind, &resource[*kind])).collect();
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();

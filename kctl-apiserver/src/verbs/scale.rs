@@ -152,15 +152,15 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));
     };
     judge(info, &scale, replicas)?;
-    let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
-    let is_other = !given.is_empty() && given != known;
+    let (required, stored) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
+    let is_other = !required.is_empty() && required != stored;
     if is_other && info.verb == Verb::Update {
-        return Err(precondition::failed(info, "UID", given, known));
+        return Err(precondition::failed(info, "UID", required, stored));
     }
     // The handler of custom resources ignores the uid of a patched Scale.
     if is_other && info.resource.custom.is_none() && !applies {
         let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
-        return Err(StatusError::conflict(&part, &info.name, &precondition::mismatch("UID", given, known)));
+        return Err(StatusError::conflict(&part, &info.name, &precondition::mismatch("UID", required, stored)));
     }
     let replicas = admitted(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();

@@ -151,9 +151,9 @@ fn bind(
     binding: &Value,
 ) -> Result<Answer, StatusError> {
     for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
-        let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
-        if !given.is_empty() && given != known {
-            return Err(precondition::failed(info, field, given, known));
+        let (sent, stored) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
+        if !sent.is_empty() && sent != stored {
+            return Err(precondition::failed(info, field, sent, stored));
         }
     }
     let node = binding["target"]["name"].as_str().unwrap_or_default();
@@ -166,8 +166,8 @@ fn bind(
     new["spec"]["nodeName"] = node.into();
     let of_node = if binding["target"]["kind"] == "Node" { write::topology(state, node) } else { Map::new() };
     for field in ["labels", "annotations"] {
-        let given = binding["metadata"][field].as_object().into_iter().flatten();
-        for (key, value) in given.chain(of_node.iter().filter(|_| field == "labels")) {
+        let sent = binding["metadata"][field].as_object().into_iter().flatten();
+        for (key, value) in sent.chain(of_node.iter().filter(|_| field == "labels")) {
             new["metadata"][field][key] = value.clone();
         }
     }
@@ -192,9 +192,9 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     place::match_names(info, &mut sent)?;
     let of = &info.resource.of;
     let old = state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
-    let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
-    if !given.is_empty() && given != known {
-        return Err(precondition::failed(info, "UID", given, known));
+    let (required, stored) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
+    if !required.is_empty() && required != stored {
+        return Err(precondition::failed(info, "UID", required, stored));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {

@@ -208,9 +208,9 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
     match kind {
         "Pod" => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
-            let known = find(&node::KIND, "", node).map(|node| Named::of(&node));
+            let existing = find(&node::KIND, "", node).map(|node| Named::of(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
-            about.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
+            about.node = (!node.is_empty()).then(|| existing.unwrap_or_else(unknown));
             about.pod = Some(named);
         }
         "Secret" => about.secret = Some(named),

@@ -35,9 +35,9 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
         let new = Write::create(new, Ownership::Written);
         return Ok(Answer::created(write::write(state, info, new)?));
     };
-    let known = &old["metadata"]["uid"];
-    if !uid.is_empty() && uid != known {
-        return Err(precondition::failed(info, "UID", uid, known));
+    let stored = &old["metadata"]["uid"];
+    if !uid.is_empty() && uid != stored {
+        return Err(precondition::failed(info, "UID", uid, stored));
     }
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, info, new)?))

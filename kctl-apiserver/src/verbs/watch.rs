@@ -20,7 +20,7 @@ use tokio::{
 use self::watch_event::{Transition, WatchEvent, as_deleted, convert, is_judged_later, kind_of};
 use super::{Answer, OutputForm, Payload, list};
 use crate::{
-    conversion::{self, Way},
+    conversion::{self, ConversionPlan},
     faults::{Connection, Gate, Opened, Passage, newest},
     proto,
     registry::Resource,
@@ -92,7 +92,7 @@ pub(crate) struct Start {
 const NOT_OLDER: &str = "NotOlderThan";
 
 /// The options that decide where a watch starts.
-struct Wanted<'a> {
+struct WatchOptions<'a> {
     /// `resourceVersion`.
     ///
     /// As given, so that an error can show it.
@@ -108,7 +108,7 @@ struct Wanted<'a> {
     matching: &'a str,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WatchOptions<'a> {
     /// Reads the options. A watch without a version, or with 0, gets the initial state like one with
     /// `sendInitialEvents` (`SetListOptionsDefaults` of apimachinery).
     fn of(info: &'a RequestInfo) -> Self {
@@ -173,13 +173,13 @@ impl<'a> Wanted<'a> {
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
-    let wanted = Wanted::of(info);
-    wanted.check(info)?;
+    let requested = WatchOptions::of(info);
+    requested.check(info)?;
     let selector = options.selector(info)?;
-    let asked = wanted.revision()?;
+    let asked = requested.revision()?;
     OutputForm::streams(info)?;
-    let sends_initial = wanted.begins_with_state();
-    let unknown = list::not_from_the_future(state, wanted.version).err().filter(|_| sends_initial);
+    let sends_initial = requested.begins_with_state();
+    let unknown = list::not_from_the_future(state, requested.version).err().filter(|_| sends_initial);
     let bookmarks = info.params.flag("allowWatchBookmarks");
     let revision = state.revision;
     let table = state.table(&info.resource.of);
@@ -208,7 +208,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
         start.initial = table.range(namespace, None).filter_map(|(_, object)| start.there(object)).collect();
         start.revision = revision;
-        if bookmarks && wanted.initial.is_some() {
+        if bookmarks && requested.initial.is_some() {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
             start.initial.push(WatchEvent::Value(end));
@@ -217,7 +217,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         start.revision = revision;
     }
     if life.is_zero() {
-        start.end_at_once(&wanted);
+        start.end_at_once(&requested);
     }
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
@@ -237,8 +237,8 @@ impl Start {
     /// Makes a watch that is over before it starts. A watch that waits for the newest state gets an error event.
     ///
     /// Upstream's watch cache waits for the newest revision, and its deadline has passed by then.
-    fn end_at_once(&mut self, wanted: &Wanted<'_>) {
-        let waits = wanted.initial == Some(true) && wanted.version.is_empty();
+    fn end_at_once(&mut self, requested: &WatchOptions<'_>) {
+        let waits = requested.initial == Some(true) && requested.version.is_empty();
         let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
         self.initial = waits.then(|| WatchEvent::error(&late)).into_iter().collect();
         self.over = true;
@@ -248,19 +248,19 @@ impl Start {
     ///
     /// `connection` is `None` for a client without faults.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
-        let held = self.lag.map(|lag| Instant::now() + lag);
+        let held_until = self.lag.map(|lag| Instant::now() + lag);
         let of = &self.resource.of;
-        self.gate = connection.map(|connection| Gate::new(connection.clone(), &of.group, &of.resource, held));
+        self.gate = connection.map(|connection| Gate::new(connection.clone(), &of.group, &of.resource, held_until));
         self
     }
 
     /// Returns an event of this type, with the object converted if that needs no webhook.
     ///
-    /// With `Way::Ask` the object is converted later, by `lines`.
+    /// With `ConversionPlan::CallWebhook` the object is converted later, by `lines`.
     fn event(&self, kind: &str, object: &Value) -> Value {
-        match conversion::way(&self.resource, object) {
-            Way::Done(converted) => json!({ "type": kind, "object": converted }),
-            Way::Same | Way::Ask => json!({ "type": kind, "object": object }),
+        match conversion::plan(&self.resource, object) {
+            ConversionPlan::Done(converted) => json!({ "type": kind, "object": converted }),
+            ConversionPlan::Same | ConversionPlan::CallWebhook => json!({ "type": kind, "object": object }),
         }
     }
 
@@ -289,7 +289,7 @@ impl Start {
     ///
     /// Either state may need a webhook.
     fn is_judged_later(&self, object: &Object) -> bool {
-        conversion::is_asked(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
+        conversion::uses_webhook(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
     }
 
     /// Returns `true` if the selector selects the object in the requested version.
@@ -298,9 +298,9 @@ impl Start {
             return true;
         }
         let value = object.value();
-        match conversion::way(&self.resource, &value) {
-            Way::Done(converted) => self.selector.matches(&converted),
-            Way::Same | Way::Ask => self.selector.matches(&value),
+        match conversion::plan(&self.resource, &value) {
+            ConversionPlan::Done(converted) => self.selector.matches(&converted),
+            ConversionPlan::Same | ConversionPlan::CallWebhook => self.selector.matches(&value),
         }
     }
 
@@ -361,7 +361,7 @@ impl Start {
         let mut watcher = Watcher {
             end: Alarm::at(now + self.life),
             bookmark: Alarm::at(now),
-            known: self.revision,
+            start_revision: self.revision,
             over: self.over,
             start: self,
             state,
@@ -390,7 +390,7 @@ struct Watcher {
     /// The next bookmark.
     bookmark: Alarm,
     /// The revision at which the watch started: no bookmark repeats it.
-    known: u64,
+    start_revision: u64,
     /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
     over: bool,
     /// `true` after the first event: a table has column definitions only in its first event.
@@ -504,9 +504,9 @@ impl Watcher {
                     }
                     return Some(lines);
                 }
-                Next::TooOld(known) => {
+                Next::TooOld(oldest) => {
                     self.over = true;
-                    let why = format!("too old resource version: {} ({known})", self.start.revision);
+                    let why = format!("too old resource version: {} ({oldest})", self.start.revision);
                     return Some(self.lines(vec![WatchEvent::error(&StatusError::expired(why))]).await);
                 }
                 Next::Nothing => {}
@@ -523,7 +523,7 @@ impl Watcher {
                 }
                 () = self.bookmark.ring(), if self.start.bookmarks => {
                     self.next_bookmark();
-                    if self.start.revision > self.known {
+                    if self.start.revision > self.start_revision {
                         let event = self.start.bookmark(self.start.revision);
                         return Some(self.lines(vec![WatchEvent::Value(event)]).await);
                     }
@@ -562,7 +562,7 @@ impl Watcher {
         let mut seen = Vec::new();
         for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
             self.start.revision = event.revision;
-            seen.extend(self.start.seen(event).map(|(_, said)| said));
+            seen.extend(self.start.seen(event).map(|(_, watch_event)| watch_event));
             if seen.len() >= BATCH_LEN_MAX {
                 return Next::Events(seen);
             }
@@ -608,7 +608,8 @@ impl Watcher {
             Opened::Newest => newest(events.iter()),
         };
         let mut seen = Vec::new();
-        let told = |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+        let events_or_nothing =
+            |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
         for event in events {
             let Some((kind, shown)) = self.start.seen(&event) else {
                 self.start.revision = event.revision;
@@ -617,7 +618,7 @@ impl Watcher {
             let kind = kind.name();
             let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
             match passage {
-                Passage::Held => return told(seen),
+                Passage::Held => return events_or_nothing(seen),
                 Passage::Expired if seen.is_empty() => return Next::TooOld(current),
                 Passage::Expired => return Next::Events(seen),
                 Passage::Once | Passage::Last => seen.push(shown),
@@ -626,11 +627,11 @@ impl Watcher {
             self.start.revision = event.revision;
             if matches!(passage, Passage::Last) {
                 self.over = true;
-                return told(seen);
+                return events_or_nothing(seen);
             }
         }
         self.start.revision = current;
-        told(seen)
+        events_or_nothing(seen)
     }
 }
 

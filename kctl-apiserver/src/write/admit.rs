@@ -22,10 +22,10 @@ pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Wr
         return Ok(Charges::default());
     }
     // An update without a `resourceVersion` is shown with the stored one.
-    let known = write.old().map(|old| old["metadata"]["resourceVersion"].clone());
+    let stored = write.old().map(|old| old["metadata"]["resourceVersion"].clone());
     let version = write.object["metadata"]["resourceVersion"].as_str();
-    if let Some(known) = known.filter(|_| version.is_none_or(str::is_empty)) {
-        write.object["metadata"]["resourceVersion"] = known;
+    if let Some(stored) = stored.filter(|_| version.is_none_or(str::is_empty)) {
+        write.object["metadata"]["resourceVersion"] = stored;
     }
     let attributes = write.attributes(info, &key.1);
     plugins::validate(state, &attributes)?;

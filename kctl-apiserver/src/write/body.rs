@@ -75,8 +75,10 @@ pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
 fn media_type(info: &RequestInfo) -> Cow<'_, str> {
     match info.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json".into(),
-        given if given.contains(|letter: char| letter.is_ascii_uppercase()) => given.to_ascii_lowercase().into(),
-        given => given.into(),
+        media_type if media_type.contains(|letter: char| letter.is_ascii_uppercase()) => {
+            media_type.to_ascii_lowercase().into()
+        }
+        media_type => media_type.into(),
     }
 }
 
@@ -320,12 +322,12 @@ fn fields_beside_metadata(object: &Value) -> Vec<String> {
 /// validation.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
-    let (mut known, mut repeated) = (Vec::new(), Vec::new());
+    let (mut owners_seen, mut repeated) = (Vec::new(), Vec::new());
     owners.retain(|owner| {
         let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
-        let is_new = !known.contains(owner);
+        let is_new = !owners_seen.contains(owner);
         if is_new {
-            known.push(owner.clone());
+            owners_seen.push(owner.clone());
         } else if !repeated.contains(&uid) {
             repeated.push(uid);
         }

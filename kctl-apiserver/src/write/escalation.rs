@@ -110,8 +110,8 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeS
         for (group, resource, verb) in triples(rule) {
             for name in if names.is_empty() { &[""] } else { &*names } {
                 let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-                let asked = Attributes { verb, group, resource: whole, subresource, namespace, name };
-                if !authorizer::allowed(state, user, &asked) {
+                let attributes = Attributes { verb, group, resource: whole, subresource, namespace, name };
+                if !authorizer::allowed(state, user, &attributes) {
                     lacking.insert(format!("{verb} {} {name}", GroupResource::new(group, resource)));
                 }
             }

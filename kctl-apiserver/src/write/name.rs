@@ -37,9 +37,9 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
 /// Without both fields the name is empty, and validation reports it.
 fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (given, base) = (text("name"), text("generateName"));
-    if !given.is_empty() || base.is_empty() {
-        return (info.namespace.clone(), given);
+    let (name, base) = (text("name"), text("generateName"));
+    if !name.is_empty() || base.is_empty() {
+        return (info.namespace.clone(), name);
     }
     let base: String = base.chars().take(NAME_BASE_LEN_MAX).collect();
     let mut key = Key::default();

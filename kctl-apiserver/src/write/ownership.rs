@@ -296,15 +296,15 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
             Some(Value::Array(items)) if items.is_empty() && NONE_WHEN_EMPTY.contains(field) => remove(object, field),
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
             // The server adds its own items to these lists.
-            Some(given) if *field == "/spec/tolerations" => put(object, field, given),
+            Some(value) if *field == "/spec/tolerations" => put(object, field, value),
             // Items that the client sent are the client's, even if the server has dropped them since.
-            Some(mut given) if given.is_object() && *field == "/spec/dataSourceRef" => {
+            Some(mut value) if value.is_object() && *field == "/spec/dataSourceRef" => {
                 // An absent `apiGroup` is written as null.
-                given["apiGroup"] = given["apiGroup"].take();
-                put(object, field, given);
+                value["apiGroup"] = value["apiGroup"].take();
+                put(object, field, value);
             }
-            Some(given) if given.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
-                put(object, field, given);
+            Some(value) if value.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
+                put(object, field, value);
             }
             Some(_) => {}
         }

@@ -131,8 +131,8 @@ pub(crate) fn match_namespace(info: &RequestInfo, object: &mut Value) -> Result<
         }
         return Ok(());
     }
-    let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    if !given.is_empty() && given != info.namespace {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !namespace.is_empty() && namespace != info.namespace {
         return Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));

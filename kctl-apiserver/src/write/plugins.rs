@@ -221,9 +221,9 @@ fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<()
     } else if resource.is(&certificate_signing_request::KIND) {
         object["spec"]["username"] = info.caller.user.name.clone().into();
         object["spec"]["groups"] = info.caller.user.groups.clone().into();
-        for (field, known) in [("uid", json!(info.caller.uid)), ("extra", json!(info.caller.extra))] {
-            if known != "" && known != json!({}) {
-                object["spec"][field] = known;
+        for (field, value) in [("uid", json!(info.caller.uid)), ("extra", json!(info.caller.extra))] {
+            if value != "" && value != json!({}) {
+                object["spec"][field] = value;
             }
         }
     }
@@ -247,9 +247,10 @@ fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value)
 ///
 /// Times that the client has set stay.
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
-    let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let before = known.iter().find(|one| one["type"] == condition["type"] && one["status"] == condition["status"]);
+        let before =
+            conditions.iter().find(|one| one["type"] == condition["type"] && one["status"] == condition["status"]);
         let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
         for (field, before) in times {
             if condition[field].is_null() {

@@ -43,14 +43,14 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
 /// Returns the error of a write that names another uid or version than the stored object has.
 ///
 /// `Conflict`, 409.
-pub(crate) fn failed(info: &RequestInfo, field: &str, given: &str, known: &Value) -> StatusError {
-    StatusError::conflict(&info.resource.of, &info.name, &mismatch(field, given, known))
+pub(crate) fn failed(info: &RequestInfo, field: &str, required: &str, stored: &Value) -> StatusError {
+    StatusError::conflict(&info.resource.of, &info.name, &mismatch(field, required, stored))
 }
 
 /// Returns the message about a precondition that the stored object does not meet.
 ///
 /// The advice at the end is ours; upstream's message has only the two values.
-pub(crate) fn mismatch(field: &str, given: &str, known: &Value) -> String {
-    let known = known.as_str().unwrap_or_default();
-    format!("the precondition names {field} {given:?}, but the stored object has {known:?}: read it again")
+pub(crate) fn mismatch(field: &str, required: &str, stored: &Value) -> String {
+    let stored = stored.as_str().unwrap_or_default();
+    format!("the precondition names {field} {required:?}, but the stored object has {stored:?}: read it again")
 }

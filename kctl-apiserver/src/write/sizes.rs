@@ -24,8 +24,8 @@ const REQUEST_BYTES_REST: usize = 43;
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let of = &info.resource.of;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.
-    let known = state.stored(of, key).map_or(0, |stored| stored.text().len());
-    let is_small = known + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
+    let n_stored = state.stored(of, key).map_or(0, |stored| stored.text().len());
+    let is_small = n_stored + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults may make a custom object larger than the body.
     let is_filled = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
     if info.dry_run() || (is_small && !is_filled()) {

@@ -35,19 +35,19 @@ pub(super) fn store(
     if write.is_new() {
         check_new(state, info, key, &write.object)?;
     }
-    let mut kept = conversion::stored(state, info, write.object)?;
+    let mut converted = conversion::stored(state, info, write.object)?;
     if info.dry_run() {
-        return Ok(tried(write.old.as_deref(), kept.unstored()));
+        return Ok(tried(write.old.as_deref(), converted.unstored()));
     }
-    sizes::check(state, info, key, &kept.stored)?;
+    sizes::check(state, info, key, &converted.stored)?;
     charges.write(state);
-    let stored = std::mem::take(&mut kept.stored);
+    let stored = std::mem::take(&mut converted.stored);
     let written = commit(state, info, key, write.old, stored, write.unpersisted);
     if info.resource.of == *DEFINITIONS {
         // As upstream, the response to a new CRD has no accepted names yet; the next request finds the CRD served.
         definitions::name(state, key);
     }
-    Ok(kept.answer(written))
+    Ok(converted.answer(written))
 }
 
 /// Returns a custom object as it is read from etcd: numbers as Go's JSON writes them, and without nulls that an apply
@@ -80,9 +80,9 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let of = &info.resource.of;
-    let Some(known) = state.get(of, key) else { return Ok(()) };
+    let Some(existing) = state.get(of, key) else { return Ok(()) };
     let mut error = StatusError::already_exists(of, &key.1);
-    if known["metadata"]["deletionTimestamp"].is_string() {
+    if existing["metadata"]["deletionTimestamp"].is_string() {
         error.message.insert_str(0, "object is being deleted: ");
     }
     let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());

@@ -72,9 +72,9 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
         let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let known = old.map(names).unwrap_or_default();
+    let names_before = old.map(names).unwrap_or_default();
     let standard = ["orphan", "foregroundDeletion", "kubernetes"];
-    let new = names(object).into_iter().filter(|name| !known.contains(name));
+    let new = names(object).into_iter().filter(|name| !names_before.contains(name));
     let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
     info.round.warn_all(undomained.map(|name| {
         let path = if name.contains('.') { " including a path (/)" } else { "" };
@@ -220,8 +220,8 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
         field_errors.push(immutable("name"));
     }
     let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
-    let known = finalizers(was);
-    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !known.contains(name)) {
+    let finalizers_before = finalizers(was);
+    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !finalizers_before.contains(name)) {
         let why = "no new finalizers can be added if the object is being deleted";
         field_errors.push(FieldError::forbidden("metadata.finalizers", why));
     }
@@ -233,14 +233,14 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
             field_errors.push(immutable(field));
         }
     }
-    let kept = prepare::kept_metadata(&info.resource, &info.subresource);
+    let unchanged_fields = prepare::kept_metadata(&info.resource, &info.subresource);
     let is_of = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|of| field.starts_with(of))
     };
     let judged = validation::metadata(&info.resource, new).into_iter();
     field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
-    field_errors.retain(|field_error| !is_of(field_error, kept));
+    field_errors.retain(|field_error| !is_of(field_error, unchanged_fields));
     field_errors
 }
 

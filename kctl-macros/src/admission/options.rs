@@ -213,15 +213,15 @@ fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut
         return;
     };
     let text = value.to_token_stream().to_string();
-    let Some(known) = words.iter().find(|word| **word == text) else {
+    let Some(candidate) = words.iter().find(|word| **word == text) else {
         let help = match nearest(&text, words) {
-            Some(known) => format!("did you mean `{known}`?"),
+            Some(candidate) => format!("did you mean `{candidate}`?"),
             None => form(),
         };
         errors.push(value, codes::INVALID_ADMISSION_VALUE, &format!("`{text}` is not a value of `{name}`"), &help);
         return;
     };
-    options.settings.push(Setting::Word { option: name.clone(), kind, value: known });
+    options.settings.push(Setting::Word { option: name.clone(), kind, value: candidate });
 }
 
 /// Returns the entries of an option that is a list in parentheses. K0104 for an empty list and for any other form.
@@ -249,7 +249,7 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     for item in items {
         let Some(operation) = Operation::of(&item.text).filter(|_| item.value.is_none()) else {
             let help = match nearest(&item.text.to_lowercase(), &OPERATIONS) {
-                Some(known) => format!("did you mean `{known}`?"),
+                Some(candidate) => format!("did you mean `{candidate}`?"),
                 None => format!("the operations are {}", OPERATIONS.join(", ")),
             };
             errors.push(

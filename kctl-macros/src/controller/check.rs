@@ -224,12 +224,12 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
 
 /// Reads `crate = path`. K0010 for anything but a path.
 fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
-    let place = match &entry.value {
+    let wrong = match &entry.value {
         Some(Value::Expr(Expr::Path(path))) => return Some(CratePath(Some(path.clone()))),
         Some(Value::Expr(other)) => other.to_token_stream(),
         _ => entry.name.to_token_stream(),
     };
-    errors.push(place, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+    errors.push(wrong, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
     None
 }
 
@@ -242,7 +242,7 @@ fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
         _ if RelationOption::of(unknown).is_some() => {
             format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
-        Some(known) => format!("did you mean `{known}`?"),
+        Some(candidate) => format!("did you mean `{candidate}`?"),
         // `owns = Pod, Secret`: a kind behind another one.
         None if unknown.starts_with(char::is_uppercase) => {
             format!(
@@ -329,8 +329,8 @@ fn check_owned_clusters(model: &Model, errors: &mut Errors) {
 /// Reads `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for rules on another cluster. Every form but a value is
 /// K0025: the role must not lack a rule without a message.
 fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
-    let mut push = |place: &dyn ToTokens, what: &str, help: &str| {
-        errors.push(place, codes::FORM_OF_ANOTHER_OPTION, what, help);
+    let mut push = |tokens: &dyn ToTokens, what: &str, help: &str| {
+        errors.push(tokens, codes::FORM_OF_ANOTHER_OPTION, what, help);
     };
     if entry.value.is_some() {
         push(&entry.name, "`rbac` takes its rules in parentheses", "write `rbac(rule())`");
@@ -349,7 +349,7 @@ fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
     let rules: Result<Vec<_>, _> = entry.arguments.iter().filter(|argument| !is_cluster(argument)).map(rule).collect();
     match (rules, rules_on(entry)) {
         (Ok(rules), _) if rules.is_empty() => push(&entry.name, "`rbac` needs a rule", RULE),
-        (Err(place), _) => push(&place, "a rule is a value of the type `PolicyRule`", RULE),
+        (Err(tokens), _) => push(&tokens, "a rule is a value of the type `PolicyRule`", RULE),
         (Ok(rules), None) => return Some(Rules { rules, on: None }),
         (Ok(rules), Some(Expr::Path(cluster))) => return Some(Rules { rules, on: Some(cluster.clone()) }),
         (_, Some(other)) => push(other, "`rbac` names another cluster by its type", NAME_CLUSTERS_BY_TYPES),

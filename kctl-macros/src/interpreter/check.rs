@@ -131,8 +131,10 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     let plain = text.trim_matches('"');
     let same = |name: &&&str| name.eq_ignore_ascii_case(plain);
     let help = match nearest(plain, &names()).or_else(|| names().iter().find(same).copied()) {
-        Some(known) if text.starts_with('"') => format!("operations are written without quotes: `op = {known}`"),
-        Some(known) => format!("did you mean `{known}`?"),
+        Some(candidate) if text.starts_with('"') => {
+            format!("operations are written without quotes: `op = {candidate}`")
+        }
+        Some(candidate) => format!("did you mean `{candidate}`?"),
         None if several.len() == 1 => format!("write `op = {}`", several[0]),
         None => format!("the operations are {}", names().join(", ")),
     };
@@ -161,11 +163,11 @@ fn operations_in(value: &Expr) -> Vec<&'static str> {
 fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -> Option<(Type, Option<Type>)> {
     let (name, sig) = (function.sig.ident.to_string(), &function.sig);
     let typed: Vec<&Type> = function.parameter_types().collect();
-    let wanted = operation.shape.n_parameters();
+    let n_expected = operation.shape.n_parameters();
     let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
     let help = format!("write `{}`", operation.signature(&name, &kind));
-    if typed.len() != wanted || sig.inputs.len() != wanted {
-        let parameters = if wanted == 1 { "one parameter" } else { "two parameters" };
+    if typed.len() != n_expected || sig.inputs.len() != n_expected {
+        let parameters = if n_expected == 1 { "one parameter" } else { "two parameters" };
         let what = format!("a function for {} has {parameters}", operation.name);
         errors.push(&sig.ident, codes::NUMBER_OF_PARAMETERS, &what, &help);
         return None;

@@ -51,11 +51,11 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
             "port" => Json::Number(content.parse::<LitInt>()?.base10_digits().to_owned()),
             _ => Json::Text(content.parse::<LitStr>()?.value()),
         };
-        fields.retain(|(known, _)| *known != text);
+        fields.retain(|(field, _)| *field != text);
         fields.push((text, value));
         comma(&content)?;
     }
-    let has = |name: &str| fields.iter().any(|(known, _)| known == name);
+    let has = |name: &str| fields.iter().any(|(field, _)| field == name);
     let is_answered = has("url") || (has("service") && has("namespace"));
     if !is_answered {
         let help = "write `conversion(service = \"webs-webhook\", namespace = \"webs\")`";

@@ -163,7 +163,7 @@ fn remove_external_derives(attributes: &mut [Attribute]) {
 /// Emits implementations for a type that lacks `#[schema]`: those traits that the derives of its user require and `derives`
 /// does not name. They compile and are never called, because the mistake fails the build.
 pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
-    let lacks = |name: &str| !derives.iter().any(|known| known == name);
+    let lacks = |name: &str| !derives.iter().any(|derived| derived == name);
     let clone = lacks("Clone")
         .then(|| quote!(impl ::core::clone::Clone for #ty { fn clone(&self) -> Self { ::core::unreachable!() } }));
     let debug = lacks("Debug").then(|| {

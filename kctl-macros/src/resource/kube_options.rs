@@ -73,41 +73,41 @@ const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1")
 /// Reads the options of a kind whose spec is `spec`. Mistakes are reported and replaced.
 pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) -> Vec<KubeOption> {
     // Names that count as given: one mistake about an option is not also a missing option.
-    let mut given = Vec::new();
+    let mut names = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<Vec<KubeOption>> {
-        let mut kept = Vec::new();
+        let mut options_kept = Vec::new();
         while !input.is_empty() {
             let name = input.call(Ident::parse_any)?;
             let value = value(&name, input)?;
             comma(input)?;
             let text = snake_case(&name.to_string());
-            given.extend(nearest(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
+            names.extend(nearest(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
             if text == "api_version" {
-                given.extend(["group".to_owned(), "version".to_owned()]);
+                names.extend(["group".to_owned(), "version".to_owned()]);
             } else if text == "name" || text == "names" {
-                given.push("kind".to_owned());
+                names.push("kind".to_owned());
             }
-            given.push(text);
-            kept.extend(option(name, value, errors));
+            names.push(text);
+            options_kept.extend(option(name, value, errors));
         }
-        Ok(kept)
+        Ok(options_kept)
     };
-    let Ok(mut kept) = parser.parse2(options.clone()) else {
+    let Ok(mut options_kept) = parser.parse2(options.clone()) else {
         return vec![KubeOption::Unparsed(options.clone())];
     };
-    report_missing(&given, errors);
+    report_missing(&names, errors);
     for (name, example) in REQUIRED {
-        if !kept.iter().any(|option| option.is_named(name)) {
+        if !options_kept.iter().any(|option| option.is_named(name)) {
             let value = if name == "kind" { kind_of(spec) } else { example.to_owned() };
-            kept.push(KubeOption::Text { name: format_ident!("{name}"), value });
+            options_kept.push(KubeOption::Text { name: format_ident!("{name}"), value });
         }
     }
-    kept
+    options_kept
 }
 
 /// Reports K0043 for a kind without a group, a version or a name.
-fn report_missing(given: &[String], errors: &mut Errors) {
-    let missing: Vec<_> = REQUIRED.iter().filter(|(name, _)| !given.iter().any(|known| known == name)).collect();
+fn report_missing(options: &[String], errors: &mut Errors) {
+    let missing: Vec<_> = REQUIRED.iter().filter(|(name, _)| !options.iter().any(|option| option == name)).collect();
     if missing.is_empty() {
         return;
     }
@@ -131,7 +131,7 @@ impl KubeOption {
 
 /// Returns the value of the first option of this name that is written `name = value`.
 fn value_of(options: &[KubeOption], option: &str) -> Option<TokenTree> {
-    options.iter().find_map(|known| match known {
+    options.iter().find_map(|candidate| match candidate {
         KubeOption::Written { name, value } if name == option => value.get(1).cloned(),
         KubeOption::Text { name, value } if name == option => Some(Literal::string(value).into()),
         KubeOption::Unparsed(tokens) => {
@@ -238,7 +238,7 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     if !KNOWN.contains(&text.as_str()) {
         let help = nearest(&text, &KNOWN).map_or_else(
             || format!("its options are {}", KNOWN.join(", ")),
-            |known| format!("did you mean `{known}`?"),
+            |candidate| format!("did you mean `{candidate}`?"),
         );
         errors.push(&name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`#[resource]` has no option `{text}`"), &help);
         return None;

@@ -63,7 +63,7 @@ impl Marks {
         let mut fields: Vec<(String, Json)> = Vec::new();
         for Mark { name, value } in self.0 {
             let is_repeatable = is_repeatable(&name);
-            match fields.iter_mut().find(|(known, _)| *known == name) {
+            match fields.iter_mut().find(|(field, _)| *field == name) {
                 Some((_, Json::List(all))) if is_repeatable => all.push(value),
                 _ if is_repeatable => fields.push((name, Json::List(vec![value]))),
                 _ => fields.push((name, value)),
@@ -166,7 +166,7 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
 
 /// Returns the form of a mark. `None` for a name that is not a mark.
 fn form(name: &str) -> Option<Form> {
-    FORMS.iter().find(|(known, _)| *known == name).map(|(_, form)| *form)
+    FORMS.iter().find(|(mark, _)| *mark == name).map(|(_, form)| *form)
 }
 
 /// Returns `true` for a mark that may be given several times. These are also the marks that `#[resource(…)]` accepts.

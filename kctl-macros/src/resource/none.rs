@@ -55,9 +55,9 @@ impl NonePolicy {
         {
             return Self::AsSerde;
         }
-        let given = MetaOption::all(&field.attrs, "serde");
-        let has = |name: &str| given.iter().any(|option| option.name == name);
-        let has_custom_default = given.iter().any(|option| option.name == "default" && option.has_value);
+        let serde_options = MetaOption::all(&field.attrs, "serde");
+        let has = |name: &str| serde_options.iter().any(|option| option.name == name);
+        let has_custom_default = serde_options.iter().any(|option| option.name == "default" && option.has_value);
         let must_be_present = has("deserialize_with") && !has("default");
         if CUSTOM_SERDE.iter().any(|name| has(name))
             || has_custom_default
@@ -101,7 +101,7 @@ impl MetaOption {
     /// the field alone: the derive reports the error.
     fn all(attributes: &[Attribute], attribute: &str) -> Vec<Self> {
         let mut found = Vec::new();
-        for attribute in attributes.iter().filter(|known| known.path().is_ident(attribute)) {
+        for attribute in attributes.iter().filter(|candidate| candidate.path().is_ident(attribute)) {
             let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {
                 let has_value = meta.input.peek(syn::Token![=]);
                 if has_value {

@@ -66,7 +66,7 @@ pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Vie
 /// Reads `of = Kind` and `crate = path`. A missing `of` is K0073, unless a mistake in the options was reported: it is
 /// most likely a misspelt `of`.
 fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, CratePath) {
-    let (mut of, mut krate, place) = (None, CratePath::default(), options.clone());
+    let (mut of, mut krate, tokens) = (None, CratePath::default(), options.clone());
     let options = Punctuated::<ViewOption, Token![,]>::parse_terminated.parse2(options);
     let n_before = errors.len();
     match options {
@@ -85,7 +85,7 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
     }
     // A misspelt `of` was reported already.
     if of.is_none() && errors.len() == n_before {
-        errors.push(place, codes::NOT_A_VIEW, "a view is of a kind", FORM);
+        errors.push(tokens, codes::NOT_A_VIEW, "a view is of a kind", FORM);
     }
     (of, krate)
 }
@@ -180,9 +180,9 @@ fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Erro
 }
 
 /// Reports K0074 with an example of a path.
-fn report_not_a_path(place: impl ToTokens, errors: &mut Errors) {
+fn report_not_a_path(tokens: impl ToTokens, errors: &mut Errors) {
     let help = "write the fields with points between them: `#[view(spec.node_name)]`, `#[view(metadata.annotations[\"key\"])]`";
-    errors.push(place, codes::NOT_A_PATH, "not a path of fields", help);
+    errors.push(tokens, codes::NOT_A_PATH, "not a path of fields", help);
 }
 
 /// Appends the steps of an expression: `metadata.annotations["team"]` has two fields and a key. An index into a list

@@ -75,13 +75,13 @@ impl App {
     ///
     /// Optional kinds are left out: an app is tested without them first.
     #[cfg(feature = "dev")]
-    fn related_kinds(&self, known: &[KindSpec]) -> Vec<KindSpec> {
+    fn related_kinds(&self, listed: &[KindSpec]) -> Vec<KindSpec> {
         let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
         let mut related: Vec<KindSpec> = Vec::new();
         for spec in self.controllers.iter().map(|controller| &controller.spec) {
             let required = spec.relations.iter().filter(|relation| relation.presence == Presence::Required);
             for kind in required.filter_map(|relation| KindSpec::of_relation(spec, relation)) {
-                let is_known = known.iter().any(|known| of_kind(known) == of_kind(&kind))
+                let is_known = listed.iter().any(|listed| of_kind(listed) == of_kind(&kind))
                     || related.iter().any(|other| other.kind == kind.kind);
                 // A type that an API server would refuse may be a part of what the kind has in its cluster.
                 if !is_known && derived::definitions(std::slice::from_ref(&kind)).is_ok() {
@@ -144,7 +144,7 @@ impl App {
 
     /// Returns an error for a cluster that [`App::cluster`] did not add.
     pub(super) fn check_cluster(&self, name: &str) -> Result<()> {
-        if self.clusters.iter().any(|(known, _)| known == name) {
+        if self.clusters.iter().any(|(cluster, _)| cluster == name) {
             return Ok(());
         }
         Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))

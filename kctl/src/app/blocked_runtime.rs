@@ -19,13 +19,13 @@ pub(super) async fn watch() {
 }
 
 async fn look(every: Duration) {
-    let mut said: Option<Instant> = None;
+    let mut reported_at: Option<Instant> = None;
     loop {
         let asleep = Instant::now();
         tokio::time::sleep(every).await;
         let late = asleep.elapsed().saturating_sub(every);
-        if late >= LATE_MIN && said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
-            said = Some(Instant::now());
+        if late >= LATE_MIN && reported_at.is_none_or(|reported_at| reported_at.elapsed() >= SAID_EVERY) {
+            reported_at = Some(Instant::now());
             tracing::warn!(
                 "no task ran for {:.1} s: something blocks the threads (make long work `async`, or move it to \
                  `tokio::task::spawn_blocking`), or the process got no CPU",

@@ -79,20 +79,20 @@ impl Certificates {
             client,
             leader,
         };
-        let mut told = String::new();
+        let mut reported = String::new();
         loop {
             let mut wait = keeper.of.read_every;
             match keeper.pass((keeper.of.clock)()).await {
-                Ok(()) => told.clear(),
+                Ok(()) => reported.clear(),
                 Err(error) if error.is_conflict() => {
                     tracing::debug!("{error}");
                     wait = wait.min(READ_AGAIN_AFTER);
                 }
                 Err(error) => {
                     let text = error.to_string();
-                    if text != told {
+                    if text != reported {
                         tracing::error!(secret = keeper.of.secret, "the certificates of webhooks: {text}");
-                        told = text;
+                        reported = text;
                     }
                 }
             }
@@ -248,7 +248,7 @@ impl Keeper {
             // Without a configuration, no API server calls.
             let Some(object) = self.get::<Value>(path).await? else { continue };
             let missing = missing(&object, stored);
-            let is_broken = missing.iter().any(|(_, known)| !known.contains(stored.needed()));
+            let is_broken = missing.iter().any(|(_, served)| !served.contains(stored.needed()));
             if missing.is_empty() {
                 continue;
             }
@@ -301,15 +301,16 @@ async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = 
 /// Returns the JSON pointers of an object that do not hold the authorities, with what they hold.
 fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
     let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
-    let places = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));
-    let places = places.chain([String::from("/spec/conversion/webhook/clientConfig")]);
-    let held = places.filter_map(|place| {
-        let config = object.pointer(&place)?.as_object()?;
-        let held = config.get("caBundle").cloned().unwrap_or_default();
-        let held = serde_json::from_value::<ByteString>(held).map_or_else(|_| Vec::new(), |ByteString(bytes)| bytes);
-        Some((format!("{place}/caBundle"), String::from_utf8_lossy(&held).into_owned()))
+    let paths = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));
+    let paths = paths.chain([String::from("/spec/conversion/webhook/clientConfig")]);
+    let bundles = paths.filter_map(|path| {
+        let config = object.pointer(&path)?.as_object()?;
+        let bundle = config.get("caBundle").cloned().unwrap_or_default();
+        let bundle =
+            serde_json::from_value::<ByteString>(bundle).map_or_else(|_| Vec::new(), |ByteString(bytes)| bytes);
+        Some((format!("{path}/caBundle"), String::from_utf8_lossy(&bundle).into_owned()))
     });
-    held.filter(|(_, held)| *held != stored.bundle()).collect()
+    bundles.filter(|(_, bundle)| *bundle != stored.bundle()).collect()
 }
 
 #[cfg(all(test, feature = "dev"))]

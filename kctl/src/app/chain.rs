@@ -80,7 +80,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     };
     let (customizations, configurations) = (of_group(CUSTOMIZATION), of_group(CONFIGURATION));
     let services = source(Kind::of::<Service>());
-    let known = services.store().clone();
+    let cached = services.store().clone();
     let mut layer = Configurable::new(Scripts::default(), Pool::new(Limits::default()));
     let mut logged = LoggedErrors::default();
     let scripts = |objects: &[Value]| {
@@ -90,7 +90,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         }
         registry.set_followed(LayerKind::Configurable, Some(Arc::new(layer.clone())));
     };
-    let mut layer = Arc::new(Hooks::new([], lookup(known)).unwrap_or_default());
+    let mut layer = Arc::new(Hooks::new([], lookup(cached)).unwrap_or_default());
     let mut logged = LoggedErrors::default();
     let hooks = |objects: &[Value]| {
         let (hooks, malformed) = layer.followed_by(objects);

@@ -372,14 +372,14 @@ fn version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     let commit = app.commit.as_deref().map_or(String::new(), |commit| format!("commit {commit}"));
-    let said: Vec<_> = app.version.iter().chain(Some(&commit)).filter(|text| !text.is_empty()).cloned().collect();
-    let of_the_app = if said.is_empty() { String::new() } else { format!("{}\n", said.join(", ")) };
+    let versions: Vec<_> = app.version.iter().chain(Some(&commit)).filter(|text| !text.is_empty()).cloned().collect();
+    let of_the_app = if versions.is_empty() { String::new() } else { format!("{}\n", versions.join(", ")) };
     format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Parses the arguments, and checks what clap can't express.
-fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(given)?)?;
+fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
     let out = match &cli.command {
         Command::Run(options) => {
             let checked = options.check(command.get_name());
@@ -425,14 +425,14 @@ fn refuse(error: &clap::Error, typed: &[OsString]) -> ! {
 pub(super) async fn main(app: App) -> Result<()> {
     let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
     let typed: Vec<OsString> = std::env::args_os().collect();
-    let given = settings::arguments(&command, typed.clone());
-    let given = given.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
-    let known = command.clone();
-    match parse(command, given).unwrap_or_else(|error| refuse(&error, &typed)).command {
+    let arguments = settings::arguments(&command, typed.clone());
+    let arguments = arguments.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
+    let documented = command.clone();
+    match parse(command, arguments).unwrap_or_else(|error| refuse(&error, &typed)).command {
         Command::Run(options) => {
             log::begin(&app.name, options.log_format);
             let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
-            for line in settings::misspelt(&known, variables) {
+            for line in settings::misspelt(&documented, variables) {
                 say!("{}: {line}", app.name);
             }
             let ran = Box::pin(run::run(app, *options)).await;
@@ -679,7 +679,7 @@ mod tests {
 
     #[test]
     fn contradicting_options_are_wrong_usage() {
-        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
         let cases = [
             ("--leader-elect --leader-elect-lease-duration=5s", "--leader-elect-lease-duration (5s) has to be longer"),
             ("--metrics-bind-address=here", "--metrics-bind-address=here: not an address"),
@@ -688,7 +688,7 @@ mod tests {
             ("--namespace=Shop", "`Shop` is not a valid namespace name"),
         ];
         for (options, part) in cases {
-            let error = parse(Cli::command(), given(&format!("app run {options}"))).err().unwrap();
+            let error = parse(Cli::command(), arguments(&format!("app run {options}"))).err().unwrap();
             assert_eq!(error.exit_code(), 2, "{options}");
             assert!(error.to_string().contains(part), "{options}: {error}");
         }
@@ -696,11 +696,11 @@ mod tests {
 
     #[test]
     fn namespaces_are_given_as_to_kubectl() {
-        let given = |line: &str| line.split(' ').map(OsString::from).collect();
-        let cli = parse(Cli::command(), given("app run -n shop -n bar")).unwrap();
+        let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+        let cli = parse(Cli::command(), arguments("app run -n shop -n bar")).unwrap();
         let Command::Run(options) = cli.command else { panic!("another command") };
         assert_eq!(options.namespace, ["shop", "bar"]);
-        assert!(parse(Cli::command(), given("app generate-rbac -n ops")).is_ok());
+        assert!(parse(Cli::command(), arguments("app generate-rbac -n ops")).is_ok());
     }
 
     #[test]
@@ -716,9 +716,9 @@ mod tests {
 
     #[test]
     fn chart_has_its_folder_and_no_namespace() {
-        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
         let parsed =
-            |options: &str| parse(Cli::command(), given(&format!("app generate-manifests --helm chart {options}")));
+            |options: &str| parse(Cli::command(), arguments(&format!("app generate-manifests --helm chart {options}")));
         for options in ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main"] {
             assert!(parsed(options).is_ok(), "{options}");
         }
@@ -781,8 +781,8 @@ mod tests {
         }
         let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
         let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
-        let way = if overwrite { "--allow-breaking --out" } else { "--check" };
-        let line = format!("app generate-manifests --with monitoring --image web:1 {way} {all}/sharded");
+        let flag = if overwrite { "--allow-breaking --out" } else { "--check" };
+        let line = format!("app generate-manifests --with monitoring --image web:1 {flag} {all}/sharded");
         let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
         let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
         generate_manifests(&app, options).unwrap();
@@ -790,13 +790,13 @@ mod tests {
 
     #[test]
     fn check_needs_a_folder() {
-        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
         for command in ["generate-crds", "generate-rbac", "generate-manifests"] {
-            let error = parse(Cli::command(), given(&format!("app {command} --check"))).err().unwrap();
+            let error = parse(Cli::command(), arguments(&format!("app {command} --check"))).err().unwrap();
             assert_eq!(error.exit_code(), 2);
             assert!(error.to_string().contains("--check needs a folder: `--check DIR`, or --out beside it"), "{error}");
             for line in ["--check deploy", "--check --out deploy", "--out deploy"] {
-                assert!(parse(Cli::command(), given(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
+                assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
             }
         }
     }

@@ -246,7 +246,7 @@ mod tests {
         for (uri, answered) in [("/api?watch=true", true), ("/api", false)] {
             assert_eq!(client.send(request("DELETE", uri)).await.is_ok(), answered, "{uri}");
         }
-        let seen: Vec<_> = seen.lock().iter().map(|(asked, at)| format!("{asked} at {} s", at.as_secs())).collect();
+        let seen: Vec<_> = seen.lock().iter().map(|(sent, at)| format!("{sent} at {} s", at.as_secs())).collect();
         assert_eq!(seen, ["DELETE /api?watch=true&dryRun=All at 0 s", "DELETE /api?dryRun=All at 1 s"]);
         let text = metrics.text(Format::Prometheus);
         for code in ["200", "<error>"] {

@@ -37,7 +37,7 @@ impl Connection {
         context: Option<String>,
         proxy_url: Option<String>,
     ) -> Result<Self> {
-        let given = proxy_url.map(|url| Proxy::parse(&url, "--proxy-url")).transpose()?;
+        let from_flag = proxy_url.map(|url| Proxy::parse(&url, "--proxy-url")).transpose()?;
         let (context, mut config, of_kubeconfig) = match read(file.as_deref())? {
             Some(kubeconfig) => of_context(kubeconfig, context).await?,
             None => match Config::incluster() {
@@ -46,7 +46,7 @@ impl Connection {
                 Err(error) => return Err(no_cluster(not_found(&error))),
             },
         };
-        let proxy = match given.or(of_kubeconfig) {
+        let proxy = match from_flag.or(of_kubeconfig) {
             Some(proxy) => Some(proxy),
             None => proxy::of_environment(&config.cluster_url, |name| std::env::var(name).ok())?,
         };
@@ -98,13 +98,13 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     kubeconfig::unset_empty(&mut kubeconfig);
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-    let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
+    let selected = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
     // As for kubectl, the proxy of a kubeconfig is the way whatever `NO_PROXY` says.
     let mut direct = kubeconfig.clone();
     for cluster in direct.clusters.iter_mut().filter_map(|cluster| cluster.cluster.as_mut()) {
         cluster.proxy_url = None;
     }
-    let config = Config::from_custom_kubeconfig(direct, &wanted).await;
+    let config = Config::from_custom_kubeconfig(direct, &selected).await;
     let config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
     let mut config = config;
     if config.accept_invalid_certs && config.root_cert.is_some() {
@@ -117,8 +117,8 @@ async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Resu
     let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
     let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
-    if let Some(known) = config.auth_info.exec.as_mut().and_then(|exec| exec.cluster.as_mut()) {
-        known.proxy_url.clone_from(&url);
+    if let Some(exec_cluster) = config.auth_info.exec.as_mut().and_then(|exec| exec.cluster.as_mut()) {
+        exec_cluster.proxy_url.clone_from(&url);
     }
     let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
     Ok((context, config, proxy))
@@ -159,8 +159,8 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
 }
 
 /// Returns the error for a context that the kubeconfig does not have, with those that it has.
-fn no_context(error: &KubeconfigError, context: &str, known: &Kubeconfig) -> Error {
-    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
+fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -> Error {
+    let names: Vec<_> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {

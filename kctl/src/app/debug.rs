@@ -93,12 +93,12 @@ mod tests {
             (Some("0.0.0.0:0"), vec!["debug.example".to_owned()], Ok(true)),
             (Some("nowhere"), vec![], Err("--debug-bind-address=nowhere")),
         ];
-        for (address, hosts, wanted) in cases {
+        for (address, hosts, expected) in cases {
             let options = DebugOptions { debug_bind_address: address.map(Into::into), debug_allow_host: hosts.clone() };
-            match (options.listen("0").await, wanted) {
+            match (options.listen("0").await, expected) {
                 (Ok(page), Ok(listens)) => assert_eq!(page.listener.is_some(), listens, "{address:?} {hosts:?}"),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
-                (page, wanted) => panic!("{address:?} {hosts:?}: {:?}, not {wanted:?}", page.is_ok()),
+                (page, expected) => panic!("{address:?} {hosts:?}: {:?}, not {expected:?}", page.is_ok()),
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn definitions(kinds: &[KindSpec]) -> Result<Vec<CustomResourceDefini
     let mut types: Types = kinds.iter().map(|kind| (kind.crd, kind.schema)).collect();
     types.sort_unstable();
     types.dedup();
-    let kept = {
+    let cached = {
         let mut all = KEPT.lock();
         if all.len() >= KEPT_MAX && !all.contains_key(&types) {
             all.clear();
@@ -42,11 +42,11 @@ pub(super) fn definitions(kinds: &[KindSpec]) -> Result<Vec<CustomResourceDefini
         all.entry(types).or_default().clone()
     };
     // Held while they are made: another test that asks for the same waits instead of making them, too.
-    let mut kept = kept.lock();
-    if let Some(definitions) = &*kept {
+    let mut cached = cached.lock();
+    if let Some(definitions) = &*cached {
         return Ok(definitions.clone());
     }
     let definitions = manifest::definitions(kinds, Descriptions::All)?;
-    *kept = Some(definitions.clone());
+    *cached = Some(definitions.clone());
     Ok(definitions)
 }

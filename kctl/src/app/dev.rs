@@ -249,9 +249,9 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
             return;
         }
         let RequestRecord { verb, resource, namespace, name: object, code, .. } = request;
-        let place = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
+        let full_name = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
         let refused = if *code >= 400 { format!(": {code}") } else { String::new() };
-        say!("{name}: {verb} {resource} {place}{refused}");
+        say!("{name}: {verb} {resource} {full_name}{refused}");
     });
 }
 
@@ -465,7 +465,7 @@ impl World {
                 objects.push(on_cluster(Value::clone(&pod), &other.name));
             }
         }
-        let place = |object: &Value| {
+        let sort_key = |object: &Value| {
             let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));
             [
@@ -480,8 +480,8 @@ impl World {
             // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         }
-        objects.sort_by_key(place);
-        objects.dedup_by_key(|object| place(object));
+        objects.sort_by_key(sort_key);
+        objects.dedup_by_key(|object| sort_key(object));
         Ok(objects)
     }
 }

@@ -26,8 +26,8 @@ pub(super) async fn diff(
 ) -> Result<()> {
     let mut found = Vec::new();
     let mut expected = Vec::new();
-    for Manifest { object: wanted, .. } in manifests {
-        let text = |path: &str| wanted.pointer(path).and_then(Value::as_str);
+    for Manifest { object: desired, .. } in manifests {
+        let text = |path: &str| desired.pointer(path).and_then(Value::as_str);
         let (kind, name) = (text("/kind").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
         let namespace = text("/metadata/namespace");
         let whole =
@@ -40,11 +40,11 @@ pub(super) async fn diff(
             "ClusterRole" | "Role" => {
                 let scope =
                     namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
-                let wanted = grants_of_role(wanted, &scope)?;
-                found.extend(compare(&whole, &wanted, &grants_of_role(&live, &scope)?, declared));
-                expected.extend(wanted);
+                let desired = grants_of_role(desired, &scope)?;
+                found.extend(compare(&whole, &desired, &grants_of_role(&live, &scope)?, declared));
+                expected.extend(desired);
             }
-            "ClusterRoleBinding" | "RoleBinding" => found.extend(compare_binding(&whole, wanted, &live)),
+            "ClusterRoleBinding" | "RoleBinding" => found.extend(compare_binding(&whole, desired, &live)),
             _ => {}
         }
     }
@@ -82,10 +82,10 @@ async fn beyond(
         for binding in list(client, kind).await.context(format!("{kind}s of the cluster"))? {
             let text = |path: &str| binding.pointer(path).and_then(Value::as_str);
             let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
-            let is_it = |wanted: &Value| {
-                wanted["kind"] == kind
-                    && wanted["metadata"]["name"] == binding["metadata"]["name"]
-                    && wanted["metadata"]["namespace"] == binding["metadata"]["namespace"]
+            let is_it = |desired: &Value| {
+                desired["kind"] == kind
+                    && desired["metadata"]["name"] == binding["metadata"]["name"]
+                    && desired["metadata"]["namespace"] == binding["metadata"]["namespace"]
             };
             if !binds(&binding, options) || manifests.iter().any(|manifest| is_it(&manifest.object)) {
                 continue;
@@ -98,8 +98,8 @@ async fn beyond(
             // A binding to a role that is gone gives nothing.
             let Some(live) = read(client, role_kind, role_place, role).await.context(&whole)? else { continue };
             let scope = namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
-            let given = grants_of_role(&live, &scope)?;
-            let too_much = given.iter().filter(|grant| !expected.iter().any(|other| other.covers(grant)));
+            let granted = grants_of_role(&live, &scope)?;
+            let too_much = granted.iter().filter(|grant| !expected.iter().any(|other| other.covers(grant)));
             let line = |grant| {
                 let on = on_what(grant);
                 format!("{whole} gives {on} too much, by the {role_kind} {role}: no declaration needs it")
@@ -155,16 +155,16 @@ async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) 
 
 /// Returns what a role lacks, with the declarations that need it, and what it has that no
 /// declaration needs.
-fn compare(role: &str, wanted: &[Grant], given: &[Grant], declared: &[Grant]) -> BTreeSet<String> {
+fn compare(role: &str, desired: &[Grant], granted: &[Grant], declared: &[Grant]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for grant in wanted.iter().filter(|grant| !given.iter().any(|other| other.covers(grant))) {
+    for grant in desired.iter().filter(|grant| !granted.iter().any(|other| other.covers(grant))) {
         let declared = declared.iter().filter(|other| other.covers(grant));
         let because: BTreeSet<_> = declared.flat_map(|other| &other.because).map(|text| format!("`{text}`")).collect();
         let because = Vec::from_iter(because).join(" and ");
         let needed = if because.is_empty() { String::new() } else { format!(", which {because} needs") };
         found.insert(format!("{role} lacks {}{needed}", on_what(grant)));
     }
-    for grant in given.iter().filter(|grant| !wanted.iter().any(|other| other.covers(grant))) {
+    for grant in granted.iter().filter(|grant| !desired.iter().any(|other| other.covers(grant))) {
         found.insert(format!("{role} has {} too much: no declaration needs it", on_what(grant)));
     }
     found
@@ -176,11 +176,11 @@ fn on_what(grant: &Grant) -> String {
 }
 
 /// Returns how a binding differs from the generated one, if it does.
-fn compare_binding(binding: &str, wanted: &Value, live: &Value) -> Option<String> {
-    let given = subjects(live);
-    for Subject { kind, name, namespace, .. } in subjects(wanted) {
+fn compare_binding(binding: &str, desired: &Value, live: &Value) -> Option<String> {
+    let live_subjects = subjects(live);
+    for Subject { kind, name, namespace, .. } in subjects(desired) {
         let bound = |other: &Subject| other.kind == kind && other.name == name && other.namespace == namespace;
-        if !given.iter().any(bound) {
+        if !live_subjects.iter().any(bound) {
             return Some(format!("{binding} does not bind the {kind} {}/{name}", namespace.unwrap_or_default()));
         }
     }
@@ -188,7 +188,7 @@ fn compare_binding(binding: &str, wanted: &Value, live: &Value) -> Option<String
         let text = |field: &str| object["roleRef"][field].as_str().unwrap_or_default().to_owned();
         format!("{} {}", text("kind"), text("name"))
     };
-    let (own, other) = (role(wanted), role(live));
+    let (own, other) = (role(desired), role(live));
     (own != other).then(|| format!("{binding} binds another role: the {other} instead of the {own}"))
 }
 
@@ -226,9 +226,9 @@ mod tests {
             (&["*"], &["role has `* pods` too much: no declaration needs it"]),
         ];
         let declared = pods(&["create", "delete"], Some("set: owns = Pod"));
-        for (given, expected) in cases {
-            let found = compare("role", &pods(&["create", "delete"], None), &pods(given, None), &declared);
-            assert_eq!(Vec::from_iter(found), expected, "{given:?}");
+        for (granted, expected) in cases {
+            let found = compare("role", &pods(&["create", "delete"], None), &pods(granted, None), &declared);
+            assert_eq!(Vec::from_iter(found), expected, "{granted:?}");
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
                 ],
             })
         };
-        let wanted = json!({
+        let desired = json!({
             "roleRef": { "kind": "Role", "name": "app" },
             "subjects": [{ "kind": "ServiceAccount", "name": "app", "namespace": "ops" }],
         });
@@ -258,7 +258,7 @@ mod tests {
             (json!({ "roleRef": { "name": "app" } }), Some("binding does not bind the ServiceAccount ops/app")),
         ];
         for (live, expected) in cases {
-            assert_eq!(compare_binding("binding", &wanted, &live).as_deref(), expected, "{live}");
+            assert_eq!(compare_binding("binding", &desired, &live).as_deref(), expected, "{live}");
         }
     }
 
@@ -307,8 +307,8 @@ mod tests {
             apply(&client, &all).await.unwrap();
             let found = beyond(&client, &manifests, &declared, &options).await.unwrap();
             assert_eq!(Vec::from_iter(found), expected, "{more:?}");
-            let said = diff(&client, &declared, &manifests, &options).await;
-            assert_eq!(said.is_err(), !expected.is_empty(), "{said:?}");
+            let result = diff(&client, &declared, &manifests, &options).await;
+            assert_eq!(result.is_err(), !expected.is_empty(), "{result:?}");
         }
     }
 }

@@ -101,8 +101,7 @@ mod tests {
             (&[(KUBECONFIG, &both)], false, true),
         ];
         for (variables, has_home, expected) in cases {
-            let variable =
-                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+            let variable = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
             let names = names_a_cluster(variable, has_home.then_some(folder.as_path()));
             assert_eq!(names, expected, "{variables:?}, home: {has_home}");
         }

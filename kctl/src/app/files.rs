@@ -91,7 +91,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).context(folder.display())?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     files.retain(|file| {
-        file.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+        file.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|extension| ending == *extension))
     });
     files.sort();
     Ok(files)
@@ -193,7 +193,7 @@ pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
     let Kind { group, version, plural, .. } = kind;
     let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     match client.request::<Resources>(Request::get(&root).body(Vec::new())?).await {
-        Ok(known) => Ok(known.resources.iter().any(|resource| resource.name == *plural)),
+        Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == *plural)),
         Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -204,15 +204,15 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (api, kind) = (field("/apiVersion"), field("/kind"));
     let root = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };
-    let known = client.request::<Resources>(Request::get(&root).body(Vec::new())?).await;
-    let known = match known {
+    let served = client.request::<Resources>(Request::get(&root).body(Vec::new())?).await;
+    let served = match served {
         Err(kube::Error::Api(refused)) if refused.code == 404 => {
             let what = format!("{api} is not served; apply its CRD first, or write a kind of this program");
             return Err(Error::from(format!("{what}, which `generate-crds` prints")));
         }
-        known => known.context(root.clone())?,
+        served => served.context(root.clone())?,
     };
-    let mut of_kind = known.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
+    let mut of_kind = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
     let Some(resource) = of_kind.next() else {
         return Err(Error::from(format!("no kind {kind} in {api}: is its CustomResourceDefinition missing?")));
     };

@@ -385,7 +385,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         None => "",
     };
     let mut text = include_str!("helm/deployment.yaml").to_owned();
-    for (place, lines) in [
+    for (marker, lines) in [
         ("KCTL-PROBES-ARG\n", arg("--health-probe-bind-address")),
         ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
         ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
@@ -397,7 +397,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-HAS-MOUNTS ", has_mounts.to_owned()),
     ] {
         let lines = if lines.contains(NAME) { name_actions(&lines) } else { lines };
-        text = text.replace(place, &lines);
+        text = text.replace(marker, &lines);
     }
     if app.controllers.is_empty() {
         // Replicas that only answer webhooks can't work against each other.

@@ -238,8 +238,8 @@ impl App {
         if self.hooks.conversion.is_empty() {
             return Ok(Vec::new());
         }
-        if let Some(known) = self.hooks.converted.get() {
-            return Ok(known.clone());
+        if let Some(cached) = self.hooks.converted.get() {
+            return Ok(cached.clone());
         }
         let manifests = manifest::crd_manifests(&self.kinds(), manifest::Descriptions::Own)?;
         let objects = manifests.into_iter().map(|manifest| manifest.object);

@@ -66,7 +66,7 @@ struct KeyCounts {
 
 /// A running reconcile and its requests.
 struct Run {
-    place: ReconcileKey,
+    reconcile_key: ReconcileKey,
     n_requests: u32,
     /// The first ones, in words.
     requests: Vec<String>,
@@ -95,8 +95,8 @@ impl HotLoops {
     pub(crate) fn begins(&self, controller: &str, key: &ObjectKey, trace: Trace) {
         let mut counts = self.counts.lock();
         counts.turn();
-        let place = ReconcileKey { controller: controller.to_owned(), key: key.clone() };
-        counts.running.insert(trace.to_string(), Run { place, n_requests: 0, requests: Vec::new() });
+        let reconcile_key = ReconcileKey { controller: controller.to_owned(), key: key.clone() };
+        counts.running.insert(trace.to_string(), Run { reconcile_key, n_requests: 0, requests: Vec::new() });
     }
 
     /// Records the end of a reconcile, and reports a hot loop at the bound.
@@ -104,7 +104,7 @@ impl HotLoops {
         let mut counts = self.counts.lock();
         counts.turn();
         let Some(run) = counts.running.remove(&report.trace.to_string()) else { return };
-        let count = counts.keys.entry(run.place.clone()).or_default();
+        let count = counts.keys.entry(run.reconcile_key.clone()).or_default();
         count.n += 1;
         count.n_amid_writes += 1;
         count.last = did(&run, &report.outcome);
@@ -113,13 +113,13 @@ impl HotLoops {
         else {
             return;
         };
-        let ReconcileKey { controller, key } = &run.place;
+        let ReconcileKey { controller, key } = &run.reconcile_key;
         let mut text = format!(
             "hot loop: `{controller}` reconciled {key} {n} times while simulated time stood still; the app was stopped\n  \
              the last time it {}; it was queued by: {}",
             count.last, report.reason
         );
-        counts.add_others(&run.place, &mut text);
+        counts.add_others(&run.reconcile_key, &mut text);
         text += "\nhelp: write only what differs, and requeue after a time above zero";
         self.find(text);
     }
@@ -141,7 +141,7 @@ impl HotLoops {
                 if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
                     run.requests.push(what);
                 }
-                let ReconcileKey { controller, key } = &run.place;
+                let ReconcileKey { controller, key } = &run.reconcile_key;
                 (run.n_requests >= REQUESTS_AT_ONCE_MAX).then(|| {
                     let requests = run.requests.join(", ");
                     format!(
@@ -185,10 +185,10 @@ impl Counts {
     /// Adds other keys that may be part of the loop, for example of a second controller that
     /// overwrites the same field.
     fn add_others(&self, found: &ReconcileKey, text: &mut String) {
-        let often = self.keys.iter().filter(|(place, count)| *place != found && count.n_amid_writes >= OTHERS_LEAST);
+        let often = self.keys.iter().filter(|(id, count)| *id != found && count.n_amid_writes >= OTHERS_LEAST);
         let mut others: Vec<_> = often.collect();
-        let name = |place: &ReconcileKey| (place.controller.clone(), place.key.to_string());
-        others.sort_by_cached_key(|(place, count)| (std::cmp::Reverse(count.n_amid_writes), name(place)));
+        let name = |id: &ReconcileKey| (id.controller.clone(), id.key.to_string());
+        others.sort_by_cached_key(|(id, count)| (std::cmp::Reverse(count.n_amid_writes), name(id)));
         for (ReconcileKey { controller, key }, count) in others.into_iter().take(OTHERS_NAMED_MAX) {
             let (n, last) = (count.n_amid_writes, &count.last);
             let line = format_args!("\n  meanwhile `{controller}` reconciled {key} {n} times: the last time it {last}");
@@ -221,11 +221,11 @@ fn did(run: &Run, outcome: &Outcome) -> String {
 
 fn what(request: &RequestRecord) -> String {
     let RequestRecord { verb, resource, namespace, name, code, .. } = request;
-    let place = match (namespace.as_str(), name.as_str()) {
+    let full_name = match (namespace.as_str(), name.as_str()) {
         ("", name) => name.to_owned(),
         (namespace, "") => format!("in {namespace}"),
         (namespace, name) => format!("{namespace}/{name}"),
     };
     let answer = if *code >= 400 { format!(" (answered {code})") } else { String::new() };
-    format!("{verb} {resource} {place}").trim_end().to_owned() + &answer
+    format!("{verb} {resource} {full_name}").trim_end().to_owned() + &answer
 }

@@ -809,7 +809,7 @@ impl App {
             let add = (controller.start)(env).await?;
             add(&mut manager);
         }
-        let [version, commit] = [&self.version, &self.commit].map(|known| known.as_deref().unwrap_or_default());
+        let [version, commit] = [&self.version, &self.commit].map(|value| value.as_deref().unwrap_or_default());
         manager.metrics().app(&self.name, version, commit);
         for register in &self.metrics {
             manager.metrics().register(register);

@@ -297,7 +297,7 @@ impl ManagerOptions {
         let name = self.leader_election_id.as_deref().unwrap_or(app);
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace);
         let mut config = ElectionConfig::new(name, namespace, &identity);
-        let set = |time: &mut Duration, wanted: Option<Duration>| *time = wanted.unwrap_or(*time);
+        let set = |time: &mut Duration, flag: Option<Duration>| *time = flag.unwrap_or(*time);
         set(&mut config.lease_duration, self.leader_elect_lease_duration);
         set(&mut config.renew_deadline, self.leader_elect_renew_deadline);
         set(&mut config.retry_period, self.leader_elect_retry_period);
@@ -448,8 +448,8 @@ mod tests {
         assert_eq!((role.role, &*role.generate), ("shards", " --shards 2"));
         let texts: Vec<_> = role.grants.iter().map(ToString::to_string).collect();
         for lease in ["podset", "podset-slot-0", "podset-slot-1", "podset-seat-1"] {
-            let wanted = format!("update leases.coordination.k8s.io {lease} in namespace here");
-            assert!(texts.contains(&wanted), "{wanted}: {texts:?}");
+            let expected = format!("update leases.coordination.k8s.io {lease} in namespace here");
+            assert!(texts.contains(&expected), "{expected}: {texts:?}");
         }
     }
 

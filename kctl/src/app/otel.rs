@@ -146,16 +146,16 @@ mod tests {
         reconcile(&provider).await;
         tokio::task::spawn_blocking(move || provider.shutdown()).await.unwrap().unwrap();
         drop(collector.stdin.take());
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         while let Some(line) = lines.next_line().await.unwrap() {
-            told.push(line);
+            received.push(line);
         }
         let trace = |name: &str| {
-            let line = told.iter().find_map(|line| line.strip_prefix(&format!("does {name} trace=")));
+            let line = received.iter().find_map(|line| line.strip_prefix(&format!("does {name} trace=")));
             line.map(|line| line.split(' ').next().unwrap().to_owned())
         };
-        assert!(trace("reconcile").is_some(), "{told:?}");
-        assert_eq!(trace("reconcile"), trace("inner"), "{told:?}");
+        assert!(trace("reconcile").is_some(), "{received:?}");
+        assert_eq!(trace("reconcile"), trace("inner"), "{received:?}");
     }
 
     #[tokio::test]
@@ -167,8 +167,8 @@ mod tests {
         let inner = spans.iter().find(|span| span.name == "inner").expect("the inner span");
         let outer = spans.iter().find(|span| span.span_context.span_id() == inner.parent_span_id).expect("its parent");
         assert_eq!(outer.name, "reconcile");
-        let said = inner.attributes.iter().find(|pair| pair.key.as_str() == "trace").unwrap().value.to_string();
-        assert_eq!(outer.span_context.trace_id().to_string(), said);
+        let trace_id = inner.attributes.iter().find(|pair| pair.key.as_str() == "trace").unwrap().value.to_string();
+        assert_eq!(outer.span_context.trace_id().to_string(), trace_id);
         assert_eq!(inner.span_context.trace_id(), outer.span_context.trace_id());
     }
 }

@@ -282,13 +282,14 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// git is not installed, the folder is in no repository, or the revision is unknown.
 fn committed(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
     let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
-    let known = folder.ancestors().find(is_there).unwrap_or(folder);
-    let below = folder.strip_prefix(known).unwrap_or(Path::new(""));
-    let known = if known.as_os_str().is_empty() { Path::new(".") } else { known };
+    let existing = folder.ancestors().find(is_there).unwrap_or(folder);
+    let below = folder.strip_prefix(existing).unwrap_or(Path::new(""));
+    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     let prefix = below.join("");
     // In a folder that is there, names are relative to it wherever the program was started.
     let git = |arguments: &[&str]| -> Result<String> {
-        let output = std::process::Command::new("git").arg("-C").arg(known).args(arguments).output().context("git")?;
+        let output =
+            std::process::Command::new("git").arg("-C").arg(existing).args(arguments).output().context("git")?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             return Err(Error::from(format!("git {}: {}", arguments.join(" "), text.trim())));

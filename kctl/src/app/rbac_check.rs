@@ -55,14 +55,14 @@ pub(super) struct About {
 /// If the cluster does not answer the reviews, nothing is logged above debug level.
 pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
     let cluster = about.cluster.as_str();
-    let mut wanted = grants(&about.specs, cluster);
-    wanted.extend(extra.iter().flat_map(|extra| extra.grants.iter().cloned()));
-    let asked = async {
-        let missing = missing(&client, &wanted).await?;
+    let mut needed = grants(&about.specs, cluster);
+    needed.extend(extra.iter().flat_map(|extra| extra.grants.iter().cloned()));
+    let review = async {
+        let missing = missing(&client, &needed).await?;
         let user = if missing.is_empty() { String::new() } else { user(&client).await.unwrap_or_default() };
         Ok::<_, kctl_runtime::reconcile::Error>((missing, user))
     };
-    match tokio::time::timeout(WITHIN, asked).await {
+    match tokio::time::timeout(WITHIN, review).await {
         Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!(cluster, "all declared permissions are granted"),
         Ok(Ok((missing, user))) => {
             for line in describe(&missing, cluster) {
@@ -79,13 +79,13 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
 ///
 /// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
-pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
-    let scopes: BTreeSet<&GrantScope> = wanted.iter().map(|grant| &grant.scope).collect();
+pub(crate) async fn missing(client: &Client, needed: &[Grant]) -> Result<Vec<Grant>> {
+    let scopes: BTreeSet<&GrantScope> = needed.iter().map(|grant| &grant.scope).collect();
     let mut missing = Vec::new();
     for scope in scopes {
-        let (given, incomplete) = review_rules(client, scope).await?;
-        let here = wanted.iter().filter(|grant| grant.scope == *scope);
-        for grant in here.filter(|grant| !given.iter().any(|other| other.covers(grant))) {
+        let (granted, incomplete) = review_rules(client, scope).await?;
+        let here = needed.iter().filter(|grant| grant.scope == *scope);
+        for grant in here.filter(|grant| !granted.iter().any(|other| other.covers(grant))) {
             // Not every authorizer can list what it allows.
             if !incomplete || !review_access(client, grant).await? {
                 missing.push(grant.clone());
@@ -111,22 +111,22 @@ async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>
         GrantScope::Everywhere => NOWHERE,
         GrantScope::Namespace(namespace) => namespace,
     };
-    let asked = json!({
+    let body = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
         "spec": { "namespace": namespace },
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let answer = review(client, path, &asked).await.context("SelfSubjectRulesReview")?;
+    let answer = review(client, path, &body).await.context("SelfSubjectRulesReview")?;
     let status = &answer["status"];
-    let mut given = Vec::new();
+    let mut granted = Vec::new();
     for list in ["resourceRules", "nonResourceRules"] {
         for rule in status[list].as_array().into_iter().flatten() {
             let rule: PolicyRule = serde_json::from_value(rule.clone()).context("SelfSubjectRulesReview")?;
-            given.extend(grants_of_rule(&rule, scope));
+            granted.extend(grants_of_rule(&rule, scope));
         }
     }
-    Ok((given, status["incomplete"] == true))
+    Ok((granted, status["incomplete"] == true))
 }
 
 /// Returns `true` if a single permission is allowed, by a `SelfSubjectAccessReview`.
@@ -151,17 +151,17 @@ async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
             } })
         }
     };
-    let asked = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec });
+    let body = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let answer = review(client, path, &asked).await.context("SelfSubjectAccessReview")?;
+    let answer = review(client, path, &body).await.context("SelfSubjectAccessReview")?;
     Ok(answer["status"]["allowed"] == true)
 }
 
 /// Returns the user name of the program, as the cluster sees it: `system:serviceaccount:NAMESPACE:NAME`
 /// for a Pod, or the user of a kubeconfig.
 async fn user(client: &Client) -> Result<String> {
-    let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
-    let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &asked).await?;
+    let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &body).await?;
     Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
 }
 
@@ -323,12 +323,12 @@ mod tests {
         for specs in scopes() {
             let all = grants(&specs, "");
             for left_out in (0..all.len()).map(Some).chain([None]) {
-                let mut given = all.clone();
-                let expected: Vec<Grant> = left_out.map(|index| given.remove(index)).into_iter().collect();
+                let mut granted = all.clone();
+                let expected: Vec<Grant> = left_out.map(|index| granted.remove(index)).into_iter().collect();
                 let server = ApiServer::new();
                 let options = RbacOptions::new("keeper", "default");
                 let admin = Client::new(server.service(), "default");
-                install(&admin, &[], &given, &options).await.unwrap();
+                install(&admin, &[], &granted, &options).await.unwrap();
                 let client = Client::new(server.service_as(account()), "default");
                 assert_eq!(missing(&client, &all).await.unwrap(), expected);
                 for grant in &all {
@@ -352,10 +352,10 @@ mod tests {
             ("edge".into(), kctl_runtime::spec::Role::Watched, "watches = ConfigMap(on = \"edge\")".into());
         specs[0].relations.push(there);
         let about = About { cluster: "edge".into(), ..about(&specs) };
-        let wanted = grants(&about.specs, "edge");
+        let needed = grants(&about.specs, "edge");
         let expected = "on the cluster `edge`: may not list, watch configmaps in all namespaces, which `keeper: watches = \
                         ConfigMap(on = \"edge\")` needs";
-        assert_eq!(describe(&wanted, "edge"), [expected]);
+        assert_eq!(describe(&needed, "edge"), [expected]);
         let text = repair(&about, "system:serviceaccount:ops:bot", &[]);
         assert!(text.starts_with("help: an administrator of the cluster `edge` gives it there by: "), "{text}");
         assert!(

@@ -65,26 +65,26 @@ fn variable(flag: &str) -> String {
 ///
 /// # Errors
 /// The file can't be read, has an unknown option, or a value that no flag can have.
-pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<Vec<OsString>> {
-    let lenient = |given: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(given);
-    let Ok(mut matches) = lenient(&given) else { return Ok(given) };
-    if given.len() <= 1 {
-        given.push(RUN.into());
-        matches = lenient(&given).map_err(|error| Error::from(error.to_string()))?;
+pub(super) fn arguments(command: &Command, mut arguments: Vec<OsString>) -> Result<Vec<OsString>> {
+    let lenient = |arguments: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(arguments);
+    let Ok(mut matches) = lenient(&arguments) else { return Ok(arguments) };
+    if arguments.len() <= 1 {
+        arguments.push(RUN.into());
+        matches = lenient(&arguments).map_err(|error| Error::from(error.to_string()))?;
     }
     let (Some(run), Some(options)) = (matches.subcommand_matches(RUN), command.find_subcommand(RUN)) else {
-        return Ok(given);
+        return Ok(arguments);
     };
-    let Some(file) = run.get_one::<std::path::PathBuf>("config") else { return Ok(given) };
+    let Some(file) = run.get_one::<std::path::PathBuf>("config") else { return Ok(arguments) };
     let values = read(file)?;
     for (key, value) in &values {
         let arg = options.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config");
         let arg = arg.ok_or_else(|| unknown_option(file, key, options))?;
         if !is_set(run, arg) {
-            given.extend(flags(arg, key, value).ok_or_else(|| invalid_value(file, key, value))?);
+            arguments.extend(flags(arg, key, value).ok_or_else(|| invalid_value(file, key, value))?);
         }
     }
-    Ok(given)
+    Ok(arguments)
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
@@ -96,13 +96,13 @@ const OF_TESTS: [&str; 2] = ["KCTL_SEED", "KCTL_SEEDS"];
 /// Such variables are not errors, because Kubernetes sets some for a Service named `kctl-…`.
 pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String>) -> Vec<String> {
     let Some(run) = command.find_subcommand(RUN) else { return Vec::new() };
-    let known: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
+    let known_variables: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
     let of_services = |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
     let mut unknown: Vec<String> = variables
-        .filter(|name| name.starts_with(PREFIX) && !known.contains(name))
+        .filter(|name| name.starts_with(PREFIX) && !known_variables.contains(name))
         .filter(|name| !of_services(name) && !OF_TESTS.contains(&name.as_str()))
         .map(|name| {
-            let meant = nearest(&name, known.iter().map(String::as_str));
+            let meant = nearest(&name, known_variables.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
             format!("the variable {name} is not an option of `run` and has no effect; {meant}")
         })
@@ -112,8 +112,8 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
 }
 
 /// Returns the known name with the smallest edit distance, if that is small.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let best = known.map(|known| (distance(name, known), known)).min()?;
+fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let best = candidates.map(|candidate| (distance(name, candidate), candidate)).min()?;
     (best.0 <= CHANGES_MAX).then_some(best.1)
 }
 
@@ -202,10 +202,10 @@ fn invalid_value(file: &Path, key: &str, value: &Value) -> Error {
 
 /// Returns the error for an option that does not exist, with the nearest name or all of them.
 fn unknown_option(file: &Path, key: &str, options: &Command) -> Error {
-    let known: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
-    let meant = match nearest(key, known.iter().copied()) {
+    let names: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
+    let meant = match nearest(key, names.iter().copied()) {
         Some(meant) => format!("is `{meant}` meant?"),
-        None => format!("there are {}", known.join(", ")),
+        None => format!("there are {}", names.join(", ")),
     };
     Error::from(format!("--config {}: there is no option `{key}`; {meant}", file.display()))
 }
@@ -233,17 +233,17 @@ mod tests {
     }
 
     /// The flags that come from a file of this text.
-    fn check(text: &str, given: &[&str]) -> Result<Vec<String>, String> {
+    fn check(text: &str, flags: &[&str]) -> Result<Vec<String>, String> {
         static N_FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = N_FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let file = std::env::temp_dir().join(format!("kctl-settings-{}-{number}.yaml", std::process::id()));
         std::fs::write(&file, text).unwrap();
         let config = format!("--config={}", file.display());
-        let all: Vec<OsString> = ["app", RUN, &config].iter().chain(given).map(OsString::from).collect();
+        let all: Vec<OsString> = ["app", RUN, &config].iter().chain(flags).map(OsString::from).collect();
         let result = arguments(&command(), all.clone());
         std::fs::remove_file(&file).unwrap();
         let more = result.map_err(|error| format!("{error:#}").replace(&file.display().to_string(), "FILE"))?;
-        assert!(command().try_get_matches_from(&more).is_ok() || given.contains(&"--broken"), "{more:?}");
+        assert!(command().try_get_matches_from(&more).is_ok() || flags.contains(&"--broken"), "{more:?}");
         Ok(more[all.len()..].iter().map(|flag| flag.to_str().unwrap().to_owned()).collect())
     }
 
@@ -261,8 +261,8 @@ mod tests {
             ("address: :8080\nneeds: it", &[], &["--address=:8080", "--needs=it"]),
             ("# nothing\n", &[], &[]),
         ];
-        for (text, given, expected) in cases {
-            assert_eq!(check(text, given).unwrap(), expected, "{text}");
+        for (text, flags, expected) in cases {
+            assert_eq!(check(text, flags).unwrap(), expected, "{text}");
         }
         assert_eq!(
             check("address: :8080", &["--needs=it"]).unwrap(),
@@ -341,14 +341,14 @@ mod tests {
             "ADRESS",
             "HOME",
         ];
-        let told = misspelt(&command(), set.iter().map(|name| (*name).to_owned()));
+        let reported = misspelt(&command(), set.iter().map(|name| (*name).to_owned()));
         let begin = "the variable KCTL_";
         let expected = [
             "ADRESS is not an option of `run` and has no effect; is KCTL_ADDRESS meant?",
             "NAMESPACES is not an option of `run` and has no effect; is KCTL_NAMESPACE meant?",
             "SOMETHING is not an option of `run` and has no effect; see `run --help`",
         ];
-        assert_eq!(told, expected.map(|end| format!("{begin}{end}")));
+        assert_eq!(reported, expected.map(|end| format!("{begin}{end}")));
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn without_a_command_it_is_run() {
-        let of = |given: &[&str]| arguments(&command(), given.iter().map(OsString::from).collect()).unwrap();
+        let of = |flags: &[&str]| arguments(&command(), flags.iter().map(OsString::from).collect()).unwrap();
         assert_eq!(of(&["app"]), ["app", "run"]);
         assert_eq!(of(&["app", "run", "--elect"]), ["app", "run", "--elect"]);
         assert_eq!(of(&["app", "--help"]), ["app", "--help"]);

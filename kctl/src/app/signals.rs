@@ -31,7 +31,7 @@ pub(super) const BLOCKED_HELP: &str =
 /// has its default effect.
 #[derive(Clone)]
 pub(super) struct Signals {
-    asked: watch::Receiver<Option<StopRequest>>,
+    requested: watch::Receiver<Option<StopRequest>>,
 }
 
 /// The first signal.
@@ -49,7 +49,7 @@ impl Signals {
     /// and it ends by itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
         let blocked = Blocked { grace, runtime: tokio::runtime::Handle::current() };
-        let (ask, asked) = watch::channel(None);
+        let (ask, requested) = watch::channel(None);
         let (open, opened) = std::sync::mpsc::channel::<()>();
         let listen = move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -70,13 +70,13 @@ impl Signals {
         }
         // An error is the answer: it listens.
         let _listens = opened.recv();
-        Self { asked }
+        Self { requested }
     }
 
     /// Waits for a signal.
     pub(super) async fn stopped(&self) {
-        let mut asked = self.asked.clone();
-        if asked.wait_for(Option::is_some).await.is_err() {
+        let mut requested = self.requested.clone();
+        if requested.wait_for(Option::is_some).await.is_err() {
             // The thread could not be started: a signal has its default effect.
             std::future::pending::<()>().await;
         }
@@ -85,7 +85,7 @@ impl Signals {
     /// Returns `true` if Ctrl-C came first: a person changed their mind, while SIGTERM is an
     /// orderly end at any time.
     pub(super) fn interrupted(&self) -> bool {
-        *self.asked.borrow() == Some(StopRequest::Interrupt)
+        *self.requested.borrow() == Some(StopRequest::Interrupt)
     }
 }
 

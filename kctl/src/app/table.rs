@@ -126,7 +126,7 @@ fn other(object: &Value) -> (Option<String>, Option<String>) {
     // Go leaves a zero out of a status.
     let none_yet =
         number(object, "/status/replicas").and_then(|_some| number(object, "/spec/replicas")).map(|n| (0, n));
-    let counted = replicas.or(none_yet).map(|(ready, wanted)| format!("{ready}/{wanted}"));
+    let counted = replicas.or(none_yet).map(|(ready, desired)| format!("{ready}/{desired}"));
     let phase = text(object, "/status/phase").map(ToOwned::to_owned);
     (counted.or(ready), status.or(phase))
 }

@@ -357,8 +357,8 @@ impl App {
 
 /// Writes a file, unless it exists and kctl did not write it.
 fn write(file: &Path, yaml: &str) -> Result<()> {
-    let known = match std::fs::metadata(file) {
-        Ok(known) if !known.is_file() => {
+    let beginning = match std::fs::metadata(file) {
+        Ok(metadata) if !metadata.is_file() => {
             return Err(Error::from(format!(
                 "{}: it is a folder, a device or a pipe\nhelp: name a file, which is replaced at each start",
                 file.display()
@@ -373,7 +373,7 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).context(file.display()),
     };
-    if known.is_some_and(|start| start != WRITTEN_BY.as_bytes()) {
+    if beginning.is_some_and(|start| start != WRITTEN_BY.as_bytes()) {
         return Err(Error::from(format!(
             "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
             file.display()

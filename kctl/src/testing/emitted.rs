@@ -187,11 +187,11 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
     for cluster in &clusters {
         for grant in grants(std::slice::from_ref(&spec), cluster) {
             let On::Resource { group, resource, .. } = &grant.on else { continue };
-            let told = format!("{} {resource}.{group}{}", grant.verb, at(cluster));
+            let permission = format!("{} {resource}.{group}{}", grant.verb, at(cluster));
             if grant.framework {
-                own.insert(told);
+                own.insert(permission);
             } else {
-                printed.insert(told);
+                printed.insert(permission);
             }
         }
     }

@@ -177,13 +177,13 @@ async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
 /// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
 /// effect with a delay.
 async fn wait_for(client: &Client, grants: &[Grant]) -> Result<()> {
-    let known = async {
+    let served = async {
         while !app::missing(client, grants).await?.is_empty() {
             tokio::time::sleep(POLL).await;
         }
         Ok(())
     };
-    tokio::time::timeout(READY_WITHIN, known).await.unwrap_or_else(|_elapsed| {
+    tokio::time::timeout(READY_WITHIN, served).await.unwrap_or_else(|_elapsed| {
         Err(Error::from(format!("the server does not know the role after {READY_WITHIN:?}")))
     })
 }

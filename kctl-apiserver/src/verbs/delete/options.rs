@@ -59,14 +59,14 @@ impl Options {
     /// together, with the group `meta.k8s.io`.
     pub(in crate::verbs) fn read(value: Value) -> Result<Self, StatusError> {
         let policy = value["propagationPolicy"].as_str();
-        let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
+        let found = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
         let mut errors = Vec::new();
         if policy.is_some() && !value["orphanDependents"].is_null() {
             let detail = "must not be set beside orphanDependents";
             errors.push(FieldError::invalid("propagationPolicy", &value["propagationPolicy"], detail));
         }
-        if known == Some(None) {
+        if found == Some(None) {
             let supported = POLICIES.map(|(name, _)| name);
             errors.push(FieldError::not_supported("propagationPolicy", &value["propagationPolicy"], &supported));
         }
@@ -74,7 +74,7 @@ impl Options {
             errors.push(FieldError::not_supported("dryRun", &value["dryRun"], &["All"]));
         }
         StatusError::unless_valid("meta.k8s.io", KIND, "", &errors)?;
-        let propagation = match (&value["orphanDependents"], known.flatten()) {
+        let propagation = match (&value["orphanDependents"], found.flatten()) {
             (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),
             (_, Some((_, propagation))) => *propagation,
             (_, None) => Propagation::Default,

@@ -77,7 +77,7 @@ impl ListOptions {
     /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
     pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
-        let known = match &info.resource.custom {
+        let selectable = match &info.resource.custom {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
@@ -89,7 +89,7 @@ impl ListOptions {
             }
             None => info.resource.rules.selectable_fields,
         };
-        self.selector.check(known)?;
+        self.selector.check(selectable)?;
         if info.name.is_empty() || self.selector.name() == Some(&info.name) {
             return Ok(self.selector.clone());
         }

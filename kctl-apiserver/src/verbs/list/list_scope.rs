@@ -67,11 +67,11 @@ impl ListScope {
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
-    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, asked: &ListOptions) -> Result<Self, StatusError> {
+    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, options: &ListOptions) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
         // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit.
-        let limit = if version == "0" { 0 } else { asked.limit };
+        let limit = if version == "0" { 0 } else { options.limit };
         let token = info.params.text("continue");
         if !token.is_empty() {
             let (revision, after) = decode_token(info, token)?;
@@ -114,8 +114,8 @@ impl ListScope {
         current: u64,
     ) -> Result<Option<Table>, StatusError> {
         let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
-        let kept = (at >= self.compacted).then(|| table.at(at)).flatten();
-        kept.map(Some).ok_or_else(|| match &self.after {
+        let state = (at >= self.compacted).then(|| table.at(at)).flatten();
+        state.map(Some).ok_or_else(|| match &self.after {
             Some(after) => StatusError::expired(TOO_OLD).with_continue_token(token(info, None, after)),
             None => StatusError::expired("resourceVersion is too old: list again without it"),
         })
@@ -143,11 +143,11 @@ fn not_a_version(version: &str) -> String {
 ///
 /// An unreadable version counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
-    let (asked, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
-    if asked <= current {
+    let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
+    if requested <= current {
         return Ok(());
     }
-    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    let message = format!("Timeout: Too large resource version: {requested}, current: {current}");
     let mut status_error = StatusError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
     let field_error = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
     status_error.details = json!({ "causes": [field_error], "retryAfterSeconds": 1 });

@@ -108,11 +108,12 @@ pub(super) async fn convert(
     resource: &Resource,
     events: &mut [WatchEvent],
 ) -> Result<(), StatusError> {
-    if !conversion::is_asked(resource) {
+    if !conversion::uses_webhook(resource) {
         return Ok(());
     }
     let is_open = |object: &&mut Value| {
-        object["metadata"]["uid"].is_string() && matches!(conversion::way(resource, object), Way::Ask)
+        object["metadata"]["uid"].is_string()
+            && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
     };
     let open: Vec<&mut Value> = events.iter_mut().flat_map(WatchEvent::objects).filter(is_open).collect();
     if open.is_empty() {
@@ -139,5 +140,5 @@ pub(super) async fn convert(
 ///
 /// Without a selector nothing has to be judged.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
-    !selector.is_empty() && matches!(conversion::way(resource, object), Way::Ask)
+    !selector.is_empty() && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
 }

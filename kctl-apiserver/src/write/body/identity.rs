@@ -99,10 +99,12 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 /// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery).
 ///
 /// More than one slash, or a slash at the end, is 400. The string is returned, not its parts.
-pub(crate) fn read_version(given: &str) -> Result<&str, StatusError> {
-    let version = given.strip_prefix('/').unwrap_or(given);
-    if given.matches('/').count() > 1 || version.ends_with('/') {
-        return Err(StatusError::bad_request(format!("apiVersion: must be group/version or version, found {given:?}")));
+pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
+    let version = api_version.strip_prefix('/').unwrap_or(api_version);
+    if api_version.matches('/').count() > 1 || version.ends_with('/') {
+        return Err(StatusError::bad_request(format!(
+            "apiVersion: must be group/version or version, found {api_version:?}"
+        )));
     }
     Ok(version)
 }
@@ -147,12 +149,12 @@ fn unrecognized(kind: &str, why: &str) -> StatusError {
 ///
 /// Patches pass: their object has been converted to the version of the path.
 pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
-    let (given, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
-    let given = given.strip_prefix('/').unwrap_or(given);
-    if info.verb == Verb::Patch || given == expected {
+    let (api_version, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
+    let api_version = api_version.strip_prefix('/').unwrap_or(api_version);
+    if info.verb == Verb::Patch || api_version == expected {
         return Ok(());
     }
-    Err(StatusError::bad_request(format!("apiVersion: must be {expected}, found {given:?}")))
+    Err(StatusError::bad_request(format!("apiVersion: must be {expected}, found {api_version:?}")))
 }
 
 /// Returns the error of a custom object of another type, which comes after validation

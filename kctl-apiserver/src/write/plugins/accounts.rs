@@ -80,8 +80,8 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
     // `serviceAccount` is the deprecated alias that old clients read (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
     let account = account(state, info, pod)?;
-    let asked = |of: &Value| of["automountServiceAccountToken"].as_bool();
-    if asked(&pod["spec"]).or_else(|| asked(&account)).unwrap_or(true) {
+    let automount = |of: &Value| of["automountServiceAccountToken"].as_bool();
+    if automount(&pod["spec"]).or_else(|| automount(&account)).unwrap_or(true) {
         mount(state, &mut pod["spec"]);
     }
     if list(&pod["spec"], "imagePullSecrets").is_empty() {
@@ -158,16 +158,17 @@ fn mount(state: &mut State, spec: &mut Value) {
     if !CONTAINERS.iter().any(|field| list(spec, field).iter().any(lacks)) {
         return;
     }
-    let known = list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
-    let known = known.map(str::to_owned);
-    let name = known.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.rng.suffix()));
+    let existing =
+        list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
+    let existing = existing.map(str::to_owned);
+    let name = existing.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.rng.suffix()));
     for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| lacks(container)) {
             append(container, "volumeMounts", json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));
         }
     }
-    if known.is_none() {
+    if existing.is_none() {
         append(spec, "volumes", json!({ "name": name, "projected": projected() }));
     }
 }

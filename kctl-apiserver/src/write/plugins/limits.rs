@@ -39,7 +39,7 @@ fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value
 /// Defaults change the quality of service, so the class is computed again if the Pod has one.
 pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
-        let said: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
+        let messages: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
             .into_iter()
             .flat_map(|(list, what)| {
                 let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
@@ -50,8 +50,9 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
                     .collect::<Vec<_>>()
             })
             .collect();
-        if !said.is_empty() {
-            pod["metadata"]["annotations"][ANNOTATION] = format!("LimitRanger plugin set: {}", said.join("; ")).into();
+        if !messages.is_empty() {
+            pod["metadata"]["annotations"][ANNOTATION] =
+                format!("LimitRanger plugin set: {}", messages.join("; ")).into();
         }
     }
     if pod["status"]["qosClass"].is_string() {
@@ -64,15 +65,15 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
 /// `default` becomes limits, `defaultRequest` requests. Amounts that are present stay. An empty map
 /// is removed again.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
         let mut names = BTreeSet::new();
         // The last of several limits wins.
-        let wanted: serde_json::Map<String, Value> = limits(range, "Container")
+        let defaults: serde_json::Map<String, Value> = limits(range, "Container")
             .filter_map(|limit| limit[from].as_object())
             .flat_map(|amounts| amounts.iter().map(|(name, amount)| (name.clone(), amount.clone())))
             .collect();
-        for (name, amount) in wanted {
+        for (name, amount) in defaults {
             if container["resources"][to][&name].is_null() {
                 container["resources"][to][&name] = amount;
                 names.insert(name);
@@ -80,7 +81,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
         }
         if !names.is_empty() {
             let names: Vec<String> = names.into_iter().collect();
-            said.push(format!("{} {shown} for {what} {}", names.join(", "), text(&container["name"])));
+            messages.push(format!("{} {shown} for {what} {}", names.join(", "), text(&container["name"])));
         }
         if container["resources"][to].is_null()
             && let Some(resources) = container["resources"].as_object_mut()
@@ -88,7 +89,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
             resources.remove(to);
         }
     }
-    said
+    messages
 }
 
 /// Rejects a Pod outside a limit of its namespace.
@@ -162,10 +163,10 @@ fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts)
     let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
     let wrong = of_limit.filter(|(name, most)| {
         let amount = |of: &Amounts| of.get(name).map_or(0, |amount| amount.in_steps(3));
-        let (asked, limit) = (amount(requests), amount(limits));
+        let (request, limit) = (amount(requests), amount(limits));
         #[expect(clippy::cast_precision_loss, reason = "kube-apiserver divides floating point numbers")]
-        let (ratio, most) = (limit as f64 / asked as f64, most.in_steps(3) as f64);
-        asked == 0 || limit == 0 || ratio * 1000.0 > most
+        let (ratio, most) = (limit as f64 / request as f64, most.in_steps(3) as f64);
+        request == 0 || limit == 0 || ratio * 1000.0 > most
     });
     let why = |(name, most)| format!("the limit of {name} must be at most {most} times the request of each {kind}");
     wrong.map(why).collect()

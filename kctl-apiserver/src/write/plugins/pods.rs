@@ -107,9 +107,9 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
         class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY).clone_into(&mut policy);
     }
     for (field, computed) in [("priority", Value::from(priority)), ("preemptionPolicy", policy.into())] {
-        let given = &pod["spec"][field];
-        if !given.is_null() && *given != computed {
-            let why = format!("spec.{field}: must be {computed} as the PriorityClass has it, found {given}");
+        let value = &pod["spec"][field];
+        if !value.is_null() && *value != computed {
+            let why = format!("spec.{field}: must be {computed} as the PriorityClass has it, found {value}");
             return Err(forbidden(info, pod, &why));
         }
         pod["spec"][field] = computed;
@@ -146,18 +146,19 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
     let Some(class) = class else {
         return Err(forbidden(info, pod, &format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")));
     };
-    let (fixed, given) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
+    let (fixed, overhead) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
-        let is_given = given.as_object().is_some_and(|given| !given.is_empty());
-        if is_given && amounts::read(fixed) != amounts::read(given) {
+        let is_given = overhead.as_object().is_some_and(|overhead| !overhead.is_empty());
+        if is_given && amounts::read(fixed) != amounts::read(overhead) {
             return Err(forbidden(info, pod, OTHER_OVERHEAD));
         }
         pod["spec"]["overhead"] = fixed.clone();
     }
     for (label, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
-        let known = &pod["spec"]["nodeSelector"][label];
-        if !known.is_null() && known != value {
-            let why = format!("spec.nodeSelector[{label}]: must be {value} as the RuntimeClass has it, found {known}");
+        let current = &pod["spec"]["nodeSelector"][label];
+        if !current.is_null() && current != value {
+            let why =
+                format!("spec.nodeSelector[{label}]: must be {value} as the RuntimeClass has it, found {current}");
             return Err(forbidden(info, pod, &why));
         }
         pod["spec"]["nodeSelector"][label] = value.clone();
@@ -178,7 +179,7 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
 fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, one) in all.iter().enumerate() {
-        let is_known = merged.iter().any(|known| covers(known, one));
+        let is_known = merged.iter().any(|existing| covers(existing, one));
         let comes = all[index + 1..].iter().any(|other| other != one && covers(other, one));
         if !is_known && !comes {
             merged.push(one.clone());
@@ -192,7 +193,7 @@ fn merged(all: &[Value]) -> Vec<Value> {
 /// A toleration with fewer seconds is covered by one with more or without a limit.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
-    let is = |of: &Value, wanted: &str| text(&of["operator"]) == wanted;
+    let is = |of: &Value, operator: &str| text(&of["operator"]) == operator;
     let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
     let lasts = seconds(whole).is_none_or(|most| seconds(part).is_some_and(|seconds| seconds <= most));
     whole == part
@@ -217,8 +218,8 @@ pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) ->
         Some((_, class)) => class,
         None => None,
     };
-    let given = &pod["spec"]["overhead"];
+    let overhead = &pod["spec"]["overhead"];
     let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
-    let is_other = fixed.map_or(given.is_object(), |fixed| amounts::read(fixed) != amounts::read(given));
+    let is_other = fixed.map_or(overhead.is_object(), |fixed| amounts::read(fixed) != amounts::read(overhead));
     if is_other { forbid.reject(OTHER_OVERHEAD) } else { Ok(()) }
 }

@@ -74,13 +74,13 @@ fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
 fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.audit, template);
     if !found.is_empty() {
-        let told = format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found));
-        annotate(attributes, "audit-violations", &told);
+        let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found));
+        annotate(attributes, "audit-violations", &message);
     }
     let found = violations(policy.warn, template);
     if !found.is_empty() {
-        let told = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
-        attributes.info.round.warn(&told);
+        let message = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
+        attributes.info.round.warn(&message);
     }
 }
 
@@ -160,8 +160,8 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
         ));
     }
     if !found.is_empty() {
-        let told = "violate the new PodSecurity enforce level";
-        warnings.push(format!("existing pods in namespace {namespace:?} {told} \"{standard}\""));
+        let reason = "violate the new PodSecurity enforce level";
+        warnings.push(format!("existing pods in namespace {namespace:?} {reason} \"{standard}\""));
     }
     let mut of_pods: Vec<String> = found.iter().map(|(why, names)| of_pods(names, why)).collect();
     of_pods.sort();

@@ -44,9 +44,9 @@ fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type
 /// `set_once` names a field of the status, such as the phase.
 fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
     let Some(field) = resource.rules.set_once else { return default(object) };
-    let known = object["status"].get(field).cloned();
+    let before = object["status"].get(field).cloned();
     default(object);
-    set(&mut object["status"], field, known);
+    set(&mut object["status"], field, before);
 }
 
 /// Sets the defaults that a new object has once it is decoded, which webhooks see.

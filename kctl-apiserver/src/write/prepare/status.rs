@@ -46,9 +46,9 @@ pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> b
 /// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
 ///
 /// Fields that only `to` has are removed.
-fn take_all_but(kept: &[&str], from: &Value, to: &mut Value) {
+fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return };
-    let is_kept = |name: &String| kept.contains(&name.as_str());
+    let is_kept = |name: &String| fields.contains(&name.as_str());
     to.retain(|name, _| is_kept(name) || from.contains_key(name));
     for (name, value) in from.iter().filter(|(name, _)| !is_kept(name)) {
         if to.get(name) != Some(value) {

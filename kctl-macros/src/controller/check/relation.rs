@@ -53,11 +53,11 @@ fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
     let written: Vec<_> = kinds.iter().map(|kind| format!("{name} = {kind}")).collect();
     let help =
         if written.is_empty() { format!("write `{name} = Kind`") } else { format!("write `{}`", written.join(", ")) };
-    let place = match &entry.value {
+    let wrong = match &entry.value {
         Some(Value::Expr(value)) => value.to_token_stream(),
         _ => entry.name.to_token_stream(),
     };
-    errors.push(place, codes::NOT_A_KIND_NAME, &format!("`{name}` names a kind"), &help);
+    errors.push(wrong, codes::NOT_A_KIND_NAME, &format!("`{name}` names a kind"), &help);
 }
 
 /// Returns the kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
@@ -104,7 +104,7 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
     };
     let prefix = format!("{} = {}", role.word(), kind.to_token_stream());
     let parentheses = Parentheses { subject: Subject::Related(role), prefix };
-    let mut given = Vec::new();
+    let mut options_given = Vec::new();
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) => {
@@ -121,14 +121,14 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
                 parentheses.report_not_an_argument(word, value, errors);
             }
             Argument::Option(word, value) => {
-                relation.options.extend(relation_option(word, value, &mut given, errors));
+                relation.options.extend(relation_option(word, value, &mut options_given, errors));
             }
             Argument::Nested(word, inner) => parentheses.report_parentheses(word, inner, errors),
             Argument::Expr(expr) => parentheses.report_not_an_argument(expr, expr, errors),
         }
     }
     check_verbs(&relation, errors);
-    check_options(&relation, &given, errors);
+    check_options(&relation, &options_given, errors);
     check_part(&relation, errors);
     check_optional(&relation, errors);
     Some(relation)
@@ -166,7 +166,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
         return None;
     }
     let parentheses = Parentheses { subject: Subject::Primary, prefix: "primary".into() };
-    let (mut primary, mut given) = (PrimaryOptions::default(), Vec::new());
+    let (mut primary, mut options_given) = (PrimaryOptions::default(), Vec::new());
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) if word == READ_ONLY => primary.is_read_only = true,
@@ -186,7 +186,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
                 parentheses.report_not_an_argument(word, value, errors);
             }
             Argument::Option(word, value) => {
-                primary.options.extend(relation_option(word, value, &mut given, errors));
+                primary.options.extend(relation_option(word, value, &mut options_given, errors));
             }
             Argument::As(word, _) => {
                 let help = "a view is of a kind in `watches` or `reads`";
@@ -250,16 +250,16 @@ fn check_verbs(relation: &Relation, errors: &mut Errors) {
 
 /// Checks that options fit the role. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
 /// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
-fn check_options(relation: &Relation, given: &[GivenOption], errors: &mut Errors) {
+fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
     let (role, kind) = (relation.role, relation.kind.to_token_stream());
-    if role == Role::Watches && !given.iter().any(|given| given.option == RelationOption::Map) {
+    if role == Role::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {
         let what = "a watched kind needs a mapper from its objects to primaries";
         let help = format!(
             "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
         );
         errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
     }
-    for GivenOption { option, word } in given {
+    for GivenOption { option, word } in options_given {
         let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
         if is_of_triggers && !role.triggers() {
             let what = format!("`reads` triggers nothing: `{word}` would never be called");
@@ -283,23 +283,23 @@ struct GivenOption {
 fn relation_option(
     word: &Ident,
     value: &Expr,
-    given: &mut Vec<GivenOption>,
+    options_given: &mut Vec<GivenOption>,
     errors: &mut Errors,
 ) -> Option<DeclaredOption> {
     let text = word.to_string();
     let Some(option) = RelationOption::of(&text) else {
         let help = nearest(&text, RelationOption::WORDS).map_or_else(
             || format!("the options are {}", RelationOption::WORDS.join(", ")),
-            |known| format!("did you mean `{known}`?"),
+            |candidate| format!("did you mean `{candidate}`?"),
         );
         errors.push(word, codes::UNKNOWN_RELATION_OPTION, &format!("a relation has no option `{text}`"), &help);
         return None;
     };
-    if option != RelationOption::Index && given.iter().any(|given| given.option == option) {
+    if option != RelationOption::Index && options_given.iter().any(|given| given.option == option) {
         errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
         return None;
     }
-    given.push(GivenOption { option, word: word.clone() });
+    options_given.push(GivenOption { option, word: word.clone() });
     if let Expr::Lit(ExprLit { lit, .. }) = value {
         let is_string = matches!(lit, Lit::Str(_));
         let wants_string = matches!(option, RelationOption::Selector | RelationOption::Fields | RelationOption::On);

@@ -49,7 +49,7 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
             format!("no operation of kctl uses `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
         }
         (None, _) if text == "finalizers" => "a declared finalizer includes this permission: remove it".to_owned(),
-        (None, Some(known)) => format!("did you mean `{known}`?"),
+        (None, Some(candidate)) => format!("did you mean `{candidate}`?"),
         (None, None) => format!("the verbs are {}", Verb::WORDS.join(", ")),
     };
     errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
@@ -115,7 +115,7 @@ impl Parentheses {
     }
 
     /// Reports K0015 for all verbs at once. A role with every verb would allow more than the controller does.
-    pub(super) fn report_wildcard(&self, place: impl ToTokens, errors: &mut Errors) {
+    pub(super) fn report_wildcard(&self, tokens: impl ToTokens, errors: &mut Errors) {
         let Self { subject, prefix } = self;
         let what = "a rule lists its verbs: all verbs would allow more than is needed";
         let help = match subject {
@@ -130,25 +130,25 @@ impl Parentheses {
                 format!("write `{prefix}` to read only, or list the verbs that are used, for example `{prefix}(patch)`")
             }
         };
-        errors.push(place, codes::UNKNOWN_VERB, what, &help);
+        errors.push(tokens, codes::UNKNOWN_VERB, what, &help);
     }
 
     /// Reports K0013 for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`. The help
     /// lists the verbs that it finds in the value.
-    pub(super) fn report_not_an_argument(&self, place: impl ToTokens, value: &Expr, errors: &mut Errors) {
-        let mut words = vec![place.to_token_stream().to_string()];
+    pub(super) fn report_not_an_argument(&self, tokens: impl ToTokens, value: &Expr, errors: &mut Errors) {
+        let mut words = vec![tokens.to_token_stream().to_string()];
         collect_words(value.to_token_stream(), &mut words);
-        let mut known: Vec<&str> = Vec::new();
+        let mut allowed: Vec<&str> = Vec::new();
         for word in &words {
-            let word = self.words().find(|known| word.eq_ignore_ascii_case(known));
-            known.extend(word.filter(|word| !known.contains(word)));
+            let word = self.words().find(|allowed| word.eq_ignore_ascii_case(allowed));
+            allowed.extend(word.filter(|word| !allowed.contains(word)));
         }
         let Self { subject, prefix } = self;
         let example = if *subject == Subject::Related(Role::Owns) { "create" } else { "patch" };
         let (start, verbs) =
-            if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
+            if allowed.is_empty() { ("write for example", example.to_owned()) } else { ("write", allowed.join(", ")) };
         errors.push(
-            place,
+            tokens,
             codes::NEITHER_VERB_NOR_OPTION,
             "neither a verb nor an option",
             &format!("{start} `{prefix}({verbs})`"),

@@ -105,14 +105,15 @@ pub(super) fn text(relation: &Relation) -> String {
         Role::ReadsLiveInCluster => Some("live(cluster)".to_owned()),
         Role::Owns | Role::Watches | Role::Reads => relation.blocking.as_ref().map(ToString::to_string),
     };
-    let told: Vec<_> = flag
+    let arguments_of_flag: Vec<_> = flag
         .into_iter()
         .chain(relation.optional.as_ref().map(ToString::to_string))
         .chain(relation.part.text())
         .chain(words(&relation.verbs).into_iter().map(str::to_owned))
         .chain(relation.options.iter().filter_map(narrowing))
         .collect();
-    let arguments = if told.is_empty() { String::new() } else { format!("({})", told.join(", ")) };
+    let arguments =
+        if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
     format!("{} = {}{arguments}", relation.role.word(), relation.kind.to_token_stream())
 }
 

@@ -60,9 +60,9 @@ pub(super) fn report_unknown(name: &Ident, text: &str, value: &TokenStream, erro
 /// Returns the help for a name in snake case. A name that needs more than another spelling is answered here; the rest by
 /// `OTHER_NAMES`, then by the mark that is spelled alike.
 fn instead(text: &str, value: &TokenStream) -> String {
-    let known: Vec<&str> = FORMS.iter().map(|(known, _)| *known).collect();
+    let marks: Vec<&str> = FORMS.iter().map(|(mark, _)| *mark).collect();
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == text).map(|(_, mark)| *mark);
-    let same = known.iter().find(|known| **known == text).copied();
+    let same = marks.iter().find(|mark| **mark == text).copied();
     match text {
         "range" => return bounds_within(value, "minimum", "maximum", ["1", "10"]),
         "length" | "len" => return bounds_within(value, "min_length", "max_length", ["1", "63"]),
@@ -87,9 +87,9 @@ fn instead(text: &str, value: &TokenStream) -> String {
         "not_empty" | "non_empty" => return "write `min_length = 1` for a string, `min_items = 1` for a list".into(),
         _ => {}
     }
-    match other.or(same).or_else(|| nearest(text, &known)) {
+    match other.or(same).or_else(|| nearest(text, &marks)) {
         Some(mark) => format!("write `{}`", with_mark(mark, value)),
-        None => format!("the options are {}", known.join(", ")),
+        None => format!("the options are {}", marks.join(", ")),
     }
 }
 
@@ -117,13 +117,13 @@ fn with_value(name: &str, value: &TokenStream) -> String {
 /// Returns a mark with the value of another name, in the form that the mark has: `allowed("a")` for `one_of = ["a"]`.
 fn with_mark(mark: &str, value: &TokenStream) -> String {
     let text = written(value);
-    let given = text.trim_start_matches('=').trim();
-    let within = given.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
+    let argument = text.trim_start_matches('=').trim();
+    let within = argument.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
     match form(mark) {
-        _ if given.is_empty() => mark.to_owned(),
+        _ if argument.is_empty() => mark.to_owned(),
         Some(Form::Flag) => mark.to_owned(),
         Some(Form::Values | Form::Names | Form::Inner | Form::Rule | Form::Docs) => format!("{mark}({within})"),
-        Some(Form::List | Form::Map) => format!("{mark} = {given}"),
+        Some(Form::List | Form::Map) => format!("{mark} = {argument}"),
         _ => format!("{mark} = {within}"),
     }
 }
@@ -132,12 +132,12 @@ fn with_mark(mark: &str, value: &TokenStream) -> String {
 /// `examples` their values if the user wrote none.
 fn bounds_within(value: &TokenStream, low: &str, high: &str, examples: [&str; 2]) -> String {
     let text = written(value);
-    let given = |name: &str| {
+    let bound_of = |name: &str| {
         let (_, rest) = text.split_once(&format!("{name}="))?;
         let end = rest.find([',', ')']).unwrap_or(rest.len());
         Some(rest[..end].trim().to_owned())
     };
-    let marks: Vec<_> = [(low, given("min")), (high, given("max"))]
+    let marks: Vec<_> = [(low, bound_of("min")), (high, bound_of("max"))]
         .into_iter()
         .filter_map(|(mark, bound)| bound.map(|bound| format!("{mark} = {bound}")))
         .collect();

@@ -94,13 +94,13 @@ pub(super) fn list(input: ParseStream, name: &Ident, text: &str, errors: &mut Er
 }
 
 /// Reads one of a few words. K0083 for any other one.
-pub(super) fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Option<Json> {
+pub(super) fn choice(word: &Ident, words: &[&str], errors: &mut Errors) -> Option<Json> {
     let text = word.to_string();
-    if known.contains(&text.as_str()) {
+    if words.contains(&text.as_str()) {
         return Some(Json::Text(text));
     }
-    let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-    let help = nearest(&text, known).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    let help = nearest(&text, words).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
     errors.push(word, codes::UNKNOWN_WORD, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
     None
 }
@@ -110,8 +110,8 @@ pub(super) fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Optio
 pub(super) fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     let word = input.call(Ident::parse_any)?;
     if word != "map" {
-        let known = ["atomic", "set", "map"];
-        return Ok(choice(&word, &known, errors));
+        let list_types = ["atomic", "set", "map"];
+        return Ok(choice(&word, &list_types, errors));
     }
     if !input.peek(syn::token::Paren) {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
@@ -161,8 +161,8 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
                 fields.extend(choice(&reason, &REASONS, errors).map(|reason| ("reason".to_owned(), reason)));
             }
             _ => {
-                let known = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
-                let help = nearest(&text, &known).map_or_else(|| known.join(", "), |near| format!("write `{near}`"));
+                let keys = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
+                let help = nearest(&text, &keys).map_or_else(|| keys.join(", "), |near| format!("write `{near}`"));
                 errors.push(&name, codes::UNKNOWN_MARK, &format!("a rule has no option `{text}`"), &help);
                 let _skipped = up_to_comma(input)?;
             }

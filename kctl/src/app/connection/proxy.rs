@@ -81,7 +81,7 @@ fn excepts(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
         Some((name, text)) if !name.contains(':') || name.ends_with(']') => (name, text.parse::<u16>().ok()),
         _ => (part, None),
     };
-    if of_port.is_some_and(|wanted| wanted != port) {
+    if of_port.is_some_and(|excepted_port| excepted_port != port) {
         return false;
     }
     let name = name.trim_start_matches('[').trim_end_matches(']');

@@ -24,7 +24,7 @@ const READ_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(in crate::app) struct TokenFile {
     file: PathBuf,
-    known: Arc<Mutex<CachedToken>>,
+    cached: Arc<Mutex<CachedToken>>,
 }
 
 /// The last token that was read, as a header.
@@ -41,24 +41,24 @@ impl TokenFile {
         let file = PathBuf::from(auth.token_file.as_ref()?);
         let header = read(&file)?;
         (auth.token_file, auth.token, auth.exec) = (None, None, None);
-        Some(Self { file, known: Arc::new(Mutex::new(CachedToken { header, read_at: Some(Instant::now()) })) })
+        Some(Self { file, cached: Arc::new(Mutex::new(CachedToken { header, read_at: Some(Instant::now()) })) })
     }
 
     /// Returns the current token. If the file is no longer readable, the last token stays.
     fn header(&self) -> HeaderValue {
-        let mut known = self.known.lock();
-        if known.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
-            known.header = read(&self.file).unwrap_or_else(|| known.header.clone());
-            known.read_at = Some(Instant::now());
+        let mut cached = self.cached.lock();
+        if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
+            cached.header = read(&self.file).unwrap_or_else(|| cached.header.clone());
+            cached.read_at = Some(Instant::now());
         }
-        known.header.clone()
+        cached.header.clone()
     }
 
     /// Records a 401 for a request that began at this time. A token that was read later may be
     /// valid.
     fn refused(&self, begun: Instant) {
-        let mut known = self.known.lock();
-        known.read_at = known.read_at.filter(|read_at| *read_at > begun);
+        let mut cached = self.cached.lock();
+        cached.read_at = cached.read_at.filter(|read_at| *read_at > begun);
     }
 }
 

@@ -186,7 +186,9 @@ impl Chart {
         };
         let Some(version) = &self.version else { return old.to_owned() };
         let line = |line: &str| match line.strip_prefix("appVersion:") {
-            Some(given) if given.trim().trim_matches(['"', '\'']) != version => format!("appVersion: {version:?}\n"),
+            Some(app_version) if app_version.trim().trim_matches(['"', '\'']) != version => {
+                format!("appVersion: {version:?}\n")
+            }
             _ => line.to_owned(),
         };
         old.split_inclusive('\n').map(line).collect()

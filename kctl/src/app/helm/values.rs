@@ -110,11 +110,11 @@ impl Item {
         Ok(())
     }
 
-    /// Returns the schema of this value. `known` has the user's value, whose extra keys are accepted in sections.
-    fn schema(&self, known: Option<&Value>) -> Value {
+    /// Returns the schema of this value. `values` has the user's value, whose extra keys are accepted in sections.
+    fn schema(&self, values: Option<&Value>) -> Value {
         let mut schema = match &self.node {
             Node::Value { schema, .. } => schema.clone(),
-            Node::Section(items) => properties(items, known),
+            Node::Section(items) => properties(items, values),
         };
         schema["description"] = self.doc.replace('\n', " ").into();
         schema
@@ -137,17 +137,17 @@ pub(super) struct Row {
 /// of the items where it has none.
 pub(super) fn rows(items: &[Item], values: &Value) -> Vec<Row> {
     let of_item = |item: &Item| {
-        let given = values.get(item.key);
+        let value = values.get(item.key);
         match &item.node {
             Node::Section(items) => {
-                let mut inner = rows(items, given.unwrap_or(&Value::Null));
+                let mut inner = rows(items, value.unwrap_or(&Value::Null));
                 for row in &mut inner {
                     row.key = format!("{}.{}", item.key, row.key);
                 }
                 inner
             }
             Node::Value { default, .. } => {
-                let default = given.unwrap_or(default);
+                let default = value.unwrap_or(default);
                 let kind = match default {
                     Value::Null => "any",
                     Value::Bool(_) => "bool",

@@ -60,8 +60,8 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
 
 /// Fails if a CRD sends conversions to another address than the program's.
 pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, origin: &str) -> Result<()> {
-    let known = client.config(conversion::PATH, None);
-    if same(written, &known) {
+    let own_config = client.config(conversion::PATH, None);
+    if same(written, &own_config) {
         return Ok(());
     }
     let options = match (written["service"]["name"].as_str(), written["service"]["namespace"].as_str()) {
@@ -75,7 +75,7 @@ pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, o
          `{}`\nhelp: leave `conversion(…)` out of #[resource]: `App::conversion` is enough{options}",
         name(definition),
         in_words(written),
-        in_words(&known),
+        in_words(&own_config),
     )))
 }
 
@@ -115,13 +115,13 @@ pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
 
 /// Returns `true` if two `clientConfig`s name the same endpoint, whatever their `caBundle`.
 fn same(one: &Value, other: &Value) -> bool {
-    let place = |config: &Value| {
+    let address_of = |config: &Value| {
         let service = &config["service"];
         let path = service["path"].as_str().unwrap_or("/").trim_matches('/').to_owned();
         let port = service["port"].as_u64().unwrap_or(SERVICE_PORT.into());
         json!([config["url"], service["name"], service["namespace"], port, path])
     };
-    place(one) == place(other)
+    address_of(one) == address_of(other)
 }
 
 fn is_usual_port(config: &Value) -> bool {

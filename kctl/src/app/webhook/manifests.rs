@@ -305,7 +305,7 @@ mod tests {
         ] {
             std::fs::write(&file, text).unwrap();
             let error = super::authority(&file).err().map(|error| error.to_string());
-            assert_eq!(error, expected.map(|said| format!("{}: {said}", file.display())), "{text}");
+            assert_eq!(error, expected.map(|problem| format!("{}: {problem}", file.display())), "{text}");
         }
         std::fs::remove_file(&file).unwrap();
     }

@@ -37,9 +37,9 @@ impl Authors {
     }
 
     pub(super) fn end(&mut self, controller: &str, key: &ObjectKey) {
-        let place = (controller.to_owned(), key.to_string());
-        if let Some(running) = self.running.remove(&place) {
-            self.keep(running.trace, place);
+        let reconcile = (controller.to_owned(), key.to_string());
+        if let Some(running) = self.running.remove(&reconcile) {
+            self.keep(running.trace, reconcile);
         }
     }
 
@@ -49,16 +49,16 @@ impl Authors {
             std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);
         self.running = running;
         let ended: BTreeMap<_, RunningReconcile> = ended;
-        for (place, running) in ended {
-            self.keep(running.trace, place);
+        for (reconcile, running) in ended {
+            self.keep(running.trace, reconcile);
         }
     }
 
-    fn keep(&mut self, trace: String, place: (String, String)) {
+    fn keep(&mut self, trace: String, reconcile: (String, String)) {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((trace, place));
+        self.ended.push_back((trace, reconcile));
     }
 
     /// Returns the process with the controller and the key.
@@ -84,8 +84,8 @@ impl Authors {
     /// Returns the key of the reconcile that sent a request, also if it has ended. `None` without a trace.
     pub(super) fn key(&self, process: &str, trace: &str) -> Option<&str> {
         let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        let place = self.named(process, trace).or_else(|| ended.map(|(_, place)| place));
-        place.map(|(_controller, key)| key.as_str())
+        let reconcile = self.named(process, trace).or_else(|| ended.map(|(_, reconcile)| reconcile));
+        reconcile.map(|(_controller, key)| key.as_str())
     }
 
     /// Counts a request.
@@ -109,7 +109,7 @@ impl Authors {
 
     fn named(&self, process: &str, trace: &str) -> Option<&(String, String)> {
         let mut named = self.of(process).filter(|(_, running)| !trace.is_empty() && running.trace == trace);
-        named.next().map(|(place, _)| place)
+        named.next().map(|(reconcile, _)| reconcile)
     }
 }
 

@@ -321,13 +321,13 @@ impl Checks {
     }
 
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str, now: Duration) {
-        let place = (controller.to_owned(), key.to_string());
+        let id = (controller.to_owned(), key.to_string());
         if let Some(other) = self.authors.begin(process, controller, key, trace) {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");
             self.find(Found::new("a key never runs twice at once", what));
         }
         self.turn_window(now);
-        let repeated = self.reconciles.entry(place).or_default();
+        let repeated = self.reconciles.entry(id).or_default();
         repeated.n += 1;
         if repeated.n > HOT_RECONCILES_MAX {
             let what = format!(
@@ -348,12 +348,12 @@ impl Checks {
     }
 
     /// Returns what the app has left behind although all its primaries are gone.
-    pub(super) fn leaked(&self, kept: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
+    pub(super) fn leaked(&self, left_behind: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
             let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
-            (created || primary) && !is_bookkeeping(&id.resource) && !kept.contains(&id.resource)
+            (created || primary) && !is_bookkeeping(&id.resource) && !left_behind.contains(&id.resource)
         });
         leaked
             .map(|(id, object)| {

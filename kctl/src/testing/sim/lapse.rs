@@ -45,16 +45,16 @@ impl Lapse {
     /// Starts the fault for the processes of one instance.
     pub(super) fn begin(self, faults: &Faults, instance: &str, longest_write: Duration) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
-        let of_instance = move |asked: &RequestSummary| asked.client.starts_with(&prefix) && Instant::now() < until;
+        let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
         let fault = match self.renewals {
             Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
-        faults.add(Rule::request(fault, move |asked| asked.resource == "leases" && asks(asked)));
+        faults.add(Rule::request(fault, move |request| request.resource == "leases" && asks(request)));
         let late = RequestFault::Late(longest_write);
-        let works = |asked: &RequestSummary| asked.is_write() && !is_bookkeeping(&asked.resource);
-        faults.add(Rule::request(late, move |asked| works(asked) && writes(asked)));
+        let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.resource);
+        faults.add(Rule::request(late, move |request| works(request) && writes(request)));
     }
 }
 

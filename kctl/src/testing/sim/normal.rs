@@ -68,8 +68,8 @@ impl Names {
 
     /// Returns a string with uids, generated names and timestamps replaced.
     fn replace(&self, text: &str) -> String {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
+        if let Some(replacement) = self.0.get(text) {
+            return replacement.clone();
         }
         if text.parse::<Timestamp>().is_ok() {
             return "(a time)".into();
@@ -168,8 +168,8 @@ fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
     let mut rest: Vec<&Normal> = other.iter().collect();
     let mut more = Vec::new();
     for one in list {
-        match rest.iter().position(|known| *known == one) {
-            Some(place) => drop(rest.swap_remove(place)),
+        match rest.iter().position(|line| *line == one) {
+            Some(index) => drop(rest.swap_remove(index)),
             None => more.push(one),
         }
     }

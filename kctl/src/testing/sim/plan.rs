@@ -486,8 +486,8 @@ pub(super) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
     if n <= max {
         return all;
     }
-    let kept = move |index: usize| (index * max) / n != ((index + 1) * max) / n;
-    all.into_iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, one)| one).collect()
+    let is_chosen = move |index: usize| (index * max) / n != ((index + 1) * max) / n;
+    all.into_iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| one).collect()
 }
 
 /// A seeded random number generator (splitmix64). It is part of the meaning of a seed: changing it

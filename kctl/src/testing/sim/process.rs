@@ -99,14 +99,15 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
 /// Returns the fault of a server that is behind for a process that starts now.
 fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
-    let reads =
-        move |asked: &RequestSummary| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
-    let here = move |asked: &RequestSummary| {
-        asked.client == own && *asked.server == *cluster && !is_bookkeeping(&asked.resource)
+    let reads = move |request: &RequestSummary| {
+        request.is_at_hand || request.verb == "watch" || (misleads && request.verb == "list")
+    };
+    let here = move |request: &RequestSummary| {
+        request.client == own && *request.server == *cluster && !is_bookkeeping(&request.resource)
     };
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
     let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
-    Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
+    Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }
 
 /// Reports the begin and end of each reconcile to the checkers.

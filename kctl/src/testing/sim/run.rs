@@ -336,12 +336,12 @@ mod tests {
     /// The hours between the times of the lease and those of the server, at the end.
     fn hours_ahead(plan: &[Fault]) -> i64 {
         let seen = Arc::<AtomicI64>::default();
-        let told = seen.clone();
+        let hours = seen.clone();
         let look = move |snapshot: &Snapshot| {
             let renewed = snapshot.all::<Lease>().pop().and_then(|lease| lease.spec?.renew_time);
             let made = snapshot.all::<ConfigMap>().pop().and_then(|config| config.metadata.creation_timestamp);
             if let (Some(renewed), Some(made)) = (renewed, made) {
-                told.store((renewed.0.as_second() - made.0.as_second()) / 3_600, Ordering::Relaxed);
+                hours.store((renewed.0.as_second() - made.0.as_second()) / 3_600, Ordering::Relaxed);
             }
             Ok(())
         };

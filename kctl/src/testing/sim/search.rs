@@ -120,8 +120,8 @@ impl<'a> Search<'a> {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
                 // The lines of runs in which nothing was found are of no use any more.
-                let kept = if outcome.found.is_some() { outcome } else { Outcome { lines: Vec::new(), ..outcome } };
-                outcomes.lock().push((index, kept));
+                let result = if outcome.found.is_some() { outcome } else { Outcome { lines: Vec::new(), ..outcome } };
+                outcomes.lock().push((index, result));
             }
         };
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);

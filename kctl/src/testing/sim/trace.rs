@@ -52,7 +52,7 @@ impl Trace {
 
 /// Returns the first pair of lines in which two runs differ, formatted, or `None` if they are equal.
 pub(super) fn difference(first: &[Line], second: &[Line]) -> Option<String> {
-    let place = (0..first.len().max(second.len())).find(|place| first.get(*place) != second.get(*place))?;
-    let show = |lines: &[Line]| lines.get(place).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
-    Some(format!("line {place} is in one run\n  {}\nand in the other\n  {}", show(first), show(second)))
+    let index = (0..first.len().max(second.len())).find(|index| first.get(*index) != second.get(*index))?;
+    let show = |lines: &[Line]| lines.get(index).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
+    Some(format!("line {index} is in one run\n  {}\nand in the other\n  {}", show(first), show(second)))
 }

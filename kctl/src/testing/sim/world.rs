@@ -223,8 +223,8 @@ impl World {
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         // Caches that are at rest know nothing of what has not come yet.
-        let held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
-        !held
+        let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        !is_held
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
             && self.simulated.iter().all(Simulation::is_idle)
@@ -397,7 +397,7 @@ impl Shared {
     /// more before they are dropped.
     fn is_running(&self, process: &str) -> bool {
         let processes = self.processes.lock();
-        processes.iter().filter_map(|known| known.connection.as_ref()).any(|known| known.client() == process)
+        processes.iter().filter_map(|started| started.connection.as_ref()).any(|started| started.client() == process)
     }
 
     pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey, trace: trace::Trace) {
@@ -473,14 +473,14 @@ impl Shared {
 
     /// Records where a later run can inject a fault, and logs a fault that was injected now.
     fn seen(&self, seen: Seen<'_>) {
-        if let Seen::Request(asked) = seen {
+        if let Seen::Request(request) = seen {
             let mut points = self.points.lock();
-            let here = points.histories.iter_mut().filter(|history| *history.cluster == *asked.server);
-            here.for_each(|history| history.reads_at_hand |= asked.is_at_hand);
+            let here = points.histories.iter_mut().filter(|history| *history.cluster == *request.server);
+            here.for_each(|history| history.reads_at_hand |= request.is_at_hand);
         }
         match seen {
-            Seen::Request(asked) if is_bookkeeping(&asked.resource) => {}
-            Seen::Request(asked) if asked.is_write() => {
+            Seen::Request(request) if is_bookkeeping(&request.resource) => {}
+            Seen::Request(request) if request.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
                 let now = self.elapsed();
                 let mut points = self.points.lock();
@@ -491,18 +491,18 @@ impl Shared {
                     history.before.push(newest.max(history.first));
                 }
             }
-            Seen::Request(asked) => self.points.lock().reads.push(asked.verb),
-            Seen::Event(told) if !is_bookkeeping(&told.resource) => self.points.lock().events.push(told.clone()),
-            Seen::InRequest(asked, fault) => {
-                let what = place(asked.verb, &asked.resource, &asked.namespace, &asked.name, &asked.server);
-                let what = format!("{what} of {}", asked.client);
+            Seen::Request(request) => self.points.lock().reads.push(request.verb),
+            Seen::Event(event) if !is_bookkeeping(&event.resource) => self.points.lock().events.push(event.clone()),
+            Seen::InRequest(request, fault) => {
+                let what = place(request.verb, &request.resource, &request.namespace, &request.name, &request.server);
+                let what = format!("{what} of {}", request.client);
                 let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
                 self.log("fault", format!("{what}: {}", plan::request(fault)));
             }
-            Seen::AtEvent(told, fault) => {
-                let what = place(&told.kind, &told.resource, &told.namespace, &told.name, &told.server);
+            Seen::AtEvent(event, fault) => {
+                let what = place(&event.kind, &event.resource, &event.namespace, &event.name, &event.server);
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
-                self.log("fault", format!("event {what} to {}: {}", told.client, plan::event(fault)));
+                self.log("fault", format!("event {what} to {}: {}", event.client, plan::event(fault)));
             }
             _ => {}
         }
@@ -516,12 +516,12 @@ impl Shared {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
                 Fault::Read { nth, what } => {
-                    let reads = |asked: &RequestSummary| !asked.is_write() && !is_bookkeeping(&asked.resource);
-                    let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
+                    let reads = |request: &RequestSummary| !request.is_write() && !is_bookkeeping(&request.resource);
+                    let rule = Rule::request(what, move |request| is_app(&request.client) && reads(request));
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::Event { nth, what } => {
-                    let rule = Rule::event(what, |told| is_app(&told.client) && !is_bookkeeping(&told.resource));
+                    let rule = Rule::event(what, |event| is_app(&event.client) && !is_bookkeeping(&event.resource));
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::At { time, what } => {
@@ -554,8 +554,9 @@ impl Shared {
             OnWrite::Crash { moment, .. } | OnWrite::Outage(moment) => RequestFault::Crash(*moment),
             OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
-        let rule =
-            Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_bookkeeping(&asked.resource));
+        let rule = Rule::request(fault, |request| {
+            is_app(&request.client) && request.is_write() && !is_bookkeeping(&request.resource)
+        });
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();
@@ -581,11 +582,11 @@ impl Shared {
             }
         };
         let delay = RequestFault::Delay(length);
-        let fills = |asked: &RequestSummary| ["list", "watch"].contains(&asked.verb);
-        let of_caches = Rule::request(delay, move |asked| of_instance(&asked.client) && fills(asked) && now());
+        let fills = |request: &RequestSummary| ["list", "watch"].contains(&request.verb);
+        let of_caches = Rule::request(delay, move |request| of_instance(&request.client) && fills(request) && now());
         self.faults.add(of_caches.then(holds()));
-        self.faults.add(Rule::request(delay, move |asked| of_instance(&asked.client) && now()));
-        let events = Rule::event(EventFault::Hold(length), move |told| of_instance(&told.client) && now());
+        self.faults.add(Rule::request(delay, move |request| of_instance(&request.client) && now()));
+        let events = Rule::event(EventFault::Hold(length), move |event| of_instance(&event.client) && now());
         self.faults.add(events.then(holds()));
     }
 
