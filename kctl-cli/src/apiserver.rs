@@ -14,6 +14,7 @@ use std::{
 };
 
 use kctl_apiserver::{ApiServer, ControllerOptions, ServeOptions};
+use kctl_workloads::{Kubelet, Workloads};
 
 use crate::{Failure, faults, stopped};
 
@@ -86,10 +87,10 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     }
     tokio::spawn(server.controllers_with(&options.controllers));
     if options.simulate_kubelet || options.simulate_workloads {
-        tokio::spawn(server.kubelet().run());
+        tokio::spawn(Kubelet::for_server(&server).run());
     }
     if options.simulate_workloads {
-        tokio::spawn(server.workloads().run());
+        tokio::spawn(Workloads::for_server(&server).run());
     }
     let mut out = std::io::stdout();
     writeln!(out, "serving {}", listening.url())?;

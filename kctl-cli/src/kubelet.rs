@@ -10,8 +10,8 @@
 use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Node;
-use kctl_apiserver::Kubelet;
 use kctl_runtime::connection::{self, kubeconfig};
+use kctl_workloads::Kubelet;
 use kube::{
     Api,
     api::ListParams,

@@ -225,11 +225,12 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `dev` | yes | the command `dev` and `kctl::testing`: the embedded API server. Leave it out of release builds. |
+//! | `dev` | yes | the command `dev`, and `kctl::testing` with simulated nodes, on which Pods run. Leave it out of release builds. |
+//! | `testing` | with `dev` | `kctl::testing` and the embedded API server alone: for controllers that need no running Pods |
 //! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37 |
 //! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | those of an older Kubernetes; exactly one version has to be on |
 //! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Put it into `dev-dependencies`: it turns on `tokio/test-util`. |
-//! | `rules` | with `dev` | `generate-crds` checks CEL rules and patterns |
+//! | `rules` | with `testing` | `generate-crds` checks CEL rules and patterns |
 //! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
 //! | `otel` | no | traces sent to a collector over OTLP |
 //! | `karmada` | no | `kctl::karmada`: resource interpreters for Karmada, as functions and as a webhook |
@@ -249,7 +250,7 @@
 //! * `kctl::kube` is [`kube`]: its `Api`, clients and error types, for tests and for what the
 //!   context does not offer.
 //! * `kctl::metrics` has the metric types for [`App::metrics`], from `prometheus-client`.
-//! * `kctl::apiserver` is the embedded API server (feature `dev`), for tests that need more control
+//! * `kctl::apiserver` is the embedded API server (feature `testing`), for tests that need more control
 //!   than a test server gives.
 //! * The modules [`reconcile`], [`manifest`], [`store`], [`object`], [`watches`], [`manager`],
 //!   [`key`], [`predicate`] and [`spec`] have items of
@@ -271,6 +272,8 @@
 
 #[cfg(feature = "webhook")]
 pub mod admission;
+#[cfg(feature = "testing")]
+pub mod apiserver;
 pub mod app;
 #[cfg(feature = "webhook")]
 pub mod conversion;
@@ -278,15 +281,13 @@ pub mod conversion;
 pub mod karmada;
 mod parts;
 pub mod prelude;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod refusal;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use app::App;
 pub use k8s_openapi as k8s;
-#[cfg(feature = "dev")]
-pub use kctl_apiserver as apiserver;
 /// Makes an admission webhook of a function that validates or changes objects before an API server
 /// stores them.
 ///

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::sources;
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "kctl",
     "kctl-apimachinery",
     "kctl-apiserver",
@@ -14,6 +14,7 @@ const CRATES: [&str; 8] = [
     "kctl-macros",
     "kctl-runtime",
     "kctl-webhook",
+    "kctl-workloads",
 ];
 
 /// The files that import a module, by the importing and the imported module.

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use kctl::{
-    apiserver::{ApiServer, ControllerOptions},
+    apiserver::{ApiServer, ControllerOptions, Kubelet},
     kube::{
         Api, Client,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -201,7 +201,7 @@ impl World {
     pub(crate) fn run_cluster(&mut self) {
         let controllers = ControllerOptions::default().without_service_accounts();
         self.tasks.spawn(self.server.controllers_with(&controllers));
-        self.tasks.spawn(self.server.kubelet().run());
+        self.tasks.spawn(Kubelet::for_server(&self.server).run());
     }
 
     /// Creates a `ConfigMap`, or changes its data.

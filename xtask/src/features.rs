@@ -6,8 +6,16 @@ use crate::{
 };
 
 /// The published crates that have features. The gate checks the first two.
-const CRATES: [&str; 7] =
-    ["kctl", "kctl-runtime", "kctl-apiserver", "kctl-webhook", "kctl-interpreter", "kctl-cel", "kctl-apimachinery"];
+const CRATES: [&str; 8] = [
+    "kctl",
+    "kctl-runtime",
+    "kctl-apiserver",
+    "kctl-workloads",
+    "kctl-webhook",
+    "kctl-interpreter",
+    "kctl-cel",
+    "kctl-apimachinery",
+];
 
 /// The crates and the versions of Kubernetes to check.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The published crates, in the order of their dependencies.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "kctl-macros",
     "kctl-apimachinery",
     "kctl-cel",
@@ -17,6 +17,7 @@ const CRATES: [&str; 9] = [
     "kctl-interpreter",
     "kctl-runtime",
     "kctl-apiserver",
+    "kctl-workloads",
     "kctl",
     "kctl-cli",
 ];
@@ -25,7 +26,7 @@ const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README
 /// Fields of the manifest that crates.io shows or requires.
 const FIELDS: [&str; 7] = ["description", "license", "repository", "readme", "keywords", "categories", "rust-version"];
 /// The crates that a program without the feature `dev` doesn't need.
-const DEV_ONLY: [&str; 2] = ["kctl-apiserver", "kctl-interpreter"];
+const DEV_ONLY: [&str; 3] = ["kctl-apiserver", "kctl-workloads", "kctl-interpreter"];
 
 /// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String> {
@@ -124,17 +125,27 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     if let Some(line) = paths.lines().find(|line| line.contains(&in_workspace) && !is_below(line, outside)) {
         return Err(format!("the crate outside the workspace uses a crate of it: {line}"));
     }
-    let lean = format!("kctl = {{ version = \"{version}\", default-features = false, features = [\"v1_37\"] }}");
-    write(&folder.join("Cargo.toml"), &manifest(&lean))?;
-    let lean = tree(run("tree"))?;
-    let has = |name: &str| lean.lines().any(|line| line.starts_with(&format!("{name} ")));
-    if !has("kctl-runtime") {
+    let packages = |features: &str| {
+        let kctl = format!("kctl = {{ version = \"{version}\", default-features = false, features = [{features}] }}");
+        write(&folder.join("Cargo.toml"), &manifest(&kctl))?;
+        tree(run("tree"))
+    };
+    let (lean, testing) = (packages("\"v1_37\"")?, packages("\"testing\", \"v1_37\"")?);
+    if !has(&lean, "kctl-runtime") {
         return Err("a build without `dev` has no kctl-runtime: did `cargo tree` change?".into());
     }
-    match DEV_ONLY.into_iter().find(|name| has(name)) {
-        Some(name) => Err(format!("a build without `dev` has {name}")),
-        None => Ok(()),
+    if let Some(name) = DEV_ONLY.into_iter().find(|name| has(&lean, name)) {
+        return Err(format!("a build without `dev` has {name}"));
     }
+    if !has(&testing, "kctl-apiserver") || has(&testing, "kctl-workloads") {
+        return Err("a build with `testing` has the embedded API server and no simulated nodes".into());
+    }
+    Ok(())
+}
+
+/// Returns `true` if a package is among those of [`tree`].
+fn has(tree: &str, package: &str) -> bool {
+    tree.lines().any(|line| line.starts_with(&format!("{package} ")))
 }
 
 /// Returns the packages that a program is built from, one a line.

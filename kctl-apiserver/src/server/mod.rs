@@ -27,14 +27,12 @@ use crate::{
     controllers::{self, ControllerOptions},
     faults::{Connection, Faulty},
     kinds::core::namespace,
-    kubelet::Kubelet,
     request::{Caller, User},
     request_log::RequestRecord,
     state::State,
     status::GroupResource,
     store::{Change, Key},
     tokens,
-    workloads::Workloads,
 };
 
 /// An embedded API server. Clones share its state.
@@ -177,18 +175,6 @@ impl ApiServer {
     pub fn controllers_with(&self, options: &ControllerOptions) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.state.lock().enable(options);
         run_controllers::run(self.state.clone(), options.delay)
-    }
-
-    /// Returns a simulated kubelet for this server; call its `run`.
-    pub fn kubelet(&self) -> Kubelet {
-        let clock = self.state.lock().clock;
-        Kubelet::on(kube::Client::new(self.service(), "default"), "kctl-node", clock)
-    }
-
-    /// Returns simulated controllers of Deployments, `ReplicaSets` and Jobs for this server; call their `run`.
-    pub fn workloads(&self) -> Workloads {
-        let clock = self.state.lock().clock;
-        Workloads::on(kube::Client::new(self.service(), "default"), clock)
     }
 
     /// Returns the number of objects that the garbage collector still has to check.

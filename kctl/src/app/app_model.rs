@@ -1,14 +1,14 @@
 //! The declarations of an app as data: its controllers, kinds, CRDs and permissions, and the checks
 //! of their consistency.
 
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::{
     manifest::{self, KindSpec},
     reconcile::{Error, Result},
     spec::{self, ControllerSpec},
 };
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 use kctl_runtime::{
     manifest::{Grant, all_grants, grants},
     source::Presence,
@@ -22,7 +22,7 @@ use kube::core::GroupVersionKind;
 use super::App;
 #[cfg(feature = "karmada-chain")]
 use super::chain;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 use super::{Grants, derived};
 
 impl App {
@@ -58,7 +58,7 @@ impl App {
 
     /// Returns the CRDs for the embedded API server: of all kinds, of those that controllers only
     /// own, watch or read if their types have one, and of what a chain of interpreters follows.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
         let mut kinds = self.kinds();
@@ -74,7 +74,7 @@ impl App {
     /// program installs on the server of a test.
     ///
     /// Optional kinds are left out: an app is tested without them first.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     fn related_kinds(&self, listed: &[KindSpec]) -> Vec<KindSpec> {
         let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
         let mut related: Vec<KindSpec> = Vec::new();
@@ -106,18 +106,18 @@ impl App {
 
     /// Returns the permissions that the app needs on each cluster. The name of the one that it is
     /// started against is empty.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     pub(crate) fn grants(&self) -> Grants {
         self.on_each_cluster(grants)
     }
 
     /// Returns the permissions with those that larger ones cover.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     pub(crate) fn all_grants(&self) -> Grants {
         self.on_each_cluster(all_grants)
     }
 
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     fn on_each_cluster(&self, grants: fn(&[ControllerSpec], &str) -> Vec<Grant>) -> Grants {
         let specs = self.specs_in_use();
         let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
@@ -137,7 +137,7 @@ impl App {
     }
 
     /// Restricts the app to a namespace, like `run --namespace`.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     pub(crate) fn run_only_in(&mut self, namespace: &str) {
         self.namespaces = vec![namespace.into()];
     }

@@ -313,5 +313,5 @@ fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
     bundles.filter(|(_, bundle)| *bundle != stored.bundle()).collect()
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(all(test, feature = "testing"))]
 mod tests;

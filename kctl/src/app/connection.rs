@@ -173,3 +173,9 @@ fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -
         _ => Error::from(causes(error)),
     }
 }
+
+/// Returns `true` if a value of `KUBECONFIG` names an existing file; `/dev/null` names no cluster.
+#[cfg(feature = "testing")]
+pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
+    std::env::split_paths(list).any(|path| path.is_file())
+}

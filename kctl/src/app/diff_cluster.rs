@@ -264,7 +264,7 @@ mod tests {
 
     /// Manifests of an app that reads pods in namespace `a`, and a server on which they are with
     /// others.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     #[tokio::test]
     async fn permissions_of_other_bindings_are_in_excess() {
         use super::super::files::{FromFile, apply};

@@ -10,6 +10,8 @@ use std::{ffi::OsString, path::Path, process::Command};
 
 use kctl_runtime::reconcile::{Error, Result};
 
+use super::connection::names_a_file;
+
 /// The variable that clients read first, like kubectl.
 const KUBECONFIG: &str = "KUBECONFIG";
 /// The variable that tells clients they run in a Pod.
@@ -71,11 +73,6 @@ fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Pa
         Some(list) => names_a_file(&list),
         None => home.is_some_and(|home| home.join(".kube/config").exists()),
     }
-}
-
-/// Returns `true` if a value of `KUBECONFIG` names an existing file; `/dev/null` names no cluster.
-pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
-    std::env::split_paths(list).any(|path| path.is_file())
 }
 
 #[cfg(test)]

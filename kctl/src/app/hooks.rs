@@ -31,7 +31,7 @@ pub(super) struct Hooks {
     converted: OnceLock<Vec<Value>>,
     /// The address and authority by which the embedded API server reaches the functions; `None`
     /// calls them within the process.
-    #[cfg(feature = "dev")]
+    #[cfg(feature = "testing")]
     pub(super) reached: Option<(Client, Option<String>)>,
 }
 
@@ -253,7 +253,7 @@ impl App {
     }
 }
 
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod embedded {
     use axum::body::Body;
     use http_body_util::BodyExt;

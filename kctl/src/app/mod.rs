@@ -30,20 +30,22 @@ mod cli;
 mod client_layers;
 mod connection;
 mod debug;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod derived;
 #[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod environment;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod files;
 mod helm;
 #[cfg(feature = "webhook")]
 mod hooks;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod hot_loops;
+#[cfg(feature = "dev")]
+mod input;
 mod log;
 mod names;
 mod options;
@@ -51,22 +53,24 @@ mod options;
 mod otel;
 mod output;
 mod rbac_check;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod required_kinds;
 mod ring;
 mod run;
 mod settings;
 mod shards;
 mod signals;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod simulation;
 #[cfg(feature = "dev")]
 mod table;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
+#[cfg(feature = "testing")]
+mod world;
 
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 use std::collections::BTreeMap;
 use std::{
     pin::Pin,
@@ -74,7 +78,7 @@ use std::{
 };
 
 use futures::Stream;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 use kctl_runtime::manifest::Grant;
 use kctl_runtime::{
     key::Key,
@@ -86,31 +90,33 @@ use kctl_runtime::{
 };
 use kube::{Client, CustomResourceExt};
 
-#[cfg(feature = "dev")]
-pub(crate) use dev::World;
-#[cfg(feature = "sim")]
-pub(crate) use dev::user_of;
-#[cfg(feature = "dev")]
-pub(crate) use environment::names_a_file;
+#[cfg(feature = "testing")]
+pub(crate) use connection::names_a_file;
 #[cfg(feature = "sim")]
 pub(crate) use files::{FromFile, apply, path};
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 pub(crate) use files::{install, parse};
 pub use kctl_runtime::shard::ShardBy;
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 pub(crate) use rbac_check::missing;
 #[cfg(feature = "sim")]
 pub(crate) use required_kinds::{Remedy, check_kinds};
+#[cfg(feature = "testing")]
+pub(crate) use simulation::SimulatedNodes;
 #[cfg(feature = "sim")]
 pub(crate) use simulation::Simulation;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
+#[cfg(feature = "testing")]
+pub(crate) use world::World;
+#[cfg(feature = "sim")]
+pub(crate) use world::user_of;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 /// Opens a stream of keys for the controller of that declaration.
 type OpenStream = (fn() -> ControllerSpec, Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>);
 /// Permissions by the name of the cluster.
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
 type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;

@@ -81,7 +81,7 @@ pub(super) fn flush() {
     }
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(all(test, feature = "testing"))]
 mod tests {
     use std::{process::Stdio, time::Duration};
 

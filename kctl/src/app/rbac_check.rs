@@ -267,7 +267,7 @@ fn run_with(extra: &[Extra], namespace: &str, name: &str) -> String {
     if flags.is_empty() { String::new() } else { format!("; then run with {}", flags.join(" ")) }
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(all(test, feature = "testing"))]
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
     use kctl_apiserver::{ApiServer, User};

@@ -22,6 +22,7 @@ pub(crate) enum Remedy {
     #[cfg(feature = "sim")]
     Objects,
     /// The files of `dev`.
+    #[cfg(feature = "dev")]
     Files,
 }
 
@@ -31,6 +32,7 @@ impl Remedy {
             Self::StartWith => "or give `TestServer::start_with` its CustomResourceDefinition",
             #[cfg(feature = "sim")]
             Self::Objects => "or its CustomResourceDefinition with `Scenario::objects`",
+            #[cfg(feature = "dev")]
             Self::Files => "or pass the file of its CustomResourceDefinition with `-f`",
         }
     }

@@ -243,7 +243,7 @@ pub(super) fn observer() -> Observer {
     })
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(all(test, feature = "testing"))]
 mod tests {
     use parking_lot::Mutex;
     use tracing_subscriber::{Layer, filter::LevelFilter, layer::SubscriberExt};

@@ -1,24 +1,28 @@
 //! The simulated parts of a cluster: a kubelet, the garbage collector, and controllers of
 //! Deployments and Jobs.
 
-use std::sync::OnceLock;
+#[cfg(feature = "dev")]
+mod nodes;
+#[cfg(not(feature = "dev"))]
+#[path = "simulation/no_nodes.rs"]
+mod nodes;
 
-use kctl_apiserver::{ApiServer, Kubelet, Workloads};
+use kctl_apiserver::ApiServer;
 use tokio::task::JoinSet;
 
-/// The simulated parts of one cluster.
+pub(crate) use nodes::SimulatedNodes;
+
+/// The simulated parts of one embedded cluster.
 pub(crate) struct Simulation {
     server: ApiServer,
-    kubelet: Kubelet,
-    /// The controllers of workloads with their task, once they are started.
-    workloads: OnceLock<(Workloads, JoinSet<()>)>,
+    nodes: SimulatedNodes,
 }
 
 impl Simulation {
     /// Starts a kubelet and the garbage collector. Deployments stay without Pods.
     pub(super) fn of_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         tasks.spawn(server.controllers());
-        Self::with(server, server.kubelet(), tasks)
+        Self { server: server.clone(), nodes: SimulatedNodes::for_server(server, tasks) }
     }
 
     /// Starts the same, and the controllers of Deployments and Jobs.
@@ -33,31 +37,21 @@ impl Simulation {
     /// A controller has to survive deletions that take the whole grace period.
     #[cfg(feature = "sim")]
     pub(crate) fn of_stubborn_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
-        Self::with(server, server.kubelet().ignoring_sigterm(), tasks)
-    }
-
-    fn with(server: &ApiServer, kubelet: Kubelet, tasks: &mut JoinSet<()>) -> Self {
-        tasks.spawn(kubelet.clone().run());
-        Self { server: server.clone(), kubelet, workloads: OnceLock::new() }
+        Self { server: server.clone(), nodes: SimulatedNodes::ignoring_sigterm(server, tasks) }
     }
 
     /// Starts the controllers of Deployments, `ReplicaSets` and Jobs. Further calls do nothing.
     pub(crate) fn add_workloads(&self) {
-        self.workloads.get_or_init(|| {
-            let (workloads, mut tasks) = (self.server.workloads(), JoinSet::new());
-            tasks.spawn(workloads.clone().run());
-            (workloads, tasks)
-        });
+        self.nodes.add_workloads();
     }
 
     /// Returns `true` if nothing is left to collect, no Pod will change by itself, and each
     /// workload has its Pods.
     pub(crate) fn is_idle(&self) -> bool {
         let changed = |group, resource| self.server.revision_of(group, resource);
-        let pods = self.kubelet.seen() >= changed("", "pods") && self.kubelet.pending() == 0;
         let kinds = [("", "pods"), ("apps", "deployments"), ("apps", "replicasets"), ("batch", "jobs")];
         let newest = kinds.into_iter().map(|(group, resource)| changed(group, resource)).max().unwrap_or(0);
-        let workloads = self.workloads.get().is_none_or(|(workloads, _)| workloads.seen() >= newest);
-        pods && workloads && self.server.pending() == 0
+        let pods = self.nodes.have_handled_pods(changed("", "pods")) && self.nodes.pending() == 0;
+        pods && self.nodes.have_handled_workloads(newest) && self.server.pending() == 0
     }
 }

@@ -16,7 +16,10 @@
 //! The embedded API server stores, validates, defaults and serves watches like `kube-apiserver`, and
 //! also runs the garbage collector and a simulated kubelet. It does not run images: a Pod becomes
 //! ready because the simulated kubelet says so. The workload controllers, such as that of
-//! Deployments, run only after [`TestServer::simulate_workloads`].
+//! Deployments, run only after `TestServer::simulate_workloads`.
+//!
+//! Kubelet and workload controllers need the feature `dev`. With the feature `testing` alone Pods stay
+//! `Pending` and Deployments are only stored; a controller of custom resources compiles less that way.
 //!
 //! # Time
 //!
@@ -271,6 +274,7 @@ impl TestServer {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "dev")]
     pub fn simulate_workloads(&self) {
         self.0.add_workloads();
     }

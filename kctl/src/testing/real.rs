@@ -4,14 +4,13 @@
 //! `kube-apiserver` with etcd is enough: Pods are run by a simulated kubelet, since such a control
 //! plane has no nodes.
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Request};
 use k8s_openapi::api::{
     core::v1::{Namespace, Pod},
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kctl_apiserver::{Kubelet, Workloads};
 use kctl_runtime::{
     manifest::{Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
@@ -26,7 +25,11 @@ use tokio::task::JoinSet;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
 use super::created_objects::CreatedObjects;
-use crate::{App, app, refusal::Refusals};
+use crate::{
+    App,
+    app::{self, SimulatedNodes},
+    refusal::Refusals,
+};
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -42,9 +45,7 @@ pub(super) struct RealServer {
     /// The app's client: it impersonates a service account that has the role and nothing else.
     pub(super) own: Client,
     pub(super) refusals: Refusals,
-    pub(super) kubelet: Kubelet,
-    /// The simulated controllers of Deployments and Jobs, once they are started.
-    workloads: OnceLock<(Workloads, JoinSet<()>)>,
+    pub(super) nodes: SimulatedNodes,
     /// The administrator's client as given: nothing that it does is recorded.
     bare: Client,
     created: CreatedObjects,
@@ -72,11 +73,9 @@ impl RealServer {
         let own = created.recording(as_account(bare.clone(), name, &refusals)?);
         wait_for(&own, grants).await?;
         let client = created.recording(in_namespace_of(bare.clone(), name));
-        let kubelet = Kubelet::new(bare.clone(), "kctl-trial");
-        tasks.spawn(kubelet.clone().run());
-        let workloads = OnceLock::new();
+        let nodes = SimulatedNodes::for_client(&bare, "kctl-trial", tasks);
         let (cluster, name) = (cluster.to_owned(), name.to_owned());
-        let server = Self { cluster, client, own, refusals, kubelet, workloads, bare, created, name };
+        let server = Self { cluster, client, own, refusals, nodes, bare, created, name };
         if !server.cluster.is_empty() {
             // Of Deployments nothing is created where the app is started: that may be a control plane, as in `dev`.
             server.add_workloads();
@@ -87,11 +86,7 @@ impl RealServer {
     /// Creates the Pods of Deployments, `ReplicaSets` and Jobs from here on. Further calls do
     /// nothing.
     pub(super) fn add_workloads(&self) {
-        self.workloads.get_or_init(|| {
-            let (workloads, mut tasks) = (Workloads::new(self.bare.clone()), JoinSet::new());
-            tasks.spawn(workloads.clone().run());
-            (workloads, tasks)
-        });
+        self.nodes.add_workloads();
     }
 
     /// Returns `true` if the simulated kubelet and controllers have seen the newest Pods and have
@@ -102,9 +97,8 @@ impl RealServer {
     pub(super) async fn is_settled(&self) -> kube::Result<bool> {
         let pods = Api::<Pod>::default_namespaced(self.client.clone()).list_metadata(&ListParams::default()).await?;
         let versions = pods.items.iter().filter_map(|pod| pod.metadata.resource_version.as_ref()?.parse().ok());
-        let is_seen = versions.max().is_none_or(|newest: u64| self.kubelet.seen() >= newest);
-        let Some((workloads, _)) = self.workloads.get() else { return Ok(is_seen) };
-        Ok(is_seen && workloads.is_settled().await?)
+        let is_seen = versions.max().is_none_or(|newest: u64| self.nodes.have_handled_pods(newest));
+        Ok(is_seen && self.nodes.workloads_are_settled().await?)
     }
 
     /// Deletes what the trial created, its namespace and its role.

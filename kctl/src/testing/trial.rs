@@ -165,6 +165,7 @@ impl Trial {
     /// status, as in a cluster.
     ///
     /// On a real API server they run in the process of the test.
+    #[cfg(feature = "dev")]
     pub fn simulate_workloads(&self) {
         match &self.server {
             Server::Embedded(world) => world.add_workloads(),
@@ -240,7 +241,7 @@ impl RealServers {
     /// Returns `true` if neither the app nor the simulated kubelet has anything to do, as far as
     /// they know.
     fn is_quiet(&self) -> bool {
-        self.view.is_idle() && self.servers.iter().all(|server| server.kubelet.pending() == 0)
+        self.view.is_idle() && self.servers.iter().all(|server| server.nodes.pending() == 0)
     }
 
     /// Returns `true` if nothing is on its way to the caches or to the simulations. Quietness is

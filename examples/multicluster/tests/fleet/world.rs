@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kctl::{
     apiserver::{
-        ApiServer, User,
+        ApiServer, Kubelet, User, Workloads,
         faults::{Faults, Past, RequestFault, Rule},
     },
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -64,8 +64,8 @@ impl Fleet {
         let links: Vec<_> = members.iter().map(|_| Link::new()).collect();
         for member in &members {
             tasks.spawn(member.controllers());
-            tasks.spawn(member.kubelet().run());
-            tasks.spawn(member.workloads().run());
+            tasks.spawn(Kubelet::for_server(member).run());
+            tasks.spawn(Workloads::for_server(member).run());
         }
         let servers: Vec<_> = std::iter::once(&home).chain(&members).cloned().collect();
         let ways = ways(&links, &servers);

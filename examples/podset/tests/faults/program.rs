@@ -8,7 +8,7 @@ use std::{
 };
 
 use kctl::{
-    apiserver::{ApiServer, ServeOptions},
+    apiserver::{ApiServer, Kubelet, ServeOptions},
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube::{Api, Client, api::PostParams},
 };
@@ -97,7 +97,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
 pub async fn served(name: &str) -> (ApiServer, String, tokio::task::JoinHandle<()>) {
     let server = ApiServer::on_system_time();
     tokio::spawn(server.controllers());
-    tokio::spawn(server.kubelet().run());
+    tokio::spawn(Kubelet::for_server(&server).run());
     let listening = server.listen(ServeOptions::default()).await.unwrap();
     let kubeconfig = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
     listening.write_kubeconfig(&kubeconfig).unwrap();

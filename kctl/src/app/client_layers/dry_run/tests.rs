@@ -71,5 +71,5 @@ fn requests_that_cannot_be_tried_are_refused() {
     }
 }
 
-#[cfg(feature = "dev")]
+#[cfg(feature = "testing")]
 mod removing;

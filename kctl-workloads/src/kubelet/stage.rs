@@ -160,7 +160,8 @@ fn value<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
 
 /// Parses a duration such as `90s` or `1m30s`, up to [`DELAY_MAX`].
 fn delay(text: &str) -> Option<Duration> {
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|delay| Duration::try_from(delay).ok());
+    let parsed =
+        text.parse::<k8s_openapi::jiff::SignedDuration>().ok().and_then(|delay| Duration::try_from(delay).ok());
     if parsed.is_none() {
         tracing::warn!(delay = text, "a delay is no time such as 90s");
     }

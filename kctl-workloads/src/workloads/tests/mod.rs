@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 mod rollouts;
 
 use super::*;
-use crate::ApiServer;
+use crate::Kubelet;
 
 struct World {
     deployments: Api<Deployment>,
@@ -22,14 +22,14 @@ impl World {
     fn new() -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
-        let workloads = server.workloads();
+        let workloads = Workloads::for_server(&server);
         Self {
             deployments: Api::default_namespaced(client.clone()),
             sets: Api::default_namespaced(client.clone()),
             pods: Api::default_namespaced(client),
             tasks: vec![
                 tokio::spawn(server.controllers()),
-                tokio::spawn(server.kubelet().run()),
+                tokio::spawn(Kubelet::for_server(&server).run()),
                 tokio::spawn(workloads.clone().run()),
             ],
             server,

@@ -25,7 +25,7 @@ pub(super) const REASON: &str = "NodeNotReady";
 ///
 /// Its capacity is 64 CPUs, 256 GiB and 10,000 Pods, more than tests need: the simulated scheduler
 /// does not count them.
-pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
+pub(super) fn ready(name: &str, clock: &Clock) -> kube::Result<Node> {
     let node = json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
         "status": {
@@ -48,7 +48,7 @@ pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
 ///
 /// A lost node is `Unknown`, not `False`: the control plane does not know its state. Only the
 /// condition of a lost node sets the time of its transition.
-fn condition(is_ready: bool, clock: Clock) -> Value {
+fn condition(is_ready: bool, clock: &Clock) -> Value {
     if is_ready {
         return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
     }
@@ -61,7 +61,7 @@ fn condition(is_ready: bool, clock: Clock) -> Value {
 /// Creates the node, unless it exists.
 ///
 /// An existing node, for example of a kubelet that has restarted, keeps its labels and taints.
-pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube::Result<()> {
+pub(super) async fn register(client: &Client, name: &str, clock: &Clock) -> kube::Result<()> {
     match Api::all(client.clone()).create(&PostParams::default(), &ready(name, clock)?).await {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         other => other.map(drop),
@@ -92,7 +92,7 @@ pub(super) fn shows(node: &Node, lost: bool) -> bool {
 ///
 /// The taints come first, and the condition is written only when the state changes. Other taints
 /// stay.
-pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
+pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock: &Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();

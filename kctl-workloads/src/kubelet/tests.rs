@@ -1,11 +1,10 @@
 //! The simulated kubelet under paused time: usual pods, stages, and a node that is lost.
 
 use super::*;
-use crate::ApiServer;
 
 #[tokio::test]
 async fn pod_that_ignores_sigterm_takes_its_grace_period() {
-    let kubelet = ApiServer::new().kubelet().ignoring_sigterm();
+    let kubelet = Kubelet::for_server(&ApiServer::new()).ignoring_sigterm();
     let check = |metadata: Value, node: &str, expected: Option<u64>| {
         let mut metadata = metadata;
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -29,7 +28,7 @@ async fn pod_that_ignores_sigterm_takes_its_grace_period() {
 
 #[tokio::test]
 async fn deleted_pod_ends_after_a_second() {
-    let kubelet = ApiServer::new().kubelet();
+    let kubelet = Kubelet::for_server(&ApiServer::new());
     let check = |grace: u64, phase: &str, labels: Value, lifecycle: Value, expected: u64| {
         let pod = json!({
             "metadata": {
@@ -104,7 +103,7 @@ impl World {
     fn new() -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
-        let task = tokio::spawn(server.kubelet().run());
+        let task = tokio::spawn(Kubelet::for_server(&server).run());
         Self { server, pods: Api::default_namespaced(client.clone()), nodes: Api::all(client), task }
     }
 
@@ -211,7 +210,7 @@ async fn pods_follow_their_stages() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_pods_that_crash_for_ever() {
     let world = World::new();
-    let kubelet = world.server.kubelet();
+    let kubelet = Kubelet::for_server(&world.server);
     tokio::spawn(kubelet.clone().run());
     world.create("a", json!({ "kubelet.kctl.dev/stage": "crash-looping" })).await;
     after(60).await;

@@ -1,10 +1,11 @@
 //! Jobs of one embedded server with a simulated kubelet.
 
+use kctl_apiserver::ApiServer;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ApiServer;
+use crate::Kubelet;
 
 struct World {
     jobs: Api<Job>,
@@ -18,13 +19,13 @@ impl World {
     fn new() -> Self {
         let server = ApiServer::new();
         let client = kube::Client::new(server.service(), "default");
-        let workloads = server.workloads();
+        let workloads = Workloads::for_server(&server);
         Self {
             jobs: Api::default_namespaced(client.clone()),
             pods: Api::default_namespaced(client),
             tasks: vec![
                 tokio::spawn(server.controllers()),
-                tokio::spawn(server.kubelet().run()),
+                tokio::spawn(Kubelet::for_server(&server).run()),
                 tokio::spawn(workloads.clone().run()),
             ],
             server,

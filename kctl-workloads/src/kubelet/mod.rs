@@ -18,6 +18,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kctl_apiserver::ApiServer;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
@@ -70,6 +71,7 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kctl_apiserver::ApiServer;
+/// use kctl_workloads::Kubelet;
 /// use kube::{Api, Client, api::PostParams};
 /// use serde_json::json;
 ///
@@ -77,7 +79,7 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
 /// # runtime.block_on(async {
 /// let server = ApiServer::new();
-/// tokio::spawn(server.kubelet().run());
+/// tokio::spawn(Kubelet::for_server(&server).run());
 /// let pods = Api::<Pod>::default_namespaced(Client::new(server.service(), "default"));
 /// let pod = serde_json::from_value(json!({
 ///     "metadata": { "name": "a", "labels": { "kubelet.kctl.dev/stage": "failing" } },
@@ -167,13 +169,21 @@ struct Planned {
 type Plan = BTreeMap<(String, String), Planned>;
 
 impl Kubelet {
-    /// Creates a kubelet for the node with this name, which uses `client`.
+    /// Creates a kubelet for the node with this name, which uses `client`. Times in objects are those of the machine.
+    ///
+    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
     pub fn new(client: Client, node: &str) -> Self {
-        Self::on(client, node, Clock::System)
+        Self::with_clock(client, node, Clock::Machine)
     }
 
-    /// Creates a kubelet with a clock.
-    pub(crate) fn on(client: Client, node: &str, clock: Clock) -> Self {
+    /// Creates a kubelet for the node `kctl-node` of an embedded API server. It has all permissions there, and
+    /// writes the times of the server's clock, which a test can simulate.
+    pub fn for_server(server: &ApiServer) -> Self {
+        let client = Client::new(server.service(), "default");
+        Self::with_clock(client, "kctl-node", Clock::Server(server.clone()))
+    }
+
+    fn with_clock(client: Client, node: &str, clock: Clock) -> Self {
         Self { client, node: node.into(), clock, ends: Ends::Soon, progress: Arc::default() }
     }
 
@@ -198,7 +208,7 @@ impl Kubelet {
 
     /// Registers the node and runs until the future is dropped.
     pub async fn run(self) {
-        while let Err(error) = node::register(&self.client, &self.node, self.clock).await {
+        while let Err(error) = node::register(&self.client, &self.node, &self.clock).await {
             tracing::warn!(%error, node = self.node, "the node is not registered yet");
             tokio::time::sleep(RETRY_AFTER).await;
         }
@@ -221,7 +231,7 @@ impl Kubelet {
             let lost = stage::is_lost(&node.metadata);
             self.progress.lost.store(lost, Ordering::Release);
             if !node::shows(node, lost) {
-                node::write_state(&self.client, node, lost, self.clock).await?;
+                node::write_state(&self.client, node, lost, &self.clock).await?;
             }
         }
         Ok(list.metadata.resource_version.unwrap_or_default())

@@ -36,6 +36,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
+use kctl_apiserver::ApiServer;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, ObjectList, WatchEvent, WatchParams},
@@ -73,13 +74,20 @@ struct Lists {
 }
 
 impl Workloads {
-    /// Creates the controllers; they use `client`.
+    /// Creates the controllers; they use `client`. Times in objects are those of the machine.
+    ///
+    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
     pub fn new(client: Client) -> Self {
-        Self::on(client, Clock::System)
+        Self::with_clock(client, Clock::Machine)
     }
 
-    /// Creates the controllers with a clock.
-    pub(crate) fn on(client: Client, clock: Clock) -> Self {
+    /// Creates the controllers for an embedded API server. They have all permissions there, and write the times of
+    /// the server's clock, which a test can simulate.
+    pub fn for_server(server: &ApiServer) -> Self {
+        Self::with_clock(Client::new(server.service(), "default"), Clock::Server(server.clone()))
+    }
+
+    fn with_clock(client: Client, clock: Clock) -> Self {
         Self { client, clock, seen: Arc::default(), passing: Arc::default() }
     }
 

@@ -1,0 +1,212 @@
+//! An app that runs on embedded API servers.
+
+use std::{sync::Arc, time::Duration};
+
+use kctl_apiserver::{ApiServer, User};
+use kctl_runtime::{
+    manager::{Manager, View},
+    manifest::RbacOptions,
+    reconcile::{Error, Result},
+};
+use kube::Client;
+use tokio::task::JoinSet;
+use tower::Layer;
+
+#[cfg(not(feature = "webhook"))]
+use super::files::install;
+use super::{
+    App, Grants,
+    files::{FromFile, apply},
+    hot_loops::HotLoops,
+    required_kinds::{Remedy, check_kinds},
+    simulation::Simulation,
+};
+use crate::refusal::Refusals;
+
+/// Interval between two checks for idleness.
+const IDLE_POLL: Duration = Duration::from_millis(20);
+/// Number of idle checks in a row that count: an event may be on its way between server and cache.
+const IDLE_POLLS: u32 = 5;
+/// Seed of trace ids, so that the log is the same in each run.
+const TRACE_SEED: u64 = 1;
+
+/// Returns the service account that the generated manifests use, as which the app runs.
+pub(crate) fn user_of(app: &App) -> User {
+    User::service_account("default", &app.name)
+}
+
+/// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
+/// its rejected requests.
+async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
+    let grants = role.get(cluster).cloned().unwrap_or_default();
+    let names = RbacOptions::new(app.name.clone(), "default");
+    #[cfg(feature = "webhook")]
+    app.install_on(server, &grants, &names, cluster).await?;
+    #[cfg(not(feature = "webhook"))]
+    install(&Client::new(server.service(), "default"), &app.definitions()?, &grants, &names).await?;
+    let refusals = Refusals::beyond(grants);
+    Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
+}
+
+/// A cluster beside the one that the app is started against.
+pub(crate) struct Other {
+    /// The name that `App::cluster` gave it.
+    pub(crate) name: String,
+    /// A client with all permissions.
+    pub(crate) client: Client,
+    /// Its embedded API server.
+    pub(crate) server: ApiServer,
+    simulation: Simulation,
+}
+
+/// An app that runs on embedded API servers: the core of `dev`, `TestServer` and role tests.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    simulation: Simulation,
+    /// A client with all permissions, for the files of `dev` and the steps of a test.
+    pub(crate) client: Client,
+    /// The other clusters.
+    pub(crate) others: Vec<Other>,
+    /// The running manager: its caches and work queues.
+    pub(crate) view: View,
+    /// Requests that the app's role did not allow, on each cluster.
+    pub(crate) refusals: Vec<Refusals>,
+    /// Detects reconciles that repeat while simulated time stands still.
+    hot_loops: HotLoops,
+    _tasks: JoinSet<()>,
+}
+
+impl World {
+    /// Starts a server, installs the CRDs and the generated role, and runs the controllers.
+    pub(crate) async fn start(app: &App) -> Result<Self> {
+        Self::with_role(app, &app.grants()).await
+    }
+
+    /// Starts like [`start`](Self::start), and applies objects before the controllers run.
+    pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
+        world.check_kinds(app, Remedy::StartWith).await?;
+        Ok(world)
+    }
+
+    /// Starts with another role, by cluster. The app is never an administrator: a request that the
+    /// role does not allow gets 403.
+    pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
+        let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
+        let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
+        world.check_kinds(app, Remedy::StartWith).await?;
+        Ok(world)
+    }
+
+    /// Fails if a server lacks a kind of the app.
+    pub(super) async fn check_kinds(&self, app: &App, remedy: Remedy) -> Result<()> {
+        let client_of = |cluster: &str| {
+            let other = self.others.iter().find(|other| other.name == cluster);
+            other.map_or(&self.client, |other| &other.client).clone()
+        };
+        check_kinds(app, client_of, &[], remedy).await
+    }
+
+    /// Starts on existing servers, with objects that are applied before the controllers run.
+    pub(super) async fn with_servers(
+        server: ApiServer,
+        servers: Vec<(String, ApiServer)>,
+        app: &App,
+        (role, objects): (&Grants, &[FromFile]),
+        set_up: impl FnOnce(Manager) -> Manager + Send,
+    ) -> Result<Self> {
+        let client = Client::new(server.service(), "default");
+        let mut tasks = JoinSet::new();
+        let simulation = Simulation::of_pods(&server, &mut tasks);
+        let clock = server.clone();
+        let (own, refusals) = as_role(&server, app, role, "").await?;
+        apply(&client, objects).await?;
+        let mut refusals = vec![refusals];
+        let mut clusters = Vec::new();
+        let mut others = Vec::new();
+        for (name, other) in servers {
+            let (there, refused) = as_role(&other, app, role, &name).await?;
+            refusals.push(refused);
+            clusters.push((name.clone(), there));
+            others.push(Other {
+                name,
+                client: Client::new(other.service(), "default"),
+                simulation: Simulation::of_workloads(&other, &mut tasks),
+                server: other,
+            });
+        }
+        let hot_loops = HotLoops::of(&user_of(app).name);
+        for server in std::iter::once(&server).chain(others.iter().map(|other| &other.server)) {
+            let counts = hot_loops.clone();
+            server.observe(move |request| counts.request(request));
+        }
+        let (begins, ended) = (hot_loops.clone(), hot_loops.clone());
+        let repeatable = |manager: Manager| {
+            let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+            manager
+                .on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace)))
+                .on_end(Arc::new(move |report| ended.ended(report)))
+        };
+        let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
+        let (view, hot) = (manager.view(), hot_loops.clone());
+        tasks.spawn(async move {
+            // An app that goes on would keep time from advancing: whatever else the test waits for would hang.
+            tokio::select! {
+                biased;
+                hot_loop = hot.found() => tracing::error!("{hot_loop}"),
+                ended = manager.run(std::future::pending()) => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the controllers no longer run");
+                    }
+                }
+            }
+        });
+        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, _tasks: tasks })
+    }
+
+    /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.
+    #[cfg(feature = "dev")]
+    pub(crate) fn add_workloads(&self) {
+        self.simulation.add_workloads();
+    }
+
+    /// Waits until nothing is left to do: the work queues are empty, the caches have seen all changes, and
+    /// the simulated controllers rest. [`IDLE_POLLS`] checks in a row have to agree.
+    ///
+    /// # Errors
+    /// Something is left after `timeout`, or a hot loop kept simulated time from advancing.
+    pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
+        let quiet = async {
+            let mut quiet = 0;
+            while quiet < IDLE_POLLS {
+                tokio::time::sleep(IDLE_POLL).await;
+                let others = self.others.iter().map(|other| &other.simulation);
+                let simulated = std::iter::once(&self.simulation).chain(others).all(Simulation::is_idle);
+                let idle = self.view.is_idle() && simulated;
+                quiet = if idle { quiet + 1 } else { 0 };
+            }
+        };
+        tokio::select! {
+            biased;
+            hot_loop = self.hot_loops.found() => Err(Error::from(hot_loop)),
+            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.busy(timeout))),
+        }
+    }
+
+    /// Describes what is still running or waiting.
+    fn busy(&self, timeout: Duration) -> String {
+        let mut lines = vec![format!("not idle after {timeout:?}")];
+        lines.extend(self.view.unfinished());
+        if lines.len() == 1 {
+            lines.push("pods and other objects are still being simulated".into());
+        }
+        lines.join("\n  ")
+    }
+}
+
+/// Creates a server for each other cluster. Different seeds give them different uids, as in real
+/// clusters.
+pub(super) fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, ApiServer)> {
+    app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
+}
