@@ -53,11 +53,11 @@ impl Selector {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
                 "metadata.name" => true,
-                "metadata.namespace" if known.is_empty() => true,
-                path => known.contains(&path),
+                "metadata.namespace" if selectable.is_empty() => true,
+                path => selectable.contains(&path),
             };
             if !is_known {
-                let known = if known.is_empty() { &["metadata.namespace"] } else { known };
+                let known = if selectable.is_empty() { &["metadata.namespace"] } else { selectable };
                 let why = format!("fieldSelector: {path:?} is not one of metadata.name, {}", known.join(", "));
                 return Err(StatusError::bad_request(why));
             }

@@ -248,7 +248,7 @@ fn convert_all(
     let originals: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
     let status_error = |unconverted: Unconverted| match purpose {
         Purpose::Get => unconverted.into_status_of_get(),
-        Purpose::List => unconverted.into_status_of_list(&to.of, &asked),
+        Purpose::List => unconverted.into_status_of_list(&to.of, &originals),
         Purpose::Write => unconverted.into_status(),
     };
     let webhook_call = call_for(state, to, &originals).map_err(status_error)?;

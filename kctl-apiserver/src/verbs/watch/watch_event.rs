@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
-    conversion::{self, Unconverted, Way},
+    conversion::{self, Unconverted, ConversionPlan},
     registry::Resource,
     selector::Selector,
     state::State,
