@@ -78,6 +78,27 @@ impl Url {
         Self::without_fragment(text, Form::Request).is_some()
     }
 
+    /// Returns what is wrong with the URL of a webhook (`ValidateWebhookURL`), each as the part and the reason.
+    ///
+    /// ```
+    /// use kctl_apimachinery::url::Url;
+    ///
+    /// let problems = |url| Url::parse(url).unwrap().webhook_problems().len();
+    /// assert_eq!((problems("https://example.com/a"), problems("http://user@example.com/?a=b#c")), (0, 4));
+    /// ```
+    #[must_use]
+    pub fn webhook_problems(&self) -> Vec<(&str, &'static str)> {
+        let user = self.user.as_deref();
+        let checks = [
+            (self.scheme != "https", self.scheme.as_str(), "'https' is the only allowed URL scheme"),
+            (self.host.is_empty(), self.host.as_str(), "host must be specified"),
+            (user.is_some(), user.unwrap_or_default(), "user information is not permitted in the URL"),
+            (!self.fragment.is_empty(), self.fragment.as_str(), "fragments are not permitted in the URL"),
+            (!self.query.is_empty(), self.query.as_str(), "query parameters are not permitted in the URL"),
+        ];
+        checks.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, part, why)| (part, why)).collect()
+    }
+
     /// Parses a URL in which a `#` has no meaning (`url.parse` of Go).
     fn without_fragment(text: &str, form: Form) -> Option<Self> {
         if text.bytes().any(|byte| byte.is_ascii_control()) || (text.is_empty() && form == Form::Request) {

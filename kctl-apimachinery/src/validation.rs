@@ -103,6 +103,38 @@ pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 
+/// Returns `true` for the type of a condition by the pattern of `metav1.Condition`, in which labels may have any length.
+///
+/// ```
+/// use kctl_apimachinery::validation::is_condition_type;
+///
+/// assert!(is_condition_type("Ready") && is_condition_type("example.com/Ready_1"));
+/// assert!(!is_condition_type("") && !is_condition_type("a b") && !is_condition_type("Example.com/Ready"));
+/// ```
+#[must_use]
+pub fn is_condition_type(text: &str) -> bool {
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    domain.is_none_or(|domain| domain.split('.').all(has_label_form))
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.ends_with(|last: char| last.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+/// Returns `true` for the reason of a condition (`IsValidConditionReason`), of any length.
+///
+/// ```
+/// use kctl_apimachinery::validation::is_condition_reason;
+///
+/// assert!(is_condition_reason("PodsReady") && is_condition_reason("A:b,C_"));
+/// assert!(!is_condition_reason("") && !is_condition_reason("1st") && !is_condition_reason("Pods ready"));
+/// ```
+#[must_use]
+pub fn is_condition_reason(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte))
+}
+
 /// Lower-case letters, digits and dashes, with a letter or digit at both ends; of any length.
 fn has_label_form(label: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

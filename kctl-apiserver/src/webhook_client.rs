@@ -57,20 +57,8 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 /// `FieldValueInvalid`, with the part as value. The port and the path are free.
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
-    if parsed.scheme != "https" {
-        errors.invalid(at, &parsed.scheme.into(), "must be https");
-    }
-    if parsed.host.is_empty() {
-        errors.invalid(at, &parsed.host.into(), "must have a host");
-    }
-    if let Some(user) = parsed.user {
-        errors.invalid(at, &user.into(), "user information is not permitted in the URL");
-    }
-    if !parsed.fragment.is_empty() {
-        errors.invalid(at, &parsed.fragment.into(), "fragments are not permitted in the URL");
-    }
-    if !parsed.query.is_empty() {
-        errors.invalid(at, &parsed.query.into(), "query parameters are not permitted in the URL");
+    for (part, why) in parsed.webhook_problems() {
+        errors.invalid(at, &part.into(), why);
     }
 }
 

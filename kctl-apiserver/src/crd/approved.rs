@@ -7,6 +7,7 @@
 //! The policy keeps groups of the Kubernetes project for reviewed APIs. CRDs in other groups are
 //! not affected.
 
+use kctl_apimachinery::url::Url;
 use serde_json::Value;
 
 use super::accepted::{condition, set_condition};
@@ -49,15 +50,12 @@ fn is_protected(definition: &Value) -> bool {
 impl Approval {
     /// Parses the annotation.
     ///
-    /// A URL needs a scheme and a rest. Upstream parses it with `url.Parse` and requires host and
-    /// scheme.
+    /// A URL needs a scheme and a host.
     fn of(definition: &Value) -> Self {
         match annotation(definition) {
             "" => Self::Missing,
             value if value.starts_with("unapproved") => Self::Bypassed,
-            value if value.split_once("://").is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()) => {
-                Self::Given
-            }
+            value if Url::parse(value).is_some_and(|url| !url.scheme.is_empty() && !url.host.is_empty()) => Self::Given,
             _ => Self::Invalid,
         }
     }

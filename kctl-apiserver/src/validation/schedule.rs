@@ -15,6 +15,8 @@
 //! TZ=Europe/Paris 0 8 * * *    any of these, in a time zone
 //! ```
 
+use kctl_apimachinery::duration;
+
 /// A field of a schedule: its least and its greatest number, and the names of numbers.
 struct Field {
     /// The least number, inclusive.
@@ -55,9 +57,6 @@ const FIELDS: [Field; 5] = [
 
 /// Case-sensitive. `@reboot` is not one of them.
 const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-/// Units of Go's durations, longer ones before those that they end like.
-const UNITS: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h"];
-
 /// Validates a cron schedule. The error is the message of `robfig/cron`.
 ///
 /// `TZ=` and `CRON_TZ=` are parsed, though `CronJob` validation rejects them elsewhere in favour of
@@ -99,34 +98,13 @@ fn descriptor(text: &str) -> Result<(), String> {
     if DESCRIPTORS.contains(&text) {
         return Ok(());
     }
-    let Some(duration) = text.strip_prefix("@every ") else {
+    let Some(every) = text.strip_prefix("@every ") else {
         return Err(format!("unrecognized descriptor: {text}"));
     };
-    if is_duration(duration) {
+    if duration::parse(every).is_some() {
         return Ok(());
     }
-    Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}"))
-}
-
-/// Returns `true` for a duration as Go's `time.ParseDuration` accepts it: `1h30m`, `1.5h`, `0`.
-///
-/// Every number needs a unit. Overflow is not checked. The check is more lenient than Go in the
-/// number itself: several dots or signs pass.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim_start_matches(['-', '+']);
-    if rest == "0" {
-        return true;
-    }
-    let has_parts = !rest.is_empty();
-    while !rest.is_empty() {
-        let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        let Some(unit_name) = UNITS.iter().find(|unit_name| unit.starts_with(**unit_name)) else { return false };
-        if unit.len() == rest.len() {
-            return false;
-        }
-        rest = &unit[unit_name.len()..];
-    }
-    has_parts
+    Err(format!("failed to parse duration {text}: time: invalid duration {every:?}"))
 }
 
 /// Validates one item of a field: `*`, `?`, a number or name, a range, each with an optional step.

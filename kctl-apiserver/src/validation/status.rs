@@ -3,6 +3,7 @@
 //! A write of the subresource `status` runs these rules. They protect controllers from each other's
 //! mistakes: counts that contradict each other, and conditions that no client can read.
 
+use kctl_apimachinery::validation::is_condition_reason;
 use serde_json::Value;
 
 use crate::{
@@ -119,7 +120,7 @@ pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
         }
         if reason.is_empty() {
             errors.required(&at("reason"), "");
-        } else if !is_reason(reason) {
+        } else if !is_condition_reason(reason) {
             errors.invalid(
                 &at("reason"),
                 &reason.into(),
@@ -135,13 +136,4 @@ pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
             }
         }
     }
-}
-
-/// Returns `true` for letters, digits, `_`, `,` and `:`, with a letter first and a letter, digit or
-/// `_` last.
-fn is_reason(reason: &str) -> bool {
-    let last = reason.as_bytes().last().copied().unwrap_or_default();
-    reason.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte))
-        && reason.starts_with(|first: char| first.is_ascii_alphabetic())
-        && (last.is_ascii_alphanumeric() || last == b'_')
 }

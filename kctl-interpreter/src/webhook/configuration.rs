@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_apimachinery::validation::{is_dns1035_label, is_dns1123_subdomain};
+use kctl_apimachinery::{
+    url::Url,
+    validation::{is_dns1035_label, is_dns1123_subdomain},
+};
 use serde_json::{Value, json};
 
 use super::wire::API_VERSION;
@@ -224,21 +227,11 @@ impl Fields<'_> {
     /// Checks an https URL with a host, and without user, fragment or query.
     fn url(&mut self, url: &str) {
         let field = "clientConfig.url";
-        let Some(rest) = url.strip_prefix("https://") else {
-            return self.wrong(field, url, "'https' is the only allowed URL scheme");
+        let Some(parsed) = Url::parse(url) else {
+            return self.wrong(field, url, "must be a URL such as https://host/path");
         };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.is_empty() || authority.starts_with(':') {
-            self.wrong(field, url, "host must be specified");
-        }
-        for (sign, what) in [
-            ('@', "user information is not permitted in the URL"),
-            ('#', "fragments are not permitted in the URL"),
-            ('?', "query parameters are not permitted in the URL"),
-        ] {
-            if rest.contains(sign) {
-                self.wrong(field, url, what);
-            }
+        for (_, why) in parsed.webhook_problems() {
+            self.wrong(field, url, why);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The validation of conditions by the API server (`meta/v1`): types, reasons, messages and generations.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kctl_apimachinery::validation::{is_condition_reason, is_condition_type};
 
 /// Maximum number of characters of a type.
 const TYPE_MAX: usize = 316;
@@ -57,10 +58,10 @@ pub(super) fn check(
     before: Option<&Condition>,
     generation: Option<i64>,
 ) -> Result<(), ConditionError> {
-    if !is_type(kind) {
+    if kind.len() > TYPE_MAX || !is_condition_type(kind) {
         return Err(ConditionError::Type { kind: kind.into() });
     }
-    if !is_reason(reason) {
+    if reason.len() > REASON_MAX || !is_condition_reason(reason) {
         return Err(ConditionError::Reason { kind: kind.into(), reason: reason.into() });
     }
     match (before.and_then(|before| before.observed_generation), generation) {
@@ -69,33 +70,6 @@ pub(super) fn check(
         }
         _ => Ok(()),
     }
-}
-
-/// Matches the pattern of the API:
-/// `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])`.
-fn is_type(kind: &str) -> bool {
-    let label = |label: &str| {
-        is_enclosed(label, |c| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && label.bytes().all(|c| c == b'-' || c.is_ascii_lowercase() || c.is_ascii_digit())
-    };
-    let (domain, name) = kind.split_once('/').map_or((None, kind), |(domain, name)| (Some(domain), name));
-    kind.len() <= TYPE_MAX
-        && domain.is_none_or(|domain| domain.split('.').all(label))
-        && is_enclosed(name, |c| c.is_ascii_alphanumeric())
-        && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
-}
-
-/// Matches the pattern of the API: `[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?`.
-fn is_reason(reason: &str) -> bool {
-    reason.len() <= REASON_MAX
-        && reason.starts_with(|c: char| c.is_ascii_alphabetic())
-        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && reason.bytes().all(|c| c.is_ascii_alphanumeric() || b"_,:".contains(&c))
-}
-
-/// Returns `true` if `may` accepts the first and the last byte.
-fn is_enclosed(text: &str, may: impl Fn(u8) -> bool) -> bool {
-    text.bytes().next().is_some_and(&may) && text.bytes().next_back().is_some_and(&may)
 }
 
 /// Truncates a message to its maximum length. Its length often depends on an error that it quotes, which must not cost
