@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
-    conversion::{self, Unconverted, ConversionPlan},
+    conversion::{self, ConversionPlan, Unconverted},
     registry::Resource,
     selector::Selector,
     state::State,
