@@ -371,10 +371,29 @@ fn a_resource_slice_shows_its_pool() {
 }
 
 #[test]
-fn definition_of_a_custom_kind_has_no_columns() {
+fn definition_of_a_custom_kind_shows_served_versions() {
+    let version = |name: &str, served: bool, storage: bool| json!({"name": name, "served": served, "storage": storage});
     check(
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        &json!({"metadata": {"name": "foos.table.io"}}),
-        &json!(["foos.table.io", "2026-11-21T06:15:47Z"]),
+        &json!({
+            "metadata": {"name": "foos.table.io"},
+            "spec": {
+                "group": "table.io",
+                "scope": "Namespaced",
+                "names": {"kind": "Foo", "shortNames": ["f", "fo"]},
+                "versions": [version("v2", true, true), version("v1", true, false), version("v0", false, false)],
+            },
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        }),
+        &json!([
+            "foos.table.io",
+            "Namespaced",
+            "v1,v2(storage)",
+            "2026-11-21T06:15:47Z",
+            "table.io",
+            "Foo",
+            "f,fo",
+            true
+        ]),
     );
 }
