@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::{
+    node::NodeState,
     stage::{Stage, StageRequest},
     status::Event,
 };
@@ -230,8 +231,9 @@ impl Kubelet {
         if let Some(node) = list.items.first() {
             let lost = stage::is_lost(&node.metadata);
             self.progress.lost.store(lost, Ordering::Release);
-            if !node::shows(node, lost) {
-                node::write_state(&self.client, node, lost, &self.clock).await?;
+            let state = if lost { NodeState::Lost } else { NodeState::Ready };
+            if !node::shows(node, state) {
+                node::write_state(&self.client, node, state, &self.clock).await?;
             }
         }
         Ok(list.metadata.resource_version.unwrap_or_default())

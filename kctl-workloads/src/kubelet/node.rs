@@ -21,6 +21,21 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The reason for which Pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
+/// The state of a node for its control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeState {
+    Ready,
+    /// Unreachable.
+    Lost,
+}
+
+impl NodeState {
+    /// Returns the state that the taints of a node show.
+    pub(super) fn of_taints(node: &Node) -> Self {
+        if has_taint(node, UNREACHABLE) { Self::Lost } else { Self::Ready }
+    }
+}
+
 /// Returns a new node that is ready.
 ///
 /// Its capacity is 64 CPUs, 256 GiB and 10,000 Pods, more than tests need: the simulated scheduler
@@ -31,7 +46,7 @@ pub(super) fn ready(name: &str, clock: &Clock) -> kube::Result<Node> {
         "status": {
             "capacity": { "cpu": "64", "memory": "256Gi", "pods": "10000" },
             "allocatable": { "cpu": "64", "memory": "256Gi", "pods": "10000" },
-            "conditions": [condition(true, clock)],
+            "conditions": [condition(NodeState::Ready, clock)],
             "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }, { "type": "Hostname", "address": name }],
             "nodeInfo": {
                 "architecture": std::env::consts::ARCH,
@@ -48,8 +63,8 @@ pub(super) fn ready(name: &str, clock: &Clock) -> kube::Result<Node> {
 ///
 /// A lost node is `Unknown`, not `False`: the control plane does not know its state. Only the
 /// condition of a lost node sets the time of its transition.
-fn condition(is_ready: bool, clock: &Clock) -> Value {
-    if is_ready {
+fn condition(state: NodeState, clock: &Clock) -> Value {
+    if state == NodeState::Ready {
         return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
     }
     json!({
@@ -74,17 +89,12 @@ fn has_taint(node: &Node, key: &str) -> bool {
     taints.into_iter().flatten().any(|taint| taint.key == key)
 }
 
-/// Returns `true` if the node is marked as unreachable.
-pub(super) fn is_tainted(node: &Node) -> bool {
-    has_taint(node, UNREACHABLE)
-}
-
 /// Returns `true` if the taints of a node are those of a lost or of a ready node.
 ///
 /// A node that has not been written yet has the taint of a new node, which belongs to neither
 /// state.
-pub(super) fn shows(node: &Node, lost: bool) -> bool {
-    is_tainted(node) == lost && !has_taint(node, NOT_READY)
+pub(super) fn shows(node: &Node, state: NodeState) -> bool {
+    NodeState::of_taints(node) == state && !has_taint(node, NOT_READY)
 }
 
 /// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
@@ -92,7 +102,7 @@ pub(super) fn shows(node: &Node, lost: bool) -> bool {
 ///
 /// The taints come first, and the condition is written only when the state changes. Other taints
 /// stay.
-pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock: &Clock) -> kube::Result<()> {
+pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, clock: &Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
@@ -101,16 +111,16 @@ pub(super) async fn write_state(client: &Client, node: &Node, lost: bool, clock:
         .filter(|taint| ![UNREACHABLE, NOT_READY].contains(&taint.key.as_str()))
         .map(|taint| serde_json::to_value(taint).map_err(kube::Error::SerdeError))
         .collect::<kube::Result<_>>()?;
-    if lost {
+    if state == NodeState::Lost {
         let now = clock.seconds();
         taints.extend(EFFECTS.iter().map(|effect| json!({ "key": UNREACHABLE, "effect": effect, "timeAdded": now })));
     }
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     nodes.patch(name, &PatchParams::default(), &patch).await?;
-    if lost == is_tainted(node) {
+    if state == NodeState::of_taints(node) {
         return Ok(());
     }
-    let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(!lost, clock)] } }));
+    let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(state, clock)] } }));
     nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
