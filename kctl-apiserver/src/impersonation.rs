@@ -124,6 +124,13 @@ struct Mode {
     fits: fn(&Caller, &Caller) -> bool,
 }
 
+impl Mode {
+    /// Returns `true` if the mode is narrower than the verb `impersonate`.
+    fn is_constrained(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
 /// All modes, in the order in which they are tried.
 ///
 /// From the narrowest to the widest.
@@ -188,7 +195,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     /// Groups that the impersonated user has by its sort are added: of nodes, of service accounts,
     /// and `system:authenticated`.
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
-        let is_constrained = !mode.name.is_empty();
+        let is_constrained = mode.is_constrained();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
         if is_constrained {
             self.check_request(mode.name)?;
@@ -212,8 +219,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
         };
         self.check(&Attributes { verb: &verb, group, resource, subresource: "", namespace, name })?;
         self.check_uid(&verb)?;
-        self.check_groups(&verb, group, is_constrained)?;
-        self.check_extra(&verb, is_constrained)?;
+        self.check_groups(&verb, group, mode)?;
+        self.check_extra(&verb, mode)?;
         let of_all = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
         let has = |group: &str| user.user.groups.iter().any(|member_of| member_of == group);
         if !has(of_all) && !has(UNAUTHENTICATED) {
@@ -275,10 +282,10 @@ impl<R: RuleResolver> Attempt<'_, R> {
     /// Checks that the caller may impersonate the groups.
     ///
     /// Constrained modes never allow the empty group and `system:masters`.
-    fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), StatusError> {
+    fn check_groups(&self, verb: &str, group: &str, mode: &Mode) -> Result<(), StatusError> {
         let groups = &self.requested.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
-        if is_constrained {
+        if mode.is_constrained() {
             for name in ["", "system:masters"] {
                 if groups.iter().any(|group| group == name) {
                     return Err(authorizer::forbidden(&self.caller.user, &Attributes { name, ..of_groups }));
@@ -294,21 +301,21 @@ impl<R: RuleResolver> Attempt<'_, R> {
     /// Checks that the caller may impersonate the extra values.
     ///
     /// The key is the subresource, the value the name.
-    fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), StatusError> {
+    fn check_extra(&self, verb: &str, mode: &Mode) -> Result<(), StatusError> {
         let extra = &self.requested.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
-        for key in extra.keys().filter(|_| is_constrained) {
+        for key in extra.keys().filter(|_| mode.is_constrained()) {
             if !validation::domain_prefixed("extra.key", key).is_empty() {
                 return Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
             }
         }
         let many = Attributes { name: "*", ..of_authentication(verb, "userextras", "*") };
-        if is_constrained && n_values >= MANY && self.check(&many).is_ok() {
+        if mode.is_constrained() && n_values >= MANY && self.check(&many).is_ok() {
             return Ok(());
         }
         let all = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
         for (key, value) in all {
-            if is_constrained && value.is_empty() {
+            if mode.is_constrained() && value.is_empty() {
                 return Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
             }
             self.check(&Attributes { name: value, ..of_authentication(verb, "userextras", key) })?;

@@ -33,7 +33,7 @@ impl<'a> Scope<'a, '_> {
         let n_formats = self.n_formats;
         match &node.is {
             Expr::Call { target, name, arguments } => {
-                literal(name, target.is_some(), arguments, self.errors);
+                literal(name, target.as_deref(), arguments, self.errors);
                 if let (Some(target), "format", [list]) = (target.as_deref(), name.as_str(), arguments.as_slice()) {
                     format_call::check(node.at, target, list, self.types, self.errors);
                 }
@@ -71,15 +71,15 @@ impl<'a> Scope<'a, '_> {
     }
 }
 
-/// Checks the literal argument of a function. A literal that is not constant is checked at evaluation.
-fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Issue>) {
+/// Checks the literal argument of a function, or of a method of `target`. A literal that is not constant is checked at evaluation.
+fn literal(name: &str, target: Option<&Node>, arguments: &[Node], errors: &mut Vec<Issue>) {
     let Some(last) = arguments.last() else { return };
     let is_right = match (name, &last.is) {
         ("matches", Expr::Text(pattern)) => crate::pattern(pattern).is_ok(),
-        ("timestamp", Expr::Text(text)) if !is_method => time::parse_with_offset(text).is_some(),
-        ("duration", Expr::Text(text)) if !is_method => duration::parse(text).is_some(),
-        ("duration", Expr::Int(_)) if !is_method => false,
-        ("timestamp", Expr::Int(seconds)) if !is_method => time::SECONDS.contains(seconds),
+        ("timestamp", Expr::Text(text)) if target.is_none() => time::parse_with_offset(text).is_some(),
+        ("duration", Expr::Text(text)) if target.is_none() => duration::parse(text).is_some(),
+        ("duration", Expr::Int(_)) if target.is_none() => false,
+        ("timestamp", Expr::Int(seconds)) if target.is_none() => time::SECONDS.contains(seconds),
         _ => true,
     };
     if !is_right {

@@ -63,6 +63,15 @@ pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&
     })
 }
 
+/// The part of kube-apiserver that finds the handler of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Router {
+    /// go-restful, which checks the method and `Accept` before the handler runs.
+    GoRestful,
+    /// Another mux: the handler checks both itself.
+    Mux,
+}
+
 impl DocumentFormat {
     /// Returns the first format in the header that this path has. Only `/api` and `/apis` are aggregated. A path
     /// behind go-restful's router is checked by the router first.
@@ -72,7 +81,7 @@ impl DocumentFormat {
     ///
     /// # Errors
     /// `NotAcceptable` if no format matches.
-    pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, StatusError> {
+    pub(super) fn of(parts: &Parts, path: &[&str], router: Router) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {
             return Ok(Self::Json);
@@ -80,7 +89,7 @@ impl DocumentFormat {
         let is_version = path == ["version"];
         let forms = if is_version { JSON } else { FORMS };
         let clauses = clauses(accept);
-        if is_routed && !clauses.iter().any(|clause| clause.is_routed(forms)) {
+        if router == Router::GoRestful && !clauses.iter().any(|clause| clause.is_routed(forms)) {
             return Err(StatusError::not_acceptable(forms).with_empty_details());
         }
         if is_version {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use http::{Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 
-use self::accept::DocumentFormat;
+use self::accept::{DocumentFormat, Router};
 use crate::{
     authorizer, metrics, openapi,
     registry::{self, Registry},
@@ -64,11 +64,11 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             text(StatusCode::NOT_FOUND, "404 page not found\n")
         };
     };
-    let is_routed = is_routed(registry, &path);
-    if is_routed && parts.method != Method::GET {
+    let router = router(registry, &path);
+    if router == Router::GoRestful && parts.method != Method::GET {
         return refused(parts, &StatusError::method_not_allowed());
     }
-    discovered(registry, &path, &document, is_routed, parts)
+    discovered(registry, &path, &document, router, parts)
 }
 
 /// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery.
@@ -124,11 +124,12 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 /// Returns a discovery document in the accepted format.
 ///
 /// Aggregated discovery has an `ETag` and is the only document here that is answered with 304.
-fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
-    match DocumentFormat::of(parts, path, is_routed) {
+fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Router, parts: &Parts) -> Response<Body> {
+    match DocumentFormat::of(parts, path, router) {
         Err(error) => refused(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
-            let document = registry::aggregated(registry, path[0] == "api");
+            let document =
+                if path[0] == "api" { registry::aggregated_core(registry) } else { registry::aggregated(registry) };
             let (form, bytes) = match form {
                 DocumentFormat::Aggregated => (AGGREGATED, bytes_of(&document)),
                 _ => (AGGREGATED_YAML, yaml(&document)),
@@ -149,14 +150,14 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: b
     }
 }
 
-/// Returns `true` if go-restful routes the path. Other handlers check `Accept` themselves.
+/// Returns the router of a path.
 ///
-/// Routed paths reject other methods than GET, and unknown media types, before the handler runs.
-fn is_routed(registry: &Registry, path: &[&str]) -> bool {
+/// go-restful rejects other methods than GET, and unknown media types, before the handler runs.
+fn router(registry: &Registry, path: &[&str]) -> Router {
     match path {
-        ["" | "index.html" | "apis"] | ["apis", _] => false,
-        ["apis", group, ..] => registry.is_built_in(group),
-        _ => true,
+        ["" | "index.html" | "apis"] | ["apis", _] => Router::Mux,
+        ["apis", group, ..] if !registry.is_built_in(group) => Router::Mux,
+        _ => Router::GoRestful,
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
     }
     let forms = [(JSON, JSON), (PROTOBUF_3, PROTOBUF_3), (PROTOBUF_3_BEFORE, PROTOBUF_3)];
     let Some(form) = accept::first_of(parts, &forms) else { return unacceptable() };
-    of_version(registry, &root.join("/"), form == PROTOBUF_3, parts)
+    of_version(registry, &root.join("/"), form, parts)
 }
 
 /// Returns 406.
@@ -116,15 +116,14 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
 ///
 /// Without a hash the client must revalidate each time. A document that the client has is not
 /// rendered.
-fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts) -> Response<Body> {
+fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts: &Parts) -> Response<Body> {
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let document = || {
         let root: Vec<&str> = root.split('/').collect();
-        let content_type = if as_protobuf { PROTOBUF_3 } else { JSON };
         let bytes = if is_known(parts, &tag) {
             Vec::new()
-        } else if as_protobuf {
+        } else if content_type == PROTOBUF_3 {
             openapi::protobuf_three(&openapi::v3(registry, &root))
         } else {
             openapi::v3(registry, &root).to_string().into_bytes()

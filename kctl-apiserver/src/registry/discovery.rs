@@ -47,14 +47,22 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     all
 }
 
-/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`): the core group for `/api`, all others for `/apis`.
+/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group.
 ///
 /// Each entry of a version has all of its resources, so that kubectl needs two requests to know the
 /// whole API.
-pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
-    let names = if core { vec![""] } else { in_order(registry) };
+pub(crate) fn aggregated(registry: &Registry) -> Value {
+    aggregated_groups(registry, in_order(registry))
+}
+
+/// Returns aggregated discovery of `/api`: the core group.
+pub(crate) fn aggregated_core(registry: &Registry) -> Value {
+    aggregated_groups(registry, vec![""])
+}
+
+fn aggregated_groups(registry: &Registry, names: Vec<&str>) -> Value {
     let groups = names.into_iter().map(|name| {
-        let meta = if core { json!({}) } else { json!({ "name": name }) };
+        let meta = if name.is_empty() { json!({}) } else { json!({ "name": name }) };
         let versions = registry.listed_versions(name).into_iter();
         let versions: Vec<Value> = versions.map(|version| version_of(registry, name, version)).collect();
         json!({ "metadata": meta, "versions": versions })

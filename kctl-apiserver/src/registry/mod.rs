@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::{
-    discovery::{aggregated, group, groups, resources},
+    discovery::{aggregated, aggregated_core, group, groups, resources},
     kind::Kind,
 };
 

@@ -16,13 +16,23 @@ use crate::{
     validation::{declared, entries, paths, volume::DeclaredVolume},
 };
 
+/// `securityContext.privileged` of a container.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Privilege {
+    Privileged,
+    Unprivileged,
+}
+
 /// Validates the mounts and the devices of a container.
 ///
 /// `at` is the path of the container. `volumes` are the valid volumes of its Pod.
 pub(crate) fn of_container(container: &Value, at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
-    let privileged = container["securityContext"]["privileged"] == true;
-    mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, privileged, errors);
+    let container = match &container["securityContext"]["privileged"] {
+        Value::Bool(true) => Privilege::Privileged,
+        _ => Privilege::Unprivileged,
+    };
+    mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, container, errors);
     attached(devices, mounts, &format!("{at}.volumeDevices"), volumes, errors);
 }
 
@@ -31,13 +41,14 @@ pub(crate) fn of_container(container: &Value, at: &str, volumes: &[DeclaredVolum
 ///
 /// Mount paths are unique within the container (`FieldValueInvalid`), compared as strings: `/data`
 /// and `/data/` are distinct. Neither name nor path may occur in `volumeDevices`. A relative mount
-/// path is accepted. `privileged` permits bidirectional mount propagation.
+/// path is accepted. Bidirectional mount propagation needs a privileged
+/// container.
 fn mounted(
     list: &Value,
     devices: &Value,
     list_at: &str,
     volumes: &[DeclaredVolume<'_>],
-    privileged: bool,
+    container: Privilege,
     errors: &mut Errors,
 ) {
     let mut taken = Vec::new();
@@ -65,7 +76,7 @@ fn mounted(
             errors.invalid(&format!("{at}.mountPath"), &path.into(), detail);
         }
         parts(mount, &at, list_at, errors);
-        propagates(mount, list_at, privileged, errors);
+        propagates(mount, list_at, container, errors);
         read_only(mount, &format!("{list_at}.recursiveReadOnly"), errors);
     }
 }
@@ -92,10 +103,10 @@ fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
 ///
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged
 /// container (`FieldValueForbidden`). Upstream: `validateMountPropagation`.
-fn propagates(mount: &Value, list_at: &str, privileged: bool, errors: &mut Errors) {
+fn propagates(mount: &Value, list_at: &str, container: Privilege, errors: &mut Errors) {
     let (at, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
     errors.one_of(&at, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
-    if how == "Bidirectional" && !privileged {
+    if how == "Bidirectional" && container == Privilege::Unprivileged {
         errors.forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
     }
 }

@@ -67,27 +67,14 @@ pub(super) fn evict(
         let marked = marked(&pod, &state.clock.seconds());
         pod = lifecycle::update(state, &info.resource.of, &info.key(), &pod, marked);
     }
-    delete(state, info, &pod, options, dry)?;
-    Ok(success(StatusCode::CREATED))
-}
-
-/// Deletes the evicted Pod. Its options are validated only now, after its `DisruptionTarget` condition is set.
-///
-/// Validating so late is upstream's order: an eviction with invalid delete options has marked the
-/// Pod already.
-fn delete(
-    state: &mut State,
-    info: &RequestInfo,
-    pod: &Arc<Value>,
-    options: &Value,
-    dry: bool,
-) -> Result<(), StatusError> {
+    // Upstream validates so late: an eviction with invalid delete options has marked the Pod already.
     let options = Options::read(options.clone())?;
     if dry {
-        return check_preconditions(&info.resource, pod, &options.value);
+        check_preconditions(&info.resource, &pod, &options.value)?;
+    } else {
+        lifecycle::delete(state, &info.resource, &info.key(), &pod, options.propagation, options.grace);
     }
-    lifecycle::delete(state, &info.resource, &info.key(), pod, options.propagation, options.grace);
-    Ok(())
+    Ok(success(StatusCode::CREATED))
 }
 
 /// Checks the options before the budget is charged.

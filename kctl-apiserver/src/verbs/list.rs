@@ -19,7 +19,7 @@ pub(super) use self::{
     list_options::{ListOptions, MATCH},
     list_scope::{ListScope, not_from_the_future, unreadable_version},
 };
-use super::Answer;
+use super::{Answer, ResponseSource};
 use crate::{
     conversion::{self, ConversionPlan},
     registry::Resource,
@@ -41,7 +41,7 @@ use crate::{
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
-pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
+pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
     let (options, selector) = read_options(info)?;
     let reach = ListScope::of(state, info, &options)?;
     let revision = state.revision;
@@ -62,7 +62,9 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, is_text: bool) -> Resu
         return Ok(Answer::ok(envelope(info, shown_in(&info.resource, page), shown, false)));
     }
     let Page { items, more } = page(table, info, &selector, start, limit);
-    if is_text && let Some(texts) = texts(&info.resource, &items) {
+    if source == ResponseSource::StoredText
+        && let Some(texts) = texts(&info.resource, &items)
+    {
         let Value::Object(mut list) = envelope(info, Page { items: Vec::new(), more }, shown, selector.is_empty())
         else {
             return Ok(Answer::ok(Value::Null));

@@ -132,6 +132,15 @@ fn changes(info: &RequestInfo) -> bool {
     !reads && !is_dry_run(info) && !reviews::is_of(info)
 }
 
+/// The source of the JSON in a response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResponseSource {
+    /// The stored text, as far as it is what the client asks for: nothing is parsed or serialized.
+    StoredText,
+    /// The object, because the response has another form.
+    Object,
+}
+
 /// Performs a request without regard to the journal.
 ///
 /// The form of the output is parsed before the verb runs, so an `Accept` header without a known
@@ -144,14 +153,18 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
     }
     check_options(info)?;
     let form = OutputForm::of(info)?;
-    let is_text = form == OutputForm::Plain && !wants_yaml(info);
+    let source = if form == OutputForm::Plain && !wants_yaml(info) {
+        ResponseSource::StoredText
+    } else {
+        ResponseSource::Object
+    };
     let mut answer = match (info.verb, info.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, info),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, info),
         (Verb::Create, "") => create::create(state, info),
         (Verb::Create, _) => subresources::create(state, info),
-        (Verb::Get, _) => read::get(state, info, is_text),
-        (Verb::List, _) => list::list(state, info, is_text),
+        (Verb::Get, _) => read::get(state, info, source),
+        (Verb::List, _) => list::list(state, info, source),
         (Verb::Watch, _) => watch::start(state, info, form),
         (Verb::Update, "finalize") => subresources::finalize(state, info),
         (Verb::Update, _) => update::replace(state, info),
@@ -161,7 +174,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
     }?;
     form.fits(info)?;
     let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
-    if let Some(text) = as_stored(state, info, object).filter(|_| is_text) {
+    if let Some(text) = as_stored(state, info, object).filter(|_| source == ResponseSource::StoredText) {
         answer.payload = text;
     } else if let Some(shaped) = form.shape(info, object, state.clock.now()) {
         *object = shaped.into();

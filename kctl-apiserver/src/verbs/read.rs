@@ -3,7 +3,7 @@
 use kctl_apimachinery::strconv;
 use serde_json::Value;
 
-use super::Answer;
+use super::{Answer, ResponseSource};
 use crate::{conversion, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
@@ -16,7 +16,7 @@ use crate::{conversion, registry::Resource, request::RequestInfo, state::State, 
 ///
 /// # Errors
 /// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
-pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<Answer, StatusError> {
+pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
     if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(StatusError::bad_request(why));
@@ -28,7 +28,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, is_text: bool) -> Result<An
     super::list::not_from_the_future(state, version)?;
     let of = &info.resource.of;
     let key = info.key();
-    if is_text
+    if source == ResponseSource::StoredText
         && let Some(stored) = state.stored(of, &key)
         && stored.text().starts_with(head(&info.resource).as_bytes())
     {

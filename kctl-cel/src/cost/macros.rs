@@ -30,7 +30,7 @@ impl<'a> CostEstimator<'a> {
                 Some(Estimate::computed(of.cost.saturating_add(1), found))
             }
             ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
-                Some(self.with_value(call.func_name == "optMap", of, name(variable)?, result))
+                Some(self.with_value(&call.func_name, of, name(variable)?, result))
             }
             ("all" | "exists" | "existsOne" | "exists_one", Some(range), [first, second, test]) => {
                 let range = self.of(range);
@@ -70,12 +70,14 @@ impl<'a> CostEstimator<'a> {
     }
 
     /// Estimates `optMap` and `optFlatMap`: the expression runs if there is a value.
-    fn with_value(&mut self, wraps: bool, of: &IdedExpr, name: String, result: &IdedExpr) -> Estimate<'a> {
+    fn with_value(&mut self, function: &str, of: &IdedExpr, name: String, result: &IdedExpr) -> Estimate<'a> {
         let of = self.of(of);
         let value = match &of.r#type {
             Type::Optional(value) => Type::clone(value),
             _ => Type::Any,
         };
+        // `optFlatMap` returns the optional value of its expression as it is.
+        let wraps = function == "optMap";
         let result = self.with(vec![(name, Estimate::computed(0, value))], result);
         // The expansion is `has_value ? bind(name, value, result) : none`, and `bind` is a loop over an empty list.
         let bound = sum([LIST, of.cost, 1, result.cost, u64::from(wraps)]);

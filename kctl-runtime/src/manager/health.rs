@@ -137,12 +137,12 @@ impl Health {
         let at_run_time = names(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
         for (name, source) in of_controllers.chain(at_run_time) {
             let store = source.store();
-            let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
+            let stuck = self.stuck(&name, (store.backlog() > 0).then(|| store.applied()));
             checks.push((name, "deltas wait and none is taken", stuck));
         }
         for (n, spawned) in self.view.spawned_handlers().iter().enumerate() {
             let name = format!("handler-{}-{}", spawned.controller(), n + 1);
-            let stuck = self.stuck(&name, spawned.waiting() > 0, spawned.n_handled());
+            let stuck = self.stuck(&name, (spawned.waiting() > 0).then(|| spawned.n_handled()));
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
         let mut checks: Vec<Check> =
@@ -151,7 +151,7 @@ impl Health {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.works(caches);
             let name = format!("controller-{}", spec.name);
-            let stuck = self.stuck(&name, idle, self.metrics.reconciled(&spec.name));
+            let stuck = self.stuck(&name, idle.then(|| self.metrics.reconciled(&spec.name)));
             let mut check = stuck_or_ok(name, "keys wait and no worker takes one", stuck);
             if check.result.is_ok() {
                 check.result = longest(queue, spec.timeout);
@@ -185,13 +185,13 @@ impl Health {
 
     /// Returns how long something has made no progress, once that is [`STUCK_AFTER`] or longer.
     ///
-    /// `suspect` says that it has work now, and `progress` is a counter that grows with each step.
-    fn stuck(&self, name: &str, suspect: bool, progress: u64) -> Option<Duration> {
+    /// `progress` is a counter that grows with each step; `None` if there is no work now.
+    fn stuck(&self, name: &str, progress: Option<u64>) -> Option<Duration> {
         let mut suspects = self.suspects.lock();
-        if !suspect {
+        let Some(progress) = progress else {
             suspects.remove(name);
             return None;
-        }
+        };
         let now = Instant::now();
         let (last_progress, since) = suspects.entry(name.into()).or_insert((progress, now));
         if *last_progress != progress {

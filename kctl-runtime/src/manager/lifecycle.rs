@@ -388,13 +388,22 @@ async fn work(
             None => pending().await,
         }
     };
+    let logged_workers = async {
+        // The caches of a leader have been logged before.
+        match &leadership {
+            Some(_) => env.complete().await,
+            None => log_synced(&env).await,
+        }
+        log_workers(&env);
+        pending::<()>().await;
+    };
     if starts {
         tokio::select! {
             // None of them ends. In this order a simulated run repeats itself.
             biased;
             () = serve_slots => {}
             () = workers => {}
-            () = log_workers(&env, leadership.is_some()) => {}
+            () = logged_workers => {}
             () = resync(&env, &queue) => {}
             () = unreadable::report(&env, &queue) => {}
             () = report_hanging(&env, &queue, &handlers) => {}
@@ -425,15 +434,9 @@ async fn log_synced(env: &Env) {
     tracing::info!(controller = env.spec.name, objects = env.primary.store().len(), "caches synced");
 }
 
-/// Logs that the workers of a controller start, and never returns. The caches of a leader have been logged before.
-async fn log_workers(env: &Env, is_leader: bool) {
-    if is_leader {
-        env.complete().await;
-    } else {
-        log_synced(env).await;
-    }
+/// Logs that the workers of a controller start.
+fn log_workers(env: &Env) {
     tracing::info!(controller = env.spec.name, worker_count = env.spec.concurrency, "Starting workers");
-    pending::<()>().await;
 }
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.

@@ -44,6 +44,15 @@ struct ItemMeta {
     version: String,
 }
 
+/// The way to catch up if versions are not numbers, so that a newer one can't be told from an older one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpaqueVersion {
+    /// Wait for the watch.
+    Wait,
+    /// List the objects again.
+    Relist,
+}
+
 impl Source {
     /// Returns once the store has everything that existed at the first call. All controllers share that call, because a
     /// process begins to lead only once. It costs one request if the cache is up to date, and is retried until it
@@ -71,7 +80,8 @@ impl Source {
                     if has_moved {
                         return self.relist(&scope).await.map(|()| true);
                     }
-                    self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await
+                    let opaque = if n_opaque < OPAQUE_TRIES { OpaqueVersion::Wait } else { OpaqueVersion::Relist };
+                    self.catch_up(&scope, opaque).await
                 };
                 match current.await {
                     Ok(true) => break,
@@ -121,17 +131,16 @@ impl Source {
         Ok(true)
     }
 
-    /// Returns `true` if the store has the newest state. With `waits`, versions that are not numbers are left to the
-    /// watch.
+    /// Returns `true` if the store has the newest state.
     ///
     /// # Errors
     /// The metadata list fails, or the list of objects after it.
-    async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
+    async fn catch_up(&self, scope: &Scope, opaque: OpaqueVersion) -> Result<bool, ApiError> {
         let present = self.present(scope).await?;
         if self.store().has_all(scope, &present) {
             return Ok(true);
         }
-        if present.version.is_none() && waits {
+        if present.version.is_none() && opaque == OpaqueVersion::Wait {
             return Ok(false);
         }
         self.relist(scope).await.map(|()| true)

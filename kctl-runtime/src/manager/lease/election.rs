@@ -302,7 +302,8 @@ impl Election {
             return effects;
         }
         match input {
-            Input::Stop { release } => self.stop(release, now, &mut effects),
+            Input::Stop { release: true } => self.release(now, &mut effects),
+            Input::Stop { release: false } => self.end(End::Stopped, &mut effects),
             Input::Woke => self.attempt(now, wall, &mut effects),
             Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() && self.leading.is_none() => self.end(End::Stopped, &mut effects),
@@ -541,9 +542,9 @@ impl Election {
     ///
     /// A Lease that is not released is taken over after `lease_duration`; a released one at once. A candidate whose write
     /// may have acquired the Lease releases it too: nothing would work under it.
-    fn stop(&mut self, release: bool, now: Instant, effects: &mut Vec<Effect>) {
+    fn release(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let may_hold = self.leading.is_some() || self.may_hold || self.is_acquiring();
-        if !may_hold || !release || !self.config.release_on_stop {
+        if !may_hold || !self.config.release_on_stop {
             return self.end(End::Stopped, effects);
         }
         self.releasing = Some(now + self.config.renew_deadline);

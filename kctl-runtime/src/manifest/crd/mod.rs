@@ -216,21 +216,22 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
     }
     describe_whole(&mut crd);
     merging::complete(&mut crd, &schema);
-    complete_values(&mut crd, schema[structure::COMPLETED] == true);
+    let formats = (schema[structure::COMPLETED] != true).then_some(values::Formats::Unknown);
+    complete_values(&mut crd, formats);
     let mut version = Version { location: kind.location.clone(), crd, schema };
     root_marks(&mut version);
     Ok(version)
 }
 
-/// Adds bounds, formats and null to kinds that were not declared with `#[resource]`.
+/// Unwraps unions, and adds bounds, formats and null to kinds that were not declared with `#[resource]`: those have `formats`.
 ///
 /// A schema that cannot be read back stays as it is, and the check reports it.
-fn complete_values(crd: &mut CustomResourceDefinition, is_completed: bool) {
+fn complete_values(crd: &mut CustomResourceDefinition, formats: Option<values::Formats>) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
         let mut value = json!(schema);
-        if !is_completed {
-            values::complete(&mut value, values::Formats::Unknown);
+        if let Some(formats) = formats {
+            values::complete(&mut value, formats);
         }
         union::unwrap(&mut value);
         if let Ok(completed) = serde_json::from_value(value) {

@@ -107,7 +107,7 @@ fn node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Probl
             problems.extend(defaults::check(schema, path, position == Position::Root));
         }
     }
-    alternatives(schema, path, position == Position::Root, problems);
+    alternatives(schema, path, position, problems);
     for (name, field) in fields_of(schema) {
         let is_metadata = position == Position::Root && name == "metadata";
         let is_known = position == Position::Root && ["apiVersion", "kind"].contains(&name.as_str());
@@ -373,7 +373,7 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema beside them.
-fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Problem>) {
+fn alternatives(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     let is_either = schema["anyOf"] == types;
     let is_first_either = schema["allOf"][0]["anyOf"] == types;
@@ -383,8 +383,10 @@ fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Pr
             continue;
         }
         let is_first_all = key == "allOf" && is_first_either && index == n_any;
+        let either = if is_first_all { IntOrString::Allowed } else { IntOrString::Forbidden };
         // API servers compare alternatives with the schema around them only at the root.
-        nested(one, is_root.then_some(schema), path, is_first_all, problems);
+        let base = (position == Position::Root).then_some(schema);
+        nested(one, base, path, either, problems);
     }
 }
 
@@ -395,10 +397,16 @@ fn all_of(schema: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     lists.chain(schema.get("not").filter(|not| not.is_object()).map(|not| ("not", not)))
 }
 
+/// Decides if the alternatives `integer` and `string` are allowed in a restriction, as `IntOrString` prints them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IntOrString {
+    Allowed,
+    Forbidden,
+}
+
 /// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
 ///
-/// With `may_be_either` the alternatives `integer` and `string` are allowed, as `IntOrString` prints them.
-fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool, problems: &mut Vec<Problem>) {
+fn nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",
         "title",
@@ -438,16 +446,16 @@ fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool,
             let what = format!("`{name}` is only in a variant");
             problems.push(Problem::new(name_of(path), what, "it must be a field of the type too"));
         }
-        nested(field, base_field.flatten(), &below(path, name), false, problems);
+        nested(field, base_field.flatten(), &below(path, name), IntOrString::Forbidden, problems);
     }
     if schema["items"].is_object() {
-        nested(&schema["items"], None, &format!("{path}[]"), false, problems);
+        nested(&schema["items"], None, &format!("{path}[]"), IntOrString::Forbidden, problems);
     }
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     for (key, one) in all_of(schema) {
-        if may_be_either && key == "anyOf" && schema["anyOf"] == types {
+        if either == IntOrString::Allowed && key == "anyOf" && schema["anyOf"] == types {
             continue;
         }
-        nested(one, base, path, false, problems);
+        nested(one, base, path, IntOrString::Forbidden, problems);
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
-                let outcome = self.examine(case, index < self.twice);
+                let outcome = if index < self.twice { self.examine_twice(case) } else { self.compare(case) };
                 if outcome.found.is_some() {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
@@ -141,11 +141,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Executes a case, and a second time if `twice` is set and nothing was found: both have to
-    /// produce the same trace.
-    fn examine(&self, case: &Case, twice: bool) -> Outcome {
+    /// Executes a case, and a second time if nothing was found: both have to produce the same
+    /// trace.
+    fn examine_twice(&self, case: &Case) -> Outcome {
         let first = self.compare(case);
-        if !twice || first.found.is_some() {
+        if first.found.is_some() {
             return first;
         }
         let second = self.compare(case);
@@ -185,7 +185,8 @@ impl<'a> Search<'a> {
                 plan.drain(start..(start + size).min(plan.len()));
                 left -= 1;
                 let shorter = Case { plan: plan.clone(), ..case.clone() };
-                let outcome = self.examine(&shorter, shortest.1.checker == ONE_TRACE);
+                let is_twice = shortest.1.checker == ONE_TRACE;
+                let outcome = if is_twice { self.examine_twice(&shorter) } else { self.compare(&shorter) };
                 self.count(&outcome);
                 match outcome.found.clone() {
                     Some(found) if found.checker == shortest.1.checker => shortest = (plan, found, outcome),
