@@ -746,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_a_quantity_is_refused_as_in_kubernetes() {
+    fn invalid_quantity_strings_are_rejected_as_in_kubernetes() {
         let cases = [
             ("", QuantityError::FormatWrong),
             ("x", QuantityError::FormatWrong),
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn sum_keeps_the_format_of_its_first_nonzero_part() {
+    fn sum_keeps_format_of_first_nonzero_quantity() {
         for (left, right, sum) in
             [("1Gi", "1000M", "2073741824"), ("0", "1Gi", "1Gi"), ("1", "1Gi", "1073741825"), ("1k", "1Ki", "2024")]
         {

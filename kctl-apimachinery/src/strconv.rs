@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn json_floats_have_an_exponent_only_at_the_ends() {
+    fn only_extreme_json_floats_have_an_exponent() {
         for (number, text) in [
             (2.0, "2"),
             (-0.0, "-0"),

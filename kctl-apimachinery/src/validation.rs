@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_has_63_characters_at_most_and_prefix_253() {
+    fn qualified_name_limits_are_63_and_253_characters() {
         let (name, prefix) = ("n".repeat(LABEL_LEN_MAX), "p".repeat(SUBDOMAIN_LEN_MAX));
         let cases = [
             ("a", true),

@@ -103,7 +103,7 @@ mod tests {
     use crate::schema::Schema;
 
     #[test]
-    fn gates_that_code_asks_for_are_in_the_table() {
+    fn feature_gates_used_in_code_still_exist() {
         use FeatureGate::*;
         let used = [
             CoordinatedLeaderElection,

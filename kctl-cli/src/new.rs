@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_crate_or_repository_counts_as_kctl_folder() {
+    fn kctl_folder_accepts_only_crate_or_repository() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let path = format!("path = {:?}", crates.join("kctl").display().to_string());
         for folder in [crates.join("kctl"), crates.to_owned()] {

@@ -197,7 +197,7 @@ fn help_names_the_origin_of_bundled_scripts() {
 }
 
 #[test]
-fn object_is_read_from_stdin_as_json_or_yaml() {
+fn interpret_reads_json_or_yaml_from_stdin() {
     for text in [DEPLOYMENT, DEPLOYMENT_YAML] {
         let replicas = answer(&["--operation", "InterpretReplica", "--object", "-"], text);
         assert_eq!(replicas, json!({ "replica": 10, "requires": null }), "{text}");

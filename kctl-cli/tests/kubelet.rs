@@ -50,7 +50,7 @@ async fn current_context_is_not_taken_by_default() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cluster_with_real_nodes_is_refused_unless_asked_for() {
+async fn kubelet_rejects_real_nodes_without_beside_real_nodes() {
     let (server, file) = cluster("real", "containerd://2.1").await;
     for arguments in [["--kubeconfig", file.to_str().unwrap()], ["--context", "kctl"]] {
         let mut command = kubelet(&file, &arguments);
@@ -64,7 +64,7 @@ async fn cluster_with_real_nodes_is_refused_unless_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulated_and_runtimeless_nodes_do_not_stop_the_kubelet() {
+async fn kubelet_starts_beside_nodes_without_real_runtime() {
     for (test, runtime) in [("simulated", "simulated://1"), ("bare", "")] {
         let (_server, file) = cluster(test, runtime).await;
         starts(&file, &["--kubeconfig", file.to_str().unwrap()]).await;

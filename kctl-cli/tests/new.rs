@@ -67,7 +67,7 @@ fn project_is_named_after_its_last_path_component() {
 }
 
 #[test]
-fn project_is_a_repository_unless_it_is_within_one() {
+fn new_project_is_git_repository_unless_inside_one() {
     if !has_git() {
         return;
     }

@@ -241,7 +241,7 @@ fn n_lines(file: &Path) -> usize {
 }
 
 #[test]
-fn broken_file_is_refused_with_its_line_and_kept() {
+fn corrupt_data_file_is_rejected_and_unchanged() {
     let cases: [(&str, Breaks, bool); 4] = [
         ("first", |bytes| bytes[0] = b'x', true),
         (

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn field_names_ignore_case_but_map_keys_do_not() {
+    fn field_names_ignore_case_unlike_map_keys() {
         let read =
             |value| read::<ReplicaRequirements>(in_any_case(value)).and_then(|requirements| write(&requirements));
         assert_eq!(

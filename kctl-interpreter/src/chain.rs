@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn first_layer_with_a_rule_answers_regardless_of_registration() {
+    fn layer_precedence_ignores_registration_order() {
         let chain = Chain::native()
             .with(LayerKind::ThirdParty, Fixed(Ok(json!({ "replica": 3, "requires": null }))))
             .with(LayerKind::Webhook, Fixed(Ok(json!({ "replica": 4, "requires": null }))));
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn hook_is_enabled_when_any_layer_has_a_rule() {
+    fn hook_is_enabled_if_any_layer_has_rule() {
         let (deployment, widget) = (Gvk::of(&object("Deployment").0), Gvk::of(&object("Widget").0));
         let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(Value::Null)));
         let cases = [

@@ -99,7 +99,7 @@ async fn every_operation_round_trips_typed_through_a_webhook() {
 }
 
 #[tokio::test]
-async fn service_is_dialled_by_address_and_trusted_by_name() {
+async fn service_address_is_dialed_and_its_name_verified() {
     let of = |name: &'static str| {
         move |webhook: &Webhook| ClientConfig::Service {
             namespace: "system".into(),
@@ -266,7 +266,7 @@ async fn each_is_one_error(cases: impl IntoIterator<Item = (Deed, &'static str)>
 }
 
 #[tokio::test]
-async fn each_server_fault_is_one_error_with_the_reason() {
+async fn each_server_fault_returns_error_with_reason() {
     let ok = |body: &str| http("200 OK", "content-type: application/json\r\n", body);
     let patch = STANDARD.encode(r#"[{"op":"replace","path":"/a/b","value":1}]"#);
     let cases = [
@@ -359,7 +359,7 @@ fn healthy() -> Deed {
 
 /// As client-go does it, which Karmada's client is made of: measured with `k8s.io/apiserver/pkg/util/webhook` 0.36.3.
 #[tokio::test]
-async fn redirects_and_busy_responses_are_handled_like_client_go() {
+async fn redirects_and_retry_after_match_client_go() {
     let post = |path: &str| format!("POST {path} HTTP/1.1 content-type: application/json true");
     let first = post("/hook?timeout=15s");
     for (status, location) in [("307 Temporary Redirect", "/new?a=b"), ("308 Permanent Redirect", "new?a=b")] {

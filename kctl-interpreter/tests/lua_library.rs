@@ -107,7 +107,7 @@ fn many_concatenations_in_a_row_still_run() {
 /// Compares with answers of gopher-lua 1.1.2 and gopher-json, read as JSON again as Karmada does: a
 /// number is a double all the way, formatted as in Go.
 #[test]
-fn numbers_become_text_and_json_as_in_gopher_lua() {
+fn number_formatting_matches_gopher_lua() {
     check(&[
         (
             "2.0, 4/2, 1e3, 2^53, 2^62, -2^62, 1e-6, 1/3, 0.1+0.2, 123456789.5, 1e15+0.5",
@@ -244,7 +244,7 @@ fn string_functions_answer_as_in_gopher_lua() {
 }
 
 #[test]
-fn table_and_math_functions_answer_as_in_gopher_lua() {
+fn table_and_math_functions_match_gopher_lua() {
     check(&[
         (
             "table.concat({1, 2.5, 'x'}, ', '), table.concat({'a', 'b', 'c'}, '', 2), table.concat({})",
@@ -374,7 +374,7 @@ fn the_kube_library_answers_as_in_karmada() {
 }
 
 #[test]
-fn mistakes_in_calls_name_the_line_and_the_function() {
+fn lua_call_errors_name_line_and_function() {
     let pool = Pool::new(Limits::default());
     for (expression, expected) in [
         ("string.rep('x', 2)", "The Lua function string.rep is not supported"),

@@ -46,7 +46,7 @@ fn sorted(mut answer: Value) -> Value {
 }
 
 #[tokio::test]
-async fn bundled_kinds_answer_as_their_cases_for_every_operation() {
+async fn bundled_kinds_pass_cases_for_every_operation() {
     let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
     let mut n_cases = BTreeMap::new();
     for path in KINDS {
@@ -76,7 +76,7 @@ async fn bundled_kinds_answer_as_their_cases_for_every_operation() {
 
 /// Karmada passes nil where no cluster has been scheduled, and an item without status until a cluster has reported.
 #[tokio::test]
-async fn nil_items_and_statuses_are_aggregated_without_an_error() {
+async fn aggregate_status_accepts_nil_items_and_statuses() {
     let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
     for path in KINDS {
         let case = cases(path).into_iter().find(|case| case.operation == "AggregateStatus").unwrap();

@@ -234,7 +234,7 @@ async fn malformed_requests_are_rejected_with_a_message() {
 }
 
 #[tokio::test]
-async fn body_at_the_limit_is_read_and_above_refused() {
+async fn body_over_limit_returns_code_413_with_uid() {
     let context = context("InterpretHealth", &object("web", &json!({})), &json!({}));
     let (body, uid) = (context.to_string(), &context["request"]["uid"]);
     let mut options = WebhookOptions::default();
@@ -323,7 +323,7 @@ async fn request_may_be_yaml_as_for_karmadas_server() {
 }
 
 #[tokio::test]
-async fn metrics_labels_come_from_functions_and_not_from_clients() {
+async fn metrics_labels_come_from_functions_not_clients() {
     let world = World::start(WebhookOptions::default()).await;
     let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
     let late = request("/interpreter-deployment?timeout=1s", "application/json", named("waits").to_string());
@@ -362,7 +362,7 @@ async fn metrics_labels_come_from_functions_and_not_from_clients() {
 }
 
 #[tokio::test]
-async fn requests_over_the_limit_wait_for_those_that_run() {
+async fn requests_over_concurrency_limit_are_queued() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 1;
     let world = World::start(options).await;

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn client_has_deadlines_for_head_body_and_next_request() {
+    async fn slow_head_body_or_next_request_closes_connection() {
         let connections = Connections::new(LIMITS);
         let connection = connections.enter().await;
         advance(Duration::from_secs(4)).await;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn body_deadline_counts_while_an_idle_body_is_awaited() {
+    async fn new_request_body_replaces_the_idle_deadline() {
         let connection = Connections::new(LIMITS).enter().await;
         drop(connection.begin(Empty::<&[u8]>::new()));
         let waits = tokio::spawn({

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slot_that_waited_longest_is_lost_unless_it_works() {
+    async fn new_client_takes_the_longest_idle_slot() {
         let slots = Slots::new(3);
         let mut slots_taken = Vec::new();
         for _ in 0..3 {

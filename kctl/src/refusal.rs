@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_about_no_object_ask_for_nothing() {
+    fn paths_without_a_resource_need_no_grants() {
         for path in ["/version", "/api", "/apis/apps/v1", "/api/v1", "/"] {
             assert_eq!(needed_grants(&Request::get(path).body(()).unwrap()), [], "{path}");
         }

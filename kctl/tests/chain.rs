@@ -129,7 +129,7 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_kinds_delay_no_rules_and_are_followed_later() {
+async fn interpreter_chain_starts_without_crds_and_detects_installation() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let server = TestServer::start(app).await.unwrap();
@@ -159,7 +159,7 @@ async fn missing_kinds_delay_no_rules_and_are_followed_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_layer_at_a_control_planes_place_is_refused() {
+async fn custom_layer_at_control_plane_place_is_rejected() {
     for place in [LayerKind::Configurable, LayerKind::Webhook] {
         let layer = || {
             Configurable::of_control_plane(

@@ -72,7 +72,7 @@ async fn client_of_another_cluster_has_its_declared_permissions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_for_an_unknown_cluster_fail_at_the_start() {
+async fn rbac_rule_for_unknown_cluster_fails_startup() {
     let error = TestServer::start(nowhere()).await.err().unwrap().to_string();
     assert!(error.ends_with("there is no cluster `edge`; add it by `App::cluster`"), "{error}");
 }

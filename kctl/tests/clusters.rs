@@ -118,7 +118,7 @@ async fn each_handle_reads_and_writes_its_own_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owned_objects_and_events_are_on_the_primary_cluster() {
+async fn owned_objects_and_events_use_primary_cluster() {
     let server = TestServer::start(app()).await.unwrap();
     let edge = server.cluster("edge").unwrap();
     let account: ServiceAccount = kctl::from_yaml("{ metadata: { name: builder, labels: { team: edge } } }").unwrap();

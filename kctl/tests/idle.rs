@@ -221,7 +221,7 @@ impl Reconcile for Settles {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_reconcile_under_the_bound_is_no_hot_loop() {
+async fn idle_succeeds_just_below_hot_loop_limit() {
     let app = App::new("settles").controller_with(|_env| async { Ok(Settles(AtomicU32::new(0))) });
     let server = TestServer::start(app).await.unwrap();
     create_one(&server).await;

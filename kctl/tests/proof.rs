@@ -141,7 +141,7 @@ async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permission_missing_from_the_whole_role_is_reported_first() {
+async fn check_role_fails_fast_on_undeclared_permission() {
     let begin = tokio::time::Instant::now();
     let error = check_role(|| App::new("bold").controller::<bold>(), create_config).await.unwrap_err().to_string();
     assert_eq!(
@@ -161,7 +161,7 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_that_no_reconcile_reads_are_named_secrets_first() {
+async fn check_role_reports_unread_caches_secrets_first() {
     let error = check_role(|| App::new("curious").controller::<curious>(), create_config).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -189,6 +189,6 @@ fn configs_of_metadata(secret: &PartialObjectMeta<Secret>, configs: &Store<Confi
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_that_are_read_or_trigger_are_not_named() {
+async fn check_role_accepts_read_cache_and_metadata_watch() {
     check_role(|| App::new("modest").controller::<modest>(), create_config).await.unwrap();
 }

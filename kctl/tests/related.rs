@@ -48,7 +48,7 @@ async fn create_config(server: &TestServer) -> Api<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_that_are_only_watched_or_read_are_installed() {
+async fn test_server_installs_watched_and_read_kinds() {
     let server = TestServer::start(App::new("counts").controller::<counts>()).await.unwrap();
     let configs = create_config(&server).await;
     let zone = Zone::new("a", ZoneSpec { name: "a".into() });
@@ -92,7 +92,7 @@ async fn works_without(_config: Arc<ConfigMap>, cx: Context<works_without>) -> R
 }
 
 #[tokio::test(start_paused = true)]
-async fn optional_kind_exists_only_where_the_app_defines_it() {
+async fn test_server_installs_optional_kind_only_when_defined() {
     let app = || App::new("works").controller::<works_without>();
     for (app, is_there) in [(app(), false), (app().kind::<Zone>(), true)] {
         let server = TestServer::start(app).await.unwrap();

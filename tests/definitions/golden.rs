@@ -50,7 +50,7 @@ fn every_example_has_golden_manifests() {
 }
 
 #[test]
-fn golden_folder_has_exactly_the_files_of_its_kustomization() {
+fn golden_folder_matches_kustomization_resources() {
     for folder in examples() {
         let text = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
         let kustomization: Json = from_yaml(&text).unwrap();
@@ -81,7 +81,7 @@ fn a_kustomization_names_all_that_a_program_needs() {
 
 #[test]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-fn manifests_of_all_examples_apply_to_the_real_server() {
+fn example_manifests_apply_to_real_server() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/cert-manager.yaml");
     // Where cert-manager is, its own definitions stay.
     let are_ours = kubectl(&["create", "-f", definitions]).is_ok();

@@ -373,7 +373,7 @@ fn groups() -> Vec<(&'static str, Vec<KindSpec>)> {
 }
 
 #[test]
-fn each_spelling_of_a_marker_gives_its_golden_crd() {
+fn marker_crds_match_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/markers");
     let mut different = Vec::new();
     for (name, kinds) in groups() {

@@ -331,7 +331,7 @@ mod other {
 }
 
 #[test]
-fn versions_that_do_not_fit_together_are_both_named() {
+fn incompatible_crd_versions_are_rejected_with_fix() {
     let plain = KindSpec::of_type::<other::plain::Web>;
     let unstored = KindSpec::of_type::<other::unstored::Web>;
     for (kinds, wanted) in [

@@ -164,13 +164,13 @@ async fn the_workload_interpreter_answers_on_the_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn website_defaults_validates_and_converts_on_the_embedded_server() {
+async fn website_defaults_validates_and_converts_on_embedded_server() {
     hosts_websites(&Place::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn every_example_does_its_job_on_a_real_server() {
+async fn every_example_works_on_real_server() {
     let place = Place::named("KUBECONFIG").await;
     keeps_pods(&place, "quickstart", QUICKSTART, "ready").await;
     keeps_pods(&place, "podset", PODSET, "readyReplicas").await;

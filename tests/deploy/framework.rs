@@ -230,7 +230,7 @@ impl Trial<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_framework_verb_is_needed_on_the_embedded_server() {
+async fn framework_verbs_are_needed_on_embedded_server() {
     role_is_exact(&Place::embedded().await).await;
 }
 

@@ -278,7 +278,7 @@ async fn releases(place: &Place, namespace: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
-async fn chart_installs_upgrades_and_uninstalls_on_the_embedded_server() {
+async fn chart_installs_upgrades_and_uninstalls_on_embedded_server() {
     installs(Place::embedded().await).await;
 }
 

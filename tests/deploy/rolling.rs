@@ -260,7 +260,7 @@ fn check(journal: &[Line], load: &Load) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_are_replaced_under_load_on_the_embedded_server() {
+async fn replicas_are_replaced_under_load_on_embedded_server() {
     is_replaced_one_by_one(&Place::embedded().await).await;
 }
 

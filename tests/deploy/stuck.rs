@@ -46,7 +46,7 @@ async fn ended(running: Child, code: i32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn program_with_a_blocked_thread_ends_after_its_grace() {
+async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
     let (place, files) = (Place::embedded().await, Folder::new());
     let running = blocked(&place, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
@@ -72,7 +72,7 @@ async fn second_signal_ends_a_fully_blocked_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn blocked_program_ends_after_its_grace_and_logs_json() {
+async fn fully_blocked_process_exits_and_logs_json_error() {
     for format in ["text", "json"] {
         let (place, files) = (Place::embedded().await, Folder::new());
         let log = format!("--log-format={format}");
@@ -94,7 +94,7 @@ async fn blocked_program_ends_after_its_grace_and_logs_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn final_error_is_a_line_of_the_json_log() {
+async fn final_error_is_last_json_log_line() {
     let files = Folder::new();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));

@@ -122,7 +122,7 @@ async fn asked(address: &str, tls: &TlsConnector) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_tls_senders_are_closed_and_delay_no_client() {
+async fn slow_tls_clients_are_disconnected_without_delaying_others() {
     let n_senders = number("FUZZ_REQUESTS", REQUESTS_DEFAULT) / REQUESTS_A_SENDER;
     let seed = number("FUZZ_SEED", 1);
     let listening = ApiServer::new().listen(ServeOptions::default()).await.unwrap();

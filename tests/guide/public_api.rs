@@ -597,7 +597,7 @@ fn foreign_types_in_signatures_have_a_reason() {
 }
 
 #[test]
-fn foreign_crates_of_the_facade_are_in_the_book() {
+fn guide_lists_foreign_crates_in_public_api() {
     let book = fs::read_to_string(root().join("guide/versions.md")).unwrap();
     let (_, section) = book.split_once("## Types of other crates").unwrap();
     let section = section.split("\n## ").next().unwrap();

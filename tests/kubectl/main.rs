@@ -102,7 +102,7 @@ fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
 }
 
 #[test]
-fn each_recording_belongs_to_a_case_of_its_topic() {
+fn kubectl_recordings_match_cases_of_each_topic() {
     let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
         .unwrap()
         .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())

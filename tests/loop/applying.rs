@@ -222,7 +222,7 @@ impl Reconcile for Sized {
 }
 
 #[tokio::test(start_paused = true)]
-async fn form_that_the_server_changes_is_not_applied_again() {
+async fn server_normalized_quantities_cause_no_repeated_apply() {
     let mut world = World::new();
     world.set("a", "").await;
     world.run(app().controller_with(|_env| std::future::ready(Ok(Sized)))).await;

@@ -48,7 +48,7 @@ fn rows() -> BTreeMap<String, Vec<&'static str>> {
 }
 
 #[test]
-fn every_behaviour_has_one_row_with_test_or_reason() {
+fn each_behaviour_row_names_test_or_reason() {
     let rows = rows();
     let expected: Vec<String> =
         (1..=140).map(|number| number.to_string()).chain(('a'..='m').map(|letter| letter.to_string())).collect();

@@ -27,7 +27,7 @@ async fn source_waits_while_the_deltas_are_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_lag_is_the_wait_of_the_next_event() {
+async fn store_lag_is_age_of_oldest_queued_event() {
     let store = Arc::new(SharedStore::default());
     assert_eq!(store.lag(), Duration::ZERO);
     for n in 1..=DELTAS_MAX {

@@ -90,7 +90,7 @@ async fn snapshot_does_not_change_under_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_before_an_own_delete_do_not_revert_it() {
+async fn late_watch_events_do_not_revert_own_delete() {
     let log = Log::default();
     let (world, view) = start(&log).await;
     world.deafen("pods");
@@ -132,7 +132,7 @@ async fn older_list_does_not_revert_an_own_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn create_without_answer_is_made_once_despite_deaf_watch() {
+async fn create_with_lost_response_happens_once_without_watch() {
     let mut world = World::new();
     let app = app().configs(move |_, cx| async move {
         let pods = cx.owned::<Pod>();
@@ -178,7 +178,7 @@ async fn cached_objects_never_hold_managed_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outage_of_a_minute_loses_and_repeats_no_change() {
+async fn one_minute_outage_neither_loses_nor_repeats_changes() {
     let mut world = World::new();
     let app = app().configs(|config, cx| async move {
         let wanted: usize = text(&config).parse()?;

@@ -127,7 +127,7 @@ async fn written(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_conditions_are_written_in_order_with_their_times() {
+async fn last_transition_time_changes_only_with_condition_status() {
     let world = world::<says>().await;
     let start = world.server.now();
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());

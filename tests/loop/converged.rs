@@ -81,7 +81,7 @@ async fn converged_object_is_reconciled_once_it_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn converged_object_gets_its_finalizer_and_is_cleaned_up() {
+async fn converged_object_still_gets_finalizer_and_cleanup() {
     let (mut world, log) = (World::new(), Log::default());
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     for (name, finalizers) in [("deleted", Some(FINALIZER)), ("new", None), ("old", Some(FINALIZER))] {

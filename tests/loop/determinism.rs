@@ -130,7 +130,7 @@ async fn same_seed_gives_the_same_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_get_events_in_the_order_of_their_start() {
+async fn watches_receive_events_in_start_order() {
     let (world, log) = (World::new(), Log::default());
     let mut watches = JoinSet::new();
     for n in 0..4 {

@@ -75,7 +75,7 @@ fn users(watches: &Watches, plural: &str) -> Option<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_of_what_a_controller_declares_uses_its_cache() {
+async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     let mut world = World::new();
     world.set("a", "1").await;
     let watches = world.run_with_watches(idle()).await;
@@ -88,7 +88,7 @@ async fn watch_of_what_a_controller_declares_uses_its_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_subscriber_gets_the_state_then_each_change_once() {
+async fn late_subscriber_gets_objects_then_each_change_once() {
     let mut world = World::new();
     for name in ["a", "b"] {
         world.create_secret(name).await;
@@ -108,7 +108,7 @@ async fn late_subscriber_gets_the_state_then_each_change_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_ends_with_its_last_user_and_restarts_fresh() {
+async fn watch_stops_with_last_subscriber_then_relists() {
     let mut world = World::new();
     world.create_secret("a").await;
     let watches = world.run_with_watches(idle()).await;
@@ -185,7 +185,7 @@ async fn streams_of_a_manager_that_ends_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_types_and_unknown_kinds_are_errors_with_help() {
+async fn watch_rejects_wrong_type_unknown_kind_and_cluster() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let error = watches.watch::<Pod>(secrets()).await.err().unwrap().to_string();
@@ -220,7 +220,7 @@ impl Reconcile for Curious {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_watches_what_it_declares_or_its_rbac_adds() {
+async fn runtime_watch_requires_declared_kind_or_rbac_rule() {
     let mut world = World::new();
     let given = Arc::new(Mutex::new(None));
     let app = app().controller_with({
@@ -272,7 +272,7 @@ async fn watch_opened_before_the_start_gets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_a_run_time_kind_trigger_a_controller() {
+async fn runtime_watch_changes_trigger_reconcile() {
     let mut world = World::new();
     world.create_service("web").await;
     let log = Log::default();

@@ -162,7 +162,7 @@ async fn astray(_deployment: Arc<Deployment>, cx: Context<astray>) -> Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_write_outside_of_the_selector_leaves_the_cache() {
+async fn own_write_outside_selector_leaves_cache() {
     let mut world = World::new();
     world.create_deployment("web").await;
     let view = world.run(app().controller::<astray>()).await;

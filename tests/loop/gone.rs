@@ -21,7 +21,7 @@ async fn keeper(_config: Arc<ConfigMap>, cx: Context<keeper>) -> Result<Action> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_found_response_ends_reconciles_before_the_watch_event() {
+async fn not_found_response_stops_reconciles_before_watch_event() {
     let mut world = World::new();
     world.run_cluster();
     world.set("a", "1").await;

@@ -273,7 +273,7 @@ async fn never(_config: Arc<ConfigMap>, _cx: Context<never>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_controller_of_a_kind_has_its_own_resync() {
+async fn controllers_of_one_kind_resync_independently() {
     let mut world = World::new();
     world.set("a", "1").await;
     world.run(app().controller::<minutely>().controller::<slower>().controller::<never>()).await;
@@ -298,7 +298,7 @@ async fn prompt(_config: Arc<ConfigMap>, _cx: Context<prompt>) -> Result<Action>
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_controller_does_not_delay_others_of_its_kind() {
+async fn hanging_controller_does_not_delay_same_kind_controllers() {
     let mut world = World::new();
     world.run(app().controller::<hanging>().controller::<prompt>()).await;
     for version in 0..20 {

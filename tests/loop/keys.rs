@@ -31,7 +31,7 @@ fn slow(log: &Log) -> App {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_has_one_worker_and_reruns_once_for_changes() {
+async fn changes_during_reconcile_rerun_key_once() {
     let (mut world, log) = (World::new(), Log::default());
     world.set("a", "1").await;
     world.run(slow(&log)).await;
@@ -44,7 +44,7 @@ async fn key_has_one_worker_and_reruns_once_for_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_run_side_by_side_up_to_the_concurrency() {
+async fn keys_reconcile_in_parallel_up_to_concurrency() {
     let (mut world, log) = (World::new(), Log::default());
     for name in ["a", "b", "c", "d", "e"] {
         world.set(name, "1").await;
@@ -57,7 +57,7 @@ async fn keys_run_side_by_side_up_to_the_concurrency() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_key_is_lost_when_reconciles_fail_and_panic() {
+async fn failing_and_panicking_reconciles_lose_no_key() {
     let (mut world, log) = (World::new(), Log::default());
     let app = app().configs({
         let log = log.clone();
@@ -134,7 +134,7 @@ async fn conflicts_do_not_use_up_the_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_with_a_wait_of_their_own_are_counted() {
+async fn errors_with_retry_after_count_toward_retries() {
     let fails = |run| {
         let failed = Err::<Action, _>("no").retry_after(Duration::from_secs(1)).unwrap_err();
         (run <= 10 * RETRIES).then_some(failed)

@@ -50,7 +50,7 @@ async fn status_of_a_failing_primary_keeps_its_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owned_change_of_a_failing_primary_keeps_its_backoff() {
+async fn owned_change_keeps_backoff_of_failing_primary() {
     let label = async |world: &World| {
         let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
         world.pods().patch("web-0", &PatchParams::default(), &label).await.unwrap();
@@ -63,19 +63,19 @@ async fn owned_change_of_a_failing_primary_keeps_its_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_specification_ends_the_wait_and_forgets_the_failures() {
+async fn spec_change_of_failing_primary_resets_backoff() {
     let change = async |world: &World| world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
     check(change, &ANEW).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_metadata_of_a_failing_primary_runs_it_once() {
+async fn metadata_change_retries_failing_primary_once() {
     let poke = kctl::json!({ "metadata": { "annotations": { "poke": "now" } } });
     check(async |world: &World| world.patch_deployment("web", poke.clone()).await, &ONE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn watched_change_runs_a_failing_key_once_at_once() {
+async fn watched_change_retries_failing_key_once_immediately() {
     check(async |world: &World| world.set("any", "web").await, &ONE).await;
     check(async |world: &World| world.set("any", "other").await, &[]).await;
 }
@@ -143,7 +143,7 @@ async fn resync_keeps_the_backoff_of_a_failing_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_delays_the_key_and_frees_its_worker() {
+async fn retry_after_429_delays_key_without_blocking_worker() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;
     let app = deployments(app(), {

@@ -80,7 +80,7 @@ async fn create(world: &World, namespace: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn added_namespace_is_reconciled_and_removed_one_is_not() {
+async fn added_namespace_is_reconciled_until_removed() {
     let limits = Limits::new().await;
     assert_eq!(limits.seen().await, ["a/web has 0", "a/web has 1", "made web"]);
     limits.watches.add_namespace("b").await.unwrap();
@@ -100,7 +100,7 @@ async fn added_namespace_is_reconciled_and_removed_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_namespace_is_in_all_caches_before_a_reconcile() {
+async fn added_namespace_fills_all_caches_before_reconcile() {
     let limits = Limits::new().await;
     limits.watches.add_namespace("b").await.unwrap();
     limits.seen().await;
@@ -164,7 +164,7 @@ async fn watch_survives_a_change_of_its_controllers_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_of_controllers_without_a_limit_cannot_be_changed() {
+async fn cluster_wide_controller_rejects_namespace_changes() {
     let mut world = World::new();
     let app = crate::world::With::configs(app(), |_, _| async { Ok(Action::await_change()) });
     let watches = world.run_with_watches(app).await;

@@ -81,7 +81,7 @@ async fn own_writes_are_awaited_with_opaque_versions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_for_a_deaf_watch_is_bounded_and_lists() {
+async fn own_write_wait_times_out_and_lists() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::ZERO), counting(&log)).await;
     seconds(1).await;
@@ -100,7 +100,7 @@ async fn wait_for_a_deaf_watch_is_bounded_and_lists() {
 
 /// As with `run --dry-run`: the response to a create that was not stored has no version.
 #[tokio::test(start_paused = true)]
-async fn dry_run_creates_are_not_awaited_from_the_watch() {
+async fn dry_run_create_does_not_wait_for_watch() {
     let (mut world, log) = (World::new(), Log::default());
     let inner = world.faults.client(&world.server);
     let tried = service_fn(move |mut request: Request<Body>| {

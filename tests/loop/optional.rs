@@ -120,7 +120,7 @@ fn unready(view: &View) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_runs_without_an_optional_kind_and_is_ready() {
+async fn controller_without_optional_kind_runs_and_is_ready() {
     let (mut world, log) = (world(), Log::default());
     world.create_secret("a").await;
     let view = world.run(counter(app(), &log)).await;
@@ -160,7 +160,7 @@ async fn optional_kind_is_watched_only_while_installed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn installed_optional_kind_is_listed_before_the_first_run() {
+async fn installed_optional_kind_is_listed_before_first_reconcile() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
     light(&world, "hall").await;
@@ -185,7 +185,7 @@ async fn owned_optional_objects_are_created_after_installation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_of_an_absent_optional_kind_name_the_check() {
+async fn write_to_missing_optional_kind_suggests_is_served() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     world.run(electrician(&log, false)).await;
@@ -218,7 +218,7 @@ async fn controller_that_requires_the_kind_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_server_runs_a_controller_without_its_optional_kind() {
+async fn test_server_runs_controller_without_optional_kind() {
     let log = Log::default();
     let server = TestServer::start(counter(app(), &log)).await.unwrap();
     let secrets = Api::<Secret>::default_namespaced(server.client());

@@ -34,7 +34,7 @@ async fn backoff_grows_and_restarts_after_a_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminal_error_is_not_tried_again_until_something_changes() {
+async fn terminal_error_is_retried_only_after_change() {
     let (world, log) = run(|text, _| match text {
         "1" => Err::<Action, _>("no").terminal(),
         _ => Err::<Action, _>("no").terminal().context("while it tried"),
@@ -74,7 +74,7 @@ async fn requeue_resets_failures_and_yields_to_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn extreme_requeue_does_not_panic_and_changes_still_count() {
+async fn huge_requeue_delay_neither_panics_nor_blocks_changes() {
     for wait in [Duration::from_secs(10 * 365 * 86_400), Duration::MAX] {
         let (world, log) = run(move |_, _| Ok(Action::requeue(wait))).await;
         seconds(86_400).await;

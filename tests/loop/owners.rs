@@ -176,7 +176,7 @@ fn by_labels(pod: &Pod, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {
 }
 
 #[test]
-fn mapper_gets_both_states_and_each_key_queues_once() {
+fn mapper_keys_of_both_states_are_deduplicated() {
     let labelled = |names: &[&str]| {
         let labels: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, "")).collect();
         let json = kctl::json!({ "metadata": { "namespace": "default", "name": "pod", "labels": labels } });

@@ -51,7 +51,7 @@ async fn check_listed(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&s
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_list_is_newest_and_later_ones_never_older() {
+async fn relist_after_410_requests_last_seen_resource_version() {
     check_listed(
         vec![watch(&[event("MODIFIED", &a("8")), error(410)], 0), list("9", &[&a("8")], "")],
         &[(0, "list from 8"), (0, "watch from 9")],
@@ -123,7 +123,7 @@ async fn state_restored_from_a_backup_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_list_comes_from_a_server_that_is_behind() {
+async fn stale_list_is_retried_until_server_catches_up() {
     let old = || list("22", &[&a("5")], "");
     let new = list("71", &[&a("71"), &object("b", "60")], "");
     let asked = [(0, "list"), (800, "list"), (0, "watch from 71")];
@@ -148,7 +148,7 @@ async fn throttled_watch_waits_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn error_event_in_a_watch_backs_off_and_lists() {
+async fn watch_error_event_triggers_backoff_and_relist() {
     check_listed(
         vec![watch(&[error(500)], 0), list("9", &[&a("5")], "")],
         &[(800, "list from 7"), (0, "watch from 9")],
@@ -158,7 +158,7 @@ async fn error_event_in_a_watch_backs_off_and_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_ends_empty_at_once_is_a_failure() {
+async fn immediately_ended_empty_watch_backs_off() {
     let ends = |_| watch(&[], 0);
     let waits = [800, 1_600, 3_200];
     check_listed((0..3).map(ends).collect(), &waits.map(|wait| (wait, "watch from 7")), &[]).await;
@@ -268,7 +268,7 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_refuses_to_stream_is_listed_and_synced() {
+async fn rejected_watch_list_falls_back_to_list() {
     for code in [400, 405, 422] {
         let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::streaming(answers).await;
@@ -326,7 +326,7 @@ fn half_a_list() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_list_is_discarded_and_two_switch_to_pages() {
+async fn truncated_lists_are_discarded_and_switch_to_paging() {
     let answers = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), silent()];
     let scripted = Scripted::whole(answers).await;
     seconds(1).await;

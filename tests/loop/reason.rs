@@ -91,7 +91,7 @@ async fn keys_triggered_before_the_start_wait_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_a_stream_are_reconciled_as_they_come() {
+async fn trigger_on_reconciles_each_streamed_key() {
     let mut world = World::new();
     world.set("a", "1").await;
     let log = Log::default();
@@ -113,7 +113,7 @@ async fn keys_of_a_stream_are_reconciled_as_they_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn triggers_of_a_busy_key_collapse_into_one_run() {
+async fn triggers_during_reconcile_collapse_into_one_rerun() {
     let mut world = World::new();
     world.set("a", "1").await;
     let log = Log::default();

@@ -154,7 +154,7 @@ async fn change_outside_of_metadata_queues_no_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_owned_by_metadata_are_applied_counted_and_deleted() {
+async fn metadata_only_owned_pods_are_applied_and_deleted() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_service("web").await;
     let keeper = log.clone();
@@ -202,7 +202,7 @@ async fn metadata_and_full_readers_share_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_time_watch_of_whole_objects_ignores_metadata_caches() {
+async fn runtime_watch_of_full_objects_bypasses_metadata_cache() {
     let mut world = World::new();
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
     let log = Log::default();
@@ -218,7 +218,7 @@ async fn run_time_watch_of_whole_objects_ignores_metadata_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn role_of_a_metadata_reader_is_a_readers_role() {
+async fn metadata_and_full_readers_have_equal_roles() {
     #[controller(reads = Pod(delete))]
     async fn whole(_config: Arc<ConfigMap>, _cx: Context<whole>) -> Result<Action> {
         Ok(Action::await_change())
@@ -380,7 +380,7 @@ async fn two_views_of_a_kind_share_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn view_beside_a_full_reader_uses_the_full_cache() {
+async fn view_shares_cache_of_full_reader() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_service("timer").await;
     create_placed(&world, "x").await;
@@ -414,7 +414,7 @@ async fn sizes(_config: Arc<ConfigMap>, cx: Context<sizes>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_without_a_required_field_is_skipped_and_counted() {
+async fn object_missing_required_field_is_skipped_and_counted() {
     let mut world = World::new();
     let mut definition = kctl::json!(Widget::crd());
     let schema = kctl::json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });

@@ -8,7 +8,7 @@ use kctl_tests::Fault;
 use crate::world::{Log, With, World, app, pod, seconds};
 
 #[tokio::test(start_paused = true)]
-async fn no_worker_starts_before_all_its_caches_have_synced() {
+async fn worker_starts_only_after_all_caches_sync() {
     let mut world = World::new();
     world.set("a", "1").await;
     for name in ["x", "y", "z"] {

@@ -61,7 +61,7 @@ async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<
 }
 
 #[test]
-fn idle_controllers_are_woken_by_nothing_but_their_watches() {
+fn idle_controllers_wake_only_for_watches() {
     in_runtime(|handle| async move {
         let (woken, asked) = quiet_hour(&handle, 50).await;
         assert_eq!(asked.keys().copied().collect::<Vec<_>>(), ["watch"], "{asked:?}");

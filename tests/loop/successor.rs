@@ -65,7 +65,7 @@ async fn write(what: &str, makes_anew: bool) -> (World, Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_for_a_recreated_object_retries_with_its_state() {
+async fn write_to_recreated_object_conflicts_then_retries() {
     for what in ["apply", "converge", "scale", "patch"] {
         let (world, log) = write(what, true).await;
         assert_eq!(log.take(), ["conflict"], "{what}");
@@ -80,7 +80,7 @@ async fn write_for_a_recreated_object_retries_with_its_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_for_a_deleted_object_waits_for_the_cache() {
+async fn apply_to_deleted_object_conflicts_until_cache_updates() {
     for what in ["apply", "converge"] {
         let (world, log) = write(what, false).await;
         assert_eq!(log.take(), ["conflict"], "{what}");

@@ -83,7 +83,7 @@ fn every_example_is_in_the_readme() {
 const WITHOUT_FLAGS: [&str; 5] = ["kctl-apimachinery", "kctl-cli", "kctl-interpreter", "kctl-macros", "kctl-webhook"];
 
 #[test]
-fn no_function_takes_a_bool_or_a_packed_tuple() {
+fn functions_take_no_bool_or_tuple_parameters() {
     assert_eq!(
         flags("fn a<F: Fn(u8) -> bool>(&self, f: F, is_b: bool, (c, d): (u8, &str), e: &'a mut bool) {}").len(),
         3

@@ -202,12 +202,12 @@ async fn each_is_made_once(fault: Fault, lasts: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_without_answer_is_made_once_despite_deaf_watches() {
+async fn write_with_lost_response_happens_once_without_watches() {
     each_is_made_once(Fault::LoseAnswer, Duration::from_millis(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_cut_by_a_timeout_happens_once_without_watches() {
+async fn timed_out_write_happens_once_without_watches() {
     // At the end the watches have been tried again just now, in vain.
     each_is_made_once(Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(999)).await;
 }

@@ -149,7 +149,7 @@ async fn unreadable_object_gets_one_event_for_each_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_unreadable_object_cleans_up_its_last_readable_state() {
+async fn deleted_unreadable_object_finalizes_last_readable_state() {
     let (mut world, log) = (World::new(), Log::default());
     install(&world).await;
     create(&world, 3, &[]).await;

@@ -78,7 +78,7 @@ async fn listen(view: &View, log: &Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_missing_after_a_relist_are_deletes_with_state() {
+async fn relist_reports_deletes_with_last_known_state() {
     let (mut world, log) = (World::new(), Log::default());
     for name in ["a", "b", "c"] {
         world.pods().create(&PostParams::default(), &pod(name)).await.unwrap();
@@ -105,7 +105,7 @@ async fn objects_missing_after_a_relist_are_deletes_with_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_of_an_object_lost_during_downtime_is_reconciled() {
+async fn missed_delete_of_owned_object_reconciles_owner() {
     let mut world = World::new();
     world.set("a", "1").await;
     let app = app().configs(|_, cx| async move {

@@ -283,7 +283,7 @@ impl Finalize for Cleaning {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizer_precedes_the_first_reconcile_and_follows_clean_up() {
+async fn finalizer_is_added_before_reconcile_removed_after_cleanup() {
     let (mut world, log) = (World::new(), Log::default());
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     let config = kctl::json!({ "metadata": { "name": "a", "finalizers": ["example.com/other"] } });

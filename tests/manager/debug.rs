@@ -116,7 +116,7 @@ async fn slots_of_a_sharded_program_show_their_owners() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_what_the_page_does_not_need() {
+async fn every_response_has_strict_content_security_policy() {
     let site = site(&[], None).await;
     let pages = [
         ("/debug/", 200, "text/html; charset=utf-8"),

@@ -19,7 +19,7 @@ fn writes_leases(asked: &kctl_tests::Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_lease_a_candidate_creates_it_and_leads() {
+async fn candidate_creates_missing_lease_and_leads() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     assert!(candidate.leadership.led().await);
@@ -122,7 +122,7 @@ async fn after_a_conflict_a_leader_reads_and_renews() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_whose_updates_are_refused_reads_once_a_period() {
+async fn leader_with_forbidden_updates_reads_once_per_period() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -139,7 +139,7 @@ async fn leader_whose_updates_are_refused_reads_once_a_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outage_shorter_than_the_renew_deadline_keeps_the_lease() {
+async fn outage_within_renew_deadline_keeps_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -252,7 +252,7 @@ async fn lease_is_handed_back_again_after_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handing_back_is_given_up_after_the_renew_deadline() {
+async fn lease_release_gives_up_after_renew_deadline() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
@@ -274,7 +274,7 @@ async fn lease_of_another_holder_is_not_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_is_kept_without_release_or_after_uncertain_writes() {
+async fn disabled_release_or_uncertain_write_keeps_lease() {
     for (release_on_stop, release) in [(false, true), (true, false)] {
         let contest = Contest::new();
         let mut config = config("a");
@@ -287,7 +287,7 @@ async fn lease_is_kept_without_release_or_after_uncertain_writes() {
 }
 
 #[test]
-fn times_and_names_that_contradict_each_other_are_refused() {
+fn invalid_election_durations_and_names_are_rejected() {
     let times = |lease, renew, retry| {
         let mut config = config("a");
         config.lease_duration = Duration::from_millis(lease);

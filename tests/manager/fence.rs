@@ -97,7 +97,7 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_old_leaders_write_arrives_after_a_new_one() {
+async fn former_leader_never_writes_after_its_successor() {
     for seed in 0..4 {
         let (n_leaders, n_late) = run(seed, Duration::ZERO).await;
         assert!(n_leaders >= 2, "seed {seed}: only {n_leaders} changes of the leader");
@@ -225,7 +225,7 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_is_released_once_no_write_is_in_flight() {
+async fn lease_release_waits_for_in_flight_writes() {
     // A write may take 9.75 s, and go on for another 1.3 s.
     let cases = [
         (Write::Answered, 3, None, (3, Some(3))),

@@ -176,7 +176,7 @@ async fn standby_is_ready_again_after_an_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_that_race_for_the_first_lease_are_ready() {
+async fn replicas_racing_to_create_lease_are_ready() {
     let contest = Contest::new();
     let mut processes = Vec::new();
     for identity in ["a", "b"] {
@@ -233,7 +233,7 @@ async fn candidate_without_permission_is_ready_once_another_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_leader_is_ready_once_its_caches_were_compared() {
+async fn new_leader_becomes_ready_after_comparing_caches() {
     let contest = Contest::new();
     let faults = Faults::default();
     // The comparison of a cache with the newest state lists metadata; lists and watches of the cache itself work all the time.
@@ -265,7 +265,7 @@ async fn start_limited(contest: &Contest, concerns: fn(&Asked) -> bool) -> (Proc
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_that_fails_is_reported_until_it_is_removed() {
+async fn failing_namespace_fails_readiness_until_removed() {
     let contest = Contest::new();
     let (process, watches, _view) = start_limited(&contest, |asked| asked.path.contains("/namespaces/closed/")).await;
     for _ in 0..20 {
@@ -333,7 +333,7 @@ async fn endless(_node: Arc<Node>, _cx: Context<endless>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_reconcile_is_named_and_does_not_fail_liveness() {
+async fn long_reconcile_is_reported_without_failing_liveness() {
     let contest = Contest::new();
     let manager = App::new("endless").controller::<endless>().manager(contest.client.clone()).await.unwrap();
     let health = Health::new(manager.view(), manager.metrics().clone());
@@ -403,7 +403,7 @@ async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn probes_are_answered_over_http_as_kubernetes_components_do() {
+async fn http_probes_follow_kubernetes_component_conventions() {
     let contest = Contest::new();
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));

@@ -196,18 +196,18 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_leader_sees_its_predecessors_writes_despite_late_watches() {
+async fn new_leader_sees_predecessor_writes_despite_late_watches() {
     check_deaf_standby(None).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_leader_waits_until_it_reads_the_newest_state() {
+async fn new_leader_waits_for_the_newest_state() {
     check_deaf_standby(Some((Fault::Refuse(500), 60))).await;
     check_deaf_standby(Some((Fault::Break, 60))).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_leader_with_current_caches_asks_once_per_kind() {
+async fn takeover_with_current_caches_lists_each_kind_once() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let leader = start(&contest, Duration::ZERO, elected("a")).await;
@@ -238,7 +238,7 @@ async fn manager_that_loses_its_lease_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_without_renewal_stops_writing_and_the_next_continues() {
+async fn leader_without_renewal_stops_writing_and_standby_continues() {
     let contest = Contest::new();
     let leader = start(&contest, Duration::ZERO, elected("a")).await;
     seconds(1).await;
@@ -325,7 +325,7 @@ async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconciles_beyond_the_grace_are_cut_keeping_the_lease() {
+async fn reconciles_beyond_graceful_timeout_abort_and_keep_lease() {
     let error = |period: &str| {
         Some(format!(
             "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
@@ -360,7 +360,7 @@ async fn idle_manager_releases_the_lease_without_any_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_reconcile_is_reported_each_minute_with_its_remedy() {
+async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
     let (lines, _logged) = logged();
     let hanging = || -> Vec<String> {
         let text = lines.text();
@@ -402,7 +402,7 @@ async fn a_standby_that_stops_never_starts_its_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_with_unfilled_caches_does_not_delay_the_stop() {
+async fn unsynced_caches_do_not_delay_shutdown() {
     let contest = Contest::new();
     let process = start(&contest, Duration::ZERO, |manager| manager).await;
     process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));

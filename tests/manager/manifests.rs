@@ -117,7 +117,7 @@ fn deployment_has_probes_and_usable_replicas() {
 }
 
 #[test]
-fn metrics_come_with_review_permission_reader_role_and_service() {
+fn metrics_manifests_include_auth_roles_and_service() {
     let manifests = manager_rbac(&names(), ManagerOptions::default().with_metrics()).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let wanted = ["role-restarter-metrics-auth", "rolebinding-restarter-metrics-auth", "role-restarter-metrics-reader"];

@@ -70,7 +70,7 @@ fn value(text: &str, sample: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_of_controller_runtime_and_client_go_exist_initially() {
+async fn controller_runtime_and_client_go_metrics_exist_initially() {
     let contest = Contest::new();
     let metrics = running(&contest, &Faults::default(), true).await;
     seconds(1).await;
@@ -181,7 +181,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exhausted_keys_count_as_failing_until_success_or_deletion() {
+async fn exhausted_keys_count_as_failing_until_resolved() {
     let contest = Contest::new();
     let metrics = running(&contest, &Faults::default(), false).await;
     let n_failing = async || {
@@ -332,7 +332,7 @@ const OF_REQUESTS: [(&str, &str); 6] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn request_metrics_have_client_go_names_and_count_retries() {
+async fn request_metrics_match_client_go_and_count_retries() {
     let (contest, faults) = (Contest::new(), Faults::default());
     faults.add(Fault::RefuseFor(429, 2), |asked| asked.method == "POST" && asked.path.ends_with("/secrets"));
     let (counter, inner) = (RequestCounter::new("example"), faults.client(&contest.server));
@@ -367,7 +367,7 @@ async fn request_metrics_have_client_go_names_and_count_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_of_users_are_written_with_the_managers_own() {
+async fn user_metrics_are_exported_in_both_formats() {
     let metrics = Metrics::default();
     let (own, other) = (Counter::<u64>::default(), Counter::<u64>::default());
     metrics.register(|registry| registry.register("restarts", "Restarts", own.clone()));

@@ -283,7 +283,7 @@ async fn shard_lease_keeps_the_sharders_label() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn applied_configuration_never_owns_the_labels_of_the_ring() {
+async fn server_side_apply_never_owns_sharding_labels() {
     let world = World::new(Duration::from_millis(20)).await;
     let _sharder = world.shards();
     let _a = world.start("a").await;
@@ -381,7 +381,7 @@ fn drained(world: &World) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hand_over_waits_for_all_controllers_of_the_kind() {
+async fn hand_over_waits_for_all_controllers_of_kind() {
     let mut world = World::new(Duration::from_millis(20)).await;
     world.slow = Some(Duration::from_secs(10));
     let _sharder = world.shards();
@@ -434,7 +434,7 @@ async fn crashed_shards_keys_move_with_its_taken_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_a_stopped_shard_run_within_a_second() {
+async fn stopped_shard_keys_move_within_a_second() {
     let world = World::new(Duration::from_millis(20)).await;
     let _sharder = world.shards();
     let (a, _b) = (world.start("a").await, world.start("b").await);
@@ -468,7 +468,7 @@ async fn shard_whose_lease_was_taken_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_processes_with_one_name_never_work_at_once() {
+async fn same_named_shards_never_reconcile_concurrently() {
     let world = World::new(Duration::from_millis(200)).await;
     let _sharder = world.shards();
     let a = world.start("a").await;

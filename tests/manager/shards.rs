@@ -235,7 +235,7 @@ async fn one_shard_leads_and_another_succeeds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replica_without_permission_for_its_leases_is_not_ready() {
+async fn replica_without_lease_permission_is_not_ready() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -273,7 +273,7 @@ async fn slots_return_after_a_minute_without_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_lease_is_renewed_by_one_replica_without_conflicts() {
+async fn one_replica_renews_settings_lease_without_conflicts() {
     let world = World::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
     seconds(10).await;
@@ -303,7 +303,7 @@ async fn crashed_replicas_keys_run_within_lease_and_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_a_stopped_replica_run_within_a_second() {
+async fn stopped_replica_keys_move_within_a_second() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -317,7 +317,7 @@ async fn keys_of_a_stopped_replica_run_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replica_that_takes_a_left_seat_takes_its_slots() {
+async fn replica_taking_released_seat_takes_its_slots() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
@@ -393,7 +393,7 @@ async fn slot_with_a_deleted_lease_keeps_one_owner() {
 
 /// The owner does not reach its Leases, so it does not create them again, and works until its write permit ends.
 #[tokio::test(start_paused = true)]
-async fn replica_waits_out_a_missing_lease_it_never_saw() {
+async fn new_replica_waits_before_taking_deleted_lease() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     seconds(10).await;
@@ -438,7 +438,7 @@ async fn owner_recreates_a_deleted_lease_before_others_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_of_a_new_number_are_taken_at_once() {
+async fn added_slots_are_taken_once_settings_lease_expires() {
     let world = World::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
@@ -471,7 +471,7 @@ async fn replica_with_another_number_of_slots_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sharded_replica_waits_for_an_elected_leader_to_stop() {
+async fn sharded_replica_waits_until_elected_leader_stops() {
     let world = World::new(Duration::from_millis(20)).await;
     let leader = world.start_by("a", |manager, _client| manager.elect(config("a")).unwrap()).await;
     world.reaches(0).await;
@@ -819,7 +819,7 @@ mod frozen {
     }
 
     #[test]
-    fn replica_that_was_frozen_beyond_its_leases_writes_nothing() {
+    fn frozen_replica_with_expired_leases_writes_nothing() {
         let (ours, theirs) = (runtime(), runtime());
         let world = ours.block_on(World::new(Duration::from_secs(2)));
         let a = theirs.block_on(world.start("a"));

@@ -84,7 +84,7 @@ async fn run() -> (Vec<String>, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_and_logs_of_a_reconcile_name_its_trace() {
+async fn reconcile_requests_and_logs_share_trace_id() {
     let (asked, lines) = run().await;
     // The Secrets that come make the third and the fourth.
     assert_eq!(asked.len(), 4, "{asked:?}");

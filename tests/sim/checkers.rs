@@ -141,7 +141,7 @@ const SIXTY: &str = "configmap reconciles default/a 60 times within 10s although
 const BY: &str = "app-0.1, configmap default/a";
 
 #[test]
-fn each_checker_finds_its_bug_and_names_the_author() {
+fn each_checker_reports_its_bug_and_author() {
     let idler = || Scenario::new(|| App::new("idler").controller::<idles>());
     let leaver = || Scenario::new(|| App::new("leaver").controller::<leaves>());
     let (still, at_once) =

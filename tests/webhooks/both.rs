@@ -162,7 +162,7 @@ async fn update_and_delete_see_the_old_object() {
 }
 
 #[tokio::test]
-async fn warnings_reach_clients_and_dry_runs_have_no_effects() {
+async fn dry_run_returns_warnings_without_side_effects() {
     on_both(|client| async move {
         let mut order = site("web", json!({ "hosts": ["a"] }));
         order["metadata"]["labels"] = json!({ "order": "yes" });

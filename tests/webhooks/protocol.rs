@@ -62,7 +62,7 @@ fn patch(response: &Json) -> Json {
 }
 
 #[tokio::test]
-async fn patch_is_what_the_function_changed_and_nothing_else() {
+async fn admission_patch_contains_only_changed_fields() {
     let router = router(&Metrics::default());
     let replicas = |op: &str| json!([{ "op": op, "path": "/spec/replicas", "value": 1 }]);
     let cases = [
@@ -185,7 +185,7 @@ pub(crate) fn conversion(desired: &str, objects: &Json) -> String {
 }
 
 #[tokio::test]
-async fn conversion_goes_over_the_hub_and_keeps_the_metadata() {
+async fn conversion_via_hub_version_preserves_metadata() {
     let router = router(&Metrics::default());
     let metadata = json!({ "name": "web", "uid": "x", "managedFields": [{ "manager": "me" }], "unknown": 1 });
     let alpha = json!({ "apiVersion": "hooks.example.com/v1alpha1", "kind": "Site", "metadata": metadata,
@@ -200,7 +200,7 @@ async fn conversion_goes_over_the_hub_and_keeps_the_metadata() {
 }
 
 #[tokio::test]
-async fn failed_conversion_keeps_the_uid_and_names_the_object() {
+async fn failed_conversion_keeps_uid_and_names_object() {
     let router = router(&Metrics::default());
     let of = |version: &str, spec: Json| {
         json!({ "apiVersion": format!("hooks.example.com/{version}"), "kind": "Site",

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_is_a_command_and_in_the_gate() {
+    fn every_step_has_subcommand_and_ci_entry() {
         let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
         let listed: Vec<&str> =
             gate.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(|line| line.split([' ', ','])).collect();

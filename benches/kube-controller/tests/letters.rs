@@ -58,7 +58,7 @@ fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallibl
 
 /// On the stream that `Controller::owns` maps to owners: of a whole controller the relist of the owners wakes them as well.
 #[tokio::test(start_paused = true)]
-async fn a_child_deleted_in_a_gap_queues_no_owner() {
+async fn a_child_deleted_during_outage_queues_no_owner() {
     let mut world = World::empty();
     world.faults.lists_only = true;
     for name in ["a", "b"] {
@@ -90,7 +90,7 @@ async fn a_child_deleted_in_a_gap_queues_no_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_forbidden_kind_delays_the_events_of_the_others() {
+async fn b_forbidden_kind_delays_events_of_other_kinds() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
     world.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("pods"));
@@ -222,7 +222,7 @@ async fn f_hot_key_starves_keys_that_wait() {
 /// A policy gets the object, the error and the context, and nothing else: the test compiles. The lines show that none of them
 /// contains the number of failures.
 #[tokio::test(start_paused = true)]
-async fn g_policy_does_not_get_the_number_of_failures() {
+async fn g_error_policy_receives_no_failure_count() {
     type Policy = fn(Arc<ConfigMap>, &std::fmt::Error, Arc<Log>) -> Action;
     let (store, _writer) = store_of(&["a"]);
     let told = Arc::new(Log::default());
@@ -242,7 +242,7 @@ async fn g_policy_does_not_get_the_number_of_failures() {
 }
 
 #[test]
-fn h_owner_reference_of_another_version_counts_for_nothing() {
+fn h_owner_reference_of_other_version_is_ignored() {
     let reference = |version: &str| OwnerReference {
         api_version: version.into(),
         kind: "Deployment".into(),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn write_after_another_replica_took_the_slot_is_found() {
+    fn write_after_losing_slot_is_reported() {
         let log = [lease("replica-1", 1), lease("replica-2", 3), pod("replica-1", 4)];
         assert_eq!(judge(&log).violations.len(), 1);
         let released = [lease("replica-1", 1), lease("", 2), pod("replica-1", 3)];

@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn one_old_pod_is_replaced_when_all_are_ready() {
+    fn old_pod_is_replaced_when_all_are_ready() {
         check(3, "ooo", &[Step::Replace(2)]);
         check(3, "onn", &[Step::Replace(0)]);
         check(3, "nnn", &[]);
     }
 
     #[test]
-    fn nothing_is_replaced_while_a_new_pod_is_coming() {
+    fn unready_new_pod_blocks_replacement_of_old_pods() {
         check(3, "ooc", &[]);
         check(3, "obc", &[]);
     }

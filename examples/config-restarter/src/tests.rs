@@ -201,7 +201,7 @@ async fn pods_appear_and_become_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_data_rolls_all_pods_one_at_a_time() {
+async fn config_change_replaces_pods_one_at_a_time() {
     let world = World::converged().await;
     let (before, hash) = (names(&world.pods().await), world.status().await.config_hash);
     let n_before = world.writes().len();
@@ -239,7 +239,7 @@ async fn a_roll_keeps_all_but_one_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_changed_during_a_roll_is_rolled_out_too() {
+async fn config_change_during_rollout_is_rolled_out() {
     let world = World::converged().await;
     world.change("web-config", "wrong").await;
     // The first new pod is there, but not ready yet.
@@ -325,7 +325,7 @@ async fn failed_registration_is_retried_and_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_config_map_is_a_condition_until_it_appears() {
+async fn missing_config_map_sets_condition_until_created() {
     let world = World::start().await;
     world.api().create(&PostParams::default(), &web(2)).await.unwrap();
     world.idle().await;

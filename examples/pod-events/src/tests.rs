@@ -107,7 +107,7 @@ fn pod(name: &str) -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn existing_pods_are_synced_once_the_store_is_full() {
+async fn existing_pods_are_synced_after_initial_list() {
     let world = World::start(&["a", "b"], 2, Recorder::default()).await;
     assert_eq!(world.lines(), ["synced 2 0", "Sync/Add/Update for Pod default/a", "Sync/Add/Update for Pod default/b"]);
 }
@@ -124,7 +124,7 @@ async fn added_and_deleted_pods_are_printed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_deleted_while_the_watch_is_down_are_printed() {
+async fn pods_deleted_during_watch_outage_are_printed() {
     let world = World::start(&["a", "b"], 2, Recorder::default()).await;
     world.lines();
     world.faults.add(Fault::Break, |_| true);
@@ -138,7 +138,7 @@ async fn pods_deleted_while_the_watch_is_down_are_printed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_fails_is_retried_five_times_then_reported() {
+async fn failing_key_is_retried_five_times_then_dropped() {
     let recorder = Recorder { failing: BTreeMap::from([("bad", u32::MAX)]), ..Recorder::default() };
     let world = World::start(&["bad", "good"], 1, recorder).await;
     let lines = world.lines();
@@ -187,7 +187,7 @@ async fn keys_in_hand_are_finished_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_before_the_store_is_full_returns_at_once() {
+async fn stop_before_initial_list_returns_at_once() {
     let server = ApiServer::new();
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), |asked| asked.reads("pods"));

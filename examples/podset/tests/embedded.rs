@@ -118,7 +118,7 @@ async fn deleted_pod_is_replaced_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn matching_orphan_is_adopted_and_a_surplus_one_deleted() {
+async fn matching_orphan_is_adopted_and_surplus_pod_deleted() {
     let world = World::with_web().await;
     let mut orphan = world.pods().await[0].clone();
     orphan.metadata = ObjectMeta {

@@ -197,7 +197,7 @@ async fn generated_role_is_minimal_for_webhook_certificates() {
 }
 
 #[test]
-fn with_cert_manager_the_program_may_read_no_secret() {
+fn rbac_with_cert_manager_omits_secrets() {
     let output = website(&["generate-rbac", "--with", "cert-manager"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("kind: ClusterRole") && !text.contains("secrets"), "{text}");

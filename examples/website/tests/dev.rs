@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn objects_of_both_versions_are_converted_defaulted_and_reconciled() {
+fn objects_of_both_versions_are_converted_and_reconciled() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_website")).args(["dev", "--until-idle", "-o", "yaml"]).output().unwrap();
     let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

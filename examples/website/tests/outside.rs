@@ -110,7 +110,7 @@ async fn converts(client: Client, kubeconfig: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn run_outside_a_cluster_converts_for_the_embedded_server() {
+async fn out_of_cluster_conversion_works_on_embedded_server() {
     let server = ApiServer::on_system_time();
     let client = Client::new(server.service(), "default");
     let listening = server.listen(ServeOptions::default()).await.unwrap();
@@ -123,7 +123,7 @@ async fn run_outside_a_cluster_converts_for_the_embedded_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
-async fn run_outside_a_cluster_converts_for_a_real_server() {
+async fn out_of_cluster_conversion_works_on_real_server() {
     let file = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names an API server"));
     let kubeconfig = Kubeconfig::read_from(&file).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn account_without_namespace_is_in_that_of_the_binding() {
+    fn service_account_subject_defaults_to_binding_namespace() {
         let binding =
             |namespace: Value, subject: Value| json!({ "metadata": { "namespace": namespace }, "subjects": [subject] });
         let user = |name: &str| User { name: name.to_owned(), groups: Vec::new() };

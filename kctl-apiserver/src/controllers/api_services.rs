@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn api_service_may_take_over_a_built_in_version() {
+    async fn api_service_can_take_over_builtin_version() {
         let server = ApiServer::new();
         let name = "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps";
         let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_defaulted_and_null_items_kept_or_defaulted() {
+    fn list_items_and_non_nullable_nulls_get_defaults() {
         let list = json!({"f": {"type": "array", "items": named()}});
         check(&list, json!({"f": [{}, null, {"a": null, "b": null}]}), &json!({"f": [{"a": "x"}, null, {"a": "x"}]}));
         let texts = json!({"f": {"type": "array", "items": {"type": "string", "default": "i"}}});
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_maps_are_filled_in_and_nulls_removed() {
+    fn map_values_are_defaulted_and_nulls_removed() {
         let map = json!({"f": {"type": "object", "additionalProperties": named()}});
         check(&map, json!({"f": {"a": {}, "b": null}}), &json!({"f": {"a": {"a": "x"}}}));
         let texts = json!({"f": {"type": "object", "additionalProperties": {"type": "string", "default": "q"}}});

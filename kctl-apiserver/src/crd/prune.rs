@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_under_a_value_of_another_type_are_pruned() {
+    fn fields_below_string_or_propertyless_schema_are_pruned() {
         check(&schema(), json!({"spec": {"s": {"a": 1}}}), &json!({"spec": {"s": {}}}), &["spec.s.a"]);
         check(&schema(), json!({"spec": {"ei": {"x": null}}}), &json!({"spec": {"ei": {}}}), &["spec.ei.x"]);
     }
 
     #[test]
-    fn preserved_fields_stay_and_named_fields_below_are_pruned() {
+    fn preserve_unknown_fields_still_prunes_inside_known_fields() {
         check(
             &schema(),
             json!({"spec": {"pu": {"x": {"y": 1}, "n": {"z": 1}}, "ap": [{"x": 1, "n": {"z": 1}}]}}),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_lists_that_keep_unknown_fields_keep_theirs() {
+    fn preserve_unknown_fields_of_list_covers_its_items() {
         let schema = json!({"type": "object", "properties": {
             "any": {"x-kubernetes-preserve-unknown-fields": true},
             "list": {"type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": {

@@ -155,14 +155,14 @@ fn other_kinds_stay_as_they_are() {
 }
 
 #[test]
-fn finalizers_of_a_deleted_namespace_do_not_come_back() {
+fn deleted_namespace_gets_no_default_finalizers() {
     let mut object = json!({"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}});
     default_object("v1", "Namespace", &mut object, None);
     assert_eq!(object["spec"], json!({}));
 }
 
 #[test]
-fn stored_parts_keep_their_defaults_and_others_get_them() {
+fn defaulting_with_stored_object_equals_full_defaulting() {
     let pods = json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "a" }] } });
     for (api_version, kind, object, change) in [
         ("v1", "Pod", json!({ "spec": { "containers": [{ "name": "a", "image": "i" }] } }), "/spec/containers/0/image"),

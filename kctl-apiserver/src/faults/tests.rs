@@ -229,7 +229,7 @@ async fn late_request_arrives_after_its_client_gave_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_of_a_process_have_servers_and_crash_together() {
+async fn cutting_one_connection_stops_requests_to_all_servers() {
     let (world, other) = (World::new(), ApiServer::new());
     let there = world.connection.to("other");
     world.faults.add(Rule::request(RequestFault::Reset(Moment::Before), |request| request.server == "other"));
@@ -279,7 +279,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_watch_is_late_and_starts_old_if_allowed() {
+async fn stale_watch_lags_and_version_zero_starts_old() {
     let streams =
         |version: &str| format!("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={version}");
     let cases = [

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn crd_named_like_a_builtin_gets_no_builtin_rules() {
+    async fn crd_named_like_builtin_gets_no_builtin_rules() {
         let server = ApiServer::new();
         for (plural, kind) in [("services", "Service"), ("events", "Event")] {
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -83,7 +83,7 @@ fn names_of_roles_are_path_segments() {
 }
 
 #[test]
-fn names_of_cron_jobs_have_at_most_52_characters() {
+fn cron_job_names_have_at_most_52_characters() {
     check_names(rule_of("batch", "CronJob"), &[&"a".repeat(52)], &[&"a".repeat(53)]);
 }
 

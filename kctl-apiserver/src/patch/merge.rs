@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_are_removed_from_objects_but_not_from_lists() {
+    fn nulls_are_removed_from_objects_but_not_lists() {
         let mut object = json!({ "a": 1, "list": [1] });
         let patch = json!({ "a": null, "list": [null, { "b": null, "c": [{ "d": null, "e": 1 }] }] });
         merge(&mut object, &patch);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_stay_in_a_list_that_replaces_an_object() {
+    fn list_replacing_an_object_keeps_its_nulls() {
         let mut object = json!({ "a": {}, "b": { "c": 1 }, "d": "text" });
         let list = json!([{ "e": null, "f": 1 }]);
         merge(&mut object, &json!({ "a": list, "b": list, "d": list }));

@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_ordered_as_the_real_server_prefers_them() {
+    fn versions_are_ordered_by_kubernetes_version_priority() {
         let mut versions = ["v1alpha1", "foo", "v10", "v2beta1", "v1", "v2beta2", "v11alpha2"].map(str::to_owned);
         versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         assert_eq!(versions, ["v10", "v1", "v2beta2", "v2beta1", "v11alpha2", "v1alpha1", "foo"]);

@@ -67,7 +67,7 @@ mod tests {
     use crate::ApiServer;
 
     #[test]
-    fn tick_compacts_to_the_revision_of_the_previous_tick() {
+    fn tick_compacts_to_revision_of_previous_tick() {
         let start = Timestamp::UNIX_EPOCH;
         let after = |minutes: i64| start + SignedDuration::from_mins(minutes);
         let fresh = Compaction::from(start);

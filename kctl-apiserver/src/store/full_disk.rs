@@ -14,7 +14,7 @@ async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> (Stat
 }
 
 #[tokio::test]
-async fn full_disk_rejects_changes_and_loses_no_confirmed_one() {
+async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     let folder = std::env::temp_dir().join(format!("kctl-full-disk-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let server = ApiServer::new();

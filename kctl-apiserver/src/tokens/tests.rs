@@ -94,7 +94,7 @@ async fn bearer_is_known_with_its_pod_and_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn token_is_valid_on_all_forks_of_one_server() {
+async fn forks_accept_tokens_and_other_servers_reject_them() {
     let server = with_account().await;
     let token = token(&server, json!({})).await;
     assert!(server.fork(1).user_of_token(&token).is_some());
@@ -143,7 +143,7 @@ fn data_of(secret: &Value, field: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secret_of_an_account_gets_a_token_that_authenticates() {
+async fn service_account_token_secret_gets_a_valid_token() {
     let server = with_secret().await;
     let secret = server.object("", "secrets", "default", "s").expect("the Secret stays");
     let account = server.object("", "serviceaccounts", "default", "a").unwrap();
@@ -178,7 +178,7 @@ async fn removed_token_of_a_secret_is_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn account_deletion_removes_its_secret_and_ends_the_token() {
+async fn service_account_deletion_removes_secret_and_invalidates_token() {
     let server = with_secret().await;
     let token = data_of(&server.object("", "secrets", "default", "s").unwrap(), "token");
     send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
@@ -191,7 +191,7 @@ async fn account_deletion_removes_its_secret_and_ends_the_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secret_for_an_account_of_another_uid_is_deleted() {
+async fn token_secret_with_other_account_uid_is_deleted() {
     let server = with_secret().await;
     let annotation = json!({ "metadata": { "annotations": { "kubernetes.io/service-account.uid": "other" } } });
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());

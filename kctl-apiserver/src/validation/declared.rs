@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_name_fields_with_an_enum_or_a_subtree() {
+    fn validation_exceptions_have_an_enum_or_nested_type() {
         for (type_name, fields) in BY_FUNCTION {
             let schema = Schema::named(&format!("{PACKAGE}{type_name}")).unwrap_or_else(|| panic!("{type_name}"));
             for field in *fields {

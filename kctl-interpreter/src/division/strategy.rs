@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_weigh_the_same_when_no_rule_names_one() {
+    fn static_weight_without_matching_rule_divides_equally() {
         let strategy = Strategy::StaticWeight(vec![rule(&["x"], 5)]);
         check(&strategy, Mode::Steady, 4, &[("a", 0), ("b", 0)], &[], &[("a", 2), ("b", 2)]);
     }

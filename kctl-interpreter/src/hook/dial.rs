@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_resolves_to_its_cluster_ip_or_its_name() {
+    fn service_resolves_to_cluster_ip_or_name() {
         let ports = json!([{ "port": 80 }, { "port": 8443 }]);
         let spec = |kind: &str, ip: &str| json!({ "spec": { "type": kind, "clusterIP": ip, "ports": ports } });
         let missing = ServiceUnusable::PortMissing { port: 8443, name: "s".into() };

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_patch_the_object_stays_as_it_is() {
+    fn empty_patch_leaves_object_unchanged() {
         let object = json!({ "kind": "A" });
         assert_eq!(applied(Operation::Retain, &object, Answer::Patch(Vec::new())), Ok(json!({ "retained": object })));
     }

@@ -69,7 +69,7 @@ fn protocol_violations_are_refused_in_karmadas_words() {
 }
 
 #[test]
-fn every_operation_answers_in_the_form_of_the_chain() {
+fn webhook_responses_are_converted_for_every_operation() {
     use Operation::{
         InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Retain,
     };

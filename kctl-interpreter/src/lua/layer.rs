@@ -139,7 +139,7 @@ mod tests {
     use crate::lua::Limits;
 
     #[test]
-    fn uncompilable_script_answers_its_error_and_affects_no_other() {
+    fn uncompilable_script_fails_only_its_own_operation() {
         let customization = |name: &str, scripts: Value| {
             json!({
                 "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_did_not_change_are_not_compiled_again() {
+    fn unchanged_scripts_are_not_recompiled() {
         let customization = |name: &str, kind: &str, answer: bool| {
             json!({
                 "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",

@@ -138,7 +138,7 @@ mod tests {
     use super::{Root, repair};
 
     #[test]
-    fn empty_tables_become_what_they_were_in_the_references() {
+    fn empty_tables_take_their_type_from_references() {
         let reference = json!({"m": {}, "l": [], "deep": [{"m": {}, "l": []}, {"m": {"x": 1}}], "a.b": {}});
         for (name, result, root, expected) in [
             ("object", json!({"m": [], "x": 1}), Root::Object, json!({"m": {}, "x": 1})),

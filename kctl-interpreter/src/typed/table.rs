@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_struct_that_a_field_names_has_a_line() {
+    fn every_struct_used_by_fields_is_listed() {
         let missing: Vec<_> = STRUCTS
             .values()
             .flatten()

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_scoped_namespace_shares_the_slot_of_its_objects() {
+    fn shard_by_namespace_keeps_namespace_with_its_objects() {
         let slots = Slots::new(SLOTS_MAX, ShardBy::Namespace);
         let (namespace, object) = (ObjectKey::new(None, "shop"), ObjectKey::new(Some("shop"), "web"));
         assert_eq!(slots.of(&namespace), slots.of(&object));

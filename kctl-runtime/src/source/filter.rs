@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn child_is_selected_by_its_controller_of_any_version() {
+    fn controller_reference_of_any_version_selects_the_child() {
         let rule = BelongsTo::Controller { kind: Kind::of::<ReplicaSet>(), namespaced: true };
         let filter = Filter::new(Arc::new(Even), vec![rule]);
         for (owner, selected) in [

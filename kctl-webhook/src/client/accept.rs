@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_overload_and_errors_with_a_delay_are_retried() {
+    fn retry_after_applies_to_429_and_5xx_only() {
         for (code, after, wait) in [
             (429, Some("2"), Some(2)),
             (503, Some("0"), Some(0)),

@@ -162,7 +162,7 @@ mod tests {
     const NOW: std::time::Duration = std::time::Duration::from_hours(24 * 20_600);
 
     #[test]
-    fn self_signed_certificate_is_valid_by_name_and_time() {
+    fn self_signed_certificate_requires_valid_name_and_time() {
         let (certificate, other, old) =
             (own("hook.example.com", 2030), own("hook.example.com", 2030), own("hook.example.com", 2025));
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));

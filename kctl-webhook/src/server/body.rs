@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn body_is_read_to_its_bound_and_refused_above() {
+    async fn body_over_the_limit_is_rejected() {
         for (len, is_read) in [(9, true), (10, true), (11, false)] {
             assert_eq!(read(Body::from(vec![0; len]), 10).await.is_ok(), is_read, "{len}");
         }

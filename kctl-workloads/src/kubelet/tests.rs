@@ -79,7 +79,7 @@ async fn deleted_pod_is_removed_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_node_loses_the_taint_of_a_new_node() {
+async fn ready_node_loses_not_ready_taint() {
     let world = World::new();
     after(0).await;
     let node = world.nodes.get("kctl-node").await.unwrap();

@@ -750,7 +750,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_manifests_follow_the_slots_that_the_program_sets() {
+    fn manifests_use_app_shards_unless_options_override() {
         let plain = App::new("web").controller::<idle>();
         let sharded = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
         let (shards, elects) = ("rbac/role-web-shards.default.yaml", "rbac/role-web-leader-election.default.yaml");
@@ -774,7 +774,7 @@ mod tests {
 
     /// `GOLDEN=overwrite` writes the manifests again.
     #[test]
-    fn manifests_of_a_sharded_program_are_the_golden_ones() {
+    fn manifests_of_sharded_app_match_golden_files() {
         let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
         if !Path::new(all).exists() {
             return say!("skipped: {all} is not in the published crate");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_go_out_in_a_burst_then_at_rate() {
+    async fn client_sends_burst_then_limits_to_qps() {
         for (qps, burst, expected) in
             [(10.0, 3, vec![0, 0, 0, 100, 200]), (0.5, 1, vec![0, 2_000, 4_000]), (2.0, 2, vec![0, 0, 500])]
         {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_requests_are_given_up_but_watches_are_not() {
+    async fn request_timeout_ends_slow_requests_but_not_watches() {
         let options = ClientOptions { request_timeout: Some(Duration::from_secs(5)), ..ClientOptions::default() };
         let cases = [
             (4, "/api/v1/pods", true),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_a_list_are_read_as_documents_are() {
+    fn list_items_are_read_as_separate_objects() {
         let mut objects = Vec::new();
         let pod = |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}}}");
         let list = format!("apiVersion: v1\nkind: List\nitems: [{}, {}]\n---\n{}", pod("a"), pod("b"), pod("c"));

@@ -223,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn fields_do_not_hide_the_message_of_a_line() {
+    fn log_fields_cannot_override_level_or_target() {
         let lines = logged(|| tracing::info!(level = "low", target = 5, error = %"it broke", "message"));
         let expected = serde_json::json!({
             "level": "INFO", "target": "kctl::app::log::tests", "message": "message", "error": "it broke",

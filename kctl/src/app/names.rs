@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_invalid_for_an_api_server_are_usage_errors() {
+    fn invalid_kubernetes_names_and_images_are_rejected() {
         let (long, too_long) = ("a".repeat(63), "a".repeat(64));
         for (text, is_namespace, is_name) in [
             ("web", true, true),

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn default_lease_is_the_apps_with_client_gos_times() {
+    fn default_lease_uses_client_go_durations() {
         let config = parse(&["--leader-elect"]).unwrap().election("podset", "here");
         assert_eq!((config.name.as_str(), config.namespace.as_str()), ("podset", "here"));
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
@@ -465,7 +465,7 @@ mod tests {
 
     #[cfg(feature = "webhook")]
     #[tokio::test]
-    async fn without_controllers_only_metrics_for_others_need_a_cluster() {
+    async fn secure_metrics_without_controllers_need_a_cluster() {
         let cases = [
             (&["--metrics-bind-address=127.0.0.1:0"][..], Ok(())),
             (&["--metrics-bind-address=:0", "--metrics-secure=false"], Ok(())),
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_certificate_is_made_unless_a_folder_is_given() {
+    fn metrics_certificate_is_self_signed_without_cert_path() {
         let of = |flags: &[&str]| parse(flags).unwrap().certificate();
         assert_eq!(of(&[]), Certificate::SelfSigned);
         let usual = Certificate::Files { certificate: "/certs/tls.crt".into(), key: "/certs/tls.key".into() };

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn object_too_large_for_client_side_apply_is_reported() {
+    fn large_crd_hint_suggests_server_side_apply() {
         let small = crd(&json!({}));
         assert_eq!(size_hint(&small), None);
         let large = crd(&json!({ "a": { "description": "x".repeat(APPLY_BYTES_MAX) } }));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn table_has_a_line_for_each_slot_in_order() {
+    fn shard_table_lists_slots_in_numeric_order() {
         let names = [("web-slot-10", "b"), ("web-slot-9", "a"), ("web-slot-0", ""), ("web-seat-1", "b"), ("web", "x")];
         let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
         let expected = "\

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_a_long_status_is_cut() {
+    fn columns_align_and_long_status_is_truncated() {
         let site = json!({ "kind": "Site", "metadata": { "name": "web", "namespace": "default" },
             "status": { "conditions": [{ "type": "Ready", "status": "False", "message": "x".repeat(100) }] } });
         let owner = json!([{ "kind": "Site", "name": "web", "controller": true }]);

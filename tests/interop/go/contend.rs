@@ -138,7 +138,7 @@ async fn client_go_and_kctl_never_both_lead() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go and KUBECONFIG: cargo xtask real-server"]
-async fn client_go_and_kctl_contend_on_a_real_server() {
+async fn kctl_and_client_go_alternate_on_real_server() {
     let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names an API server");
     never_both(kubeconfig.into()).await;
 }

@@ -75,7 +75,7 @@ impl Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_kind_goes_out_changes_comes_back_and_leaves() {
+async fn custom_kind_is_propagated_aggregated_and_deleted() {
     let fleet = Fleet::with_workload().await;
     let change = Patch::Merge(json!({ "spec": { "image": "batch:2" } }));
     workloads(&fleet.home).patch("batch", &PatchParams::default(), &change).await.unwrap();

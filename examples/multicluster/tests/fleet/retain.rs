@@ -77,7 +77,7 @@ async fn foreign_fields_stay_and_changed_fields_are_reverted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_object_on_a_member_is_untouched_and_reported() {
+async fn existing_member_object_is_untouched_and_reported() {
     let fleet = Fleet::new().await;
     let theirs: Service = kctl::from_yaml("{ metadata: { name: web }, spec: { ports: [{ port: 1 }] } }").unwrap();
     fleet.on_member::<Service>(0).create(&PostParams::default(), &theirs).await.unwrap();

@@ -76,7 +76,7 @@ fn misspelt_option_is_refused_with_a_suggestion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_crd_is_named_and_its_installation_starts_work() {
+async fn run_reports_missing_crd_and_recovers_after_installation() {
     let (server, kubeconfig, _serving) = served("definition").await;
     let client = Client::new(server.service(), "default");
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn surplus_pod_is_reported_after_the_set_has_shrunk() {
+    fn surplus_pod_after_scale_down_is_reported() {
         let mut ledger = Ledger::default();
         ledger.grows("a", 2);
         for uid in ["1", "2"] {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::check_with;
 
 #[test]
-fn names_are_lower_case_and_match_the_object_name() {
+fn crd_names_are_validated_and_match_metadata_name() {
     check_with(|o| o["metadata"]["name"] = json!("foo.example.com"), &["Invalid metadata.name"]);
     check_with(
         |o| o["spec"]["names"]["kind"] = json!(""),

@@ -113,7 +113,7 @@ fn the_root_has_no_path() {
 }
 
 #[test]
-fn rules_that_take_too_many_steps_are_not_evaluated() {
+fn cel_rule_over_step_limit_fails_validation() {
     let list = |rule: &str| {
         let rules = json!([{"rule": rule}]);
         json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules})
@@ -153,7 +153,7 @@ fn too_expensive_functions_are_not_called() {
 }
 
 #[test]
-fn set_and_map_lists_are_equal_in_any_order() {
+fn set_and_map_lists_ignore_item_order() {
     let fixed = json!([{"rule": "self == oldSelf", "message": "fixed"}]);
     let text = json!({"type": "string"});
     let list = |kind: &str| json!({"type": "array", "x-kubernetes-list-type": kind, "items": text, "x-kubernetes-validations": fixed});

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{check_field, check_schema};
 
 #[test]
-fn roots_of_schemas_are_objects_without_rules_for_metadata() {
+fn schema_root_is_object_without_metadata_constraints() {
     check_schema(&json!({"type": "string"}), &["Invalid ~.type"]);
     check_schema(&json!({"properties": {}}), &["Required ~.type"]);
     check_schema(&json!({"x-kubernetes-preserve-unknown-fields": true}), &[]);
@@ -135,7 +135,7 @@ fn map_keys_are_required_fields() {
 }
 
 #[test]
-fn items_of_sets_and_maps_can_be_told_apart() {
+fn list_and_map_types_require_matching_schemas() {
     check_field(
         &json!({"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "set"}),
         &["Invalid ~.items.x-kubernetes-map-type"],

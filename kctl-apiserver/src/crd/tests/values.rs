@@ -6,7 +6,7 @@ use super::check;
 use kctl_apimachinery::formats;
 
 #[test]
-fn values_of_another_type_are_named_by_their_type() {
+fn values_of_wrong_type_report_type_invalid() {
     check(&json!({"type": "integer"}), &json!("x"), &["TypeInvalid spec.f"]);
     check(&json!({"type": "integer"}), &json!(1.5), &["TypeInvalid spec.f", "Invalid <nil>"]);
     check(&json!({"type": "integer"}), &json!(true), &["TypeInvalid spec.f"]);
@@ -76,7 +76,7 @@ fn int_or_string_takes_integers_and_strings() {
 }
 
 #[test]
-fn limits_of_numbers_are_inclusive_unless_they_say_otherwise() {
+fn minimum_and_maximum_are_inclusive_unless_exclusive() {
     check(&json!({"type": "integer", "minimum": 1, "maximum": 10}), &json!(1), &[]);
     check(&json!({"type": "integer", "minimum": 1, "maximum": 10}), &json!(0), &["Invalid spec.f"]);
     check(&json!({"type": "integer", "minimum": 1, "maximum": 10}), &json!(11), &["Invalid spec.f"]);
@@ -111,7 +111,7 @@ fn multiples_are_reported_with_the_other_limits() {
 }
 
 #[test]
-fn limits_of_texts_are_reported_one_at_a_time() {
+fn string_reports_only_its_first_violated_limit() {
     check(&json!({"type": "string", "minLength": 2}), &json!("é"), &["Invalid spec.f"]);
     check(&json!({"type": "string", "maxLength": 1}), &json!("éé"), &["TooLong spec.f"]);
     check(&json!({"type": "string", "maxLength": 4}), &json!("abcde"), &["TooLong spec.f"]);

@@ -191,7 +191,7 @@ fn element_order_arranges_replaced_scalars() {
 }
 
 #[test]
-fn element_order_that_contradicts_the_patch_is_an_error() {
+fn set_element_order_contradicting_the_patch_fails() {
     check_error(
         &pod(
             &json!({"$setElementOrder/containers": [{"name": "d"}, {"name": "e"}], "containers": [{"name": "e"}, {"name": "d"}]}),
@@ -205,7 +205,7 @@ fn element_order_that_contradicts_the_patch_is_an_error() {
 }
 
 #[test]
-fn element_order_of_a_wrong_type_is_an_error() {
+fn set_element_order_of_wrong_type_fails() {
     let order = |order: Value| pod(&json!({"$setElementOrder/containers": order}));
     check_error(&order(json!("a")), r#"value of a merged list: must be a list, found string "a""#);
     check_error(&order(json!(null)), "value of a merged list: must be a list, found null");
@@ -269,7 +269,7 @@ fn maps_with_a_directive_are_not_added_anew() {
 }
 
 #[test]
-fn directives_in_a_new_list_item_are_ordinary_fields() {
+fn directives_in_new_list_item_are_ordinary_fields() {
     let env = json!([{"name": "A", "value": "1"}, {"name": "Q", "$patch": "delete"}]);
     let item = json!({"name": "z", "env": env, "$setElementOrder/env": [{"name": "A"}]});
     check_pod("containers/0", &json!({"containers": [item]}), &item);
@@ -285,7 +285,7 @@ fn retained_keys_clear_the_others() {
 }
 
 #[test]
-fn retained_keys_must_name_the_fields_of_the_patch() {
+fn retain_keys_missing_a_patch_field_fails() {
     let strategy = |strategy: Value| json!({"spec": {"strategy": strategy}});
     check_error(&strategy(json!({"$retainKeys": ["type"], "rollingUpdate": {}})), BAD_RETAIN_KEYS);
     check_error(&strategy(json!({"$retainKeys": "type"})), BAD_RETAIN_KEYS);
@@ -294,7 +294,7 @@ fn retained_keys_must_name_the_fields_of_the_patch() {
 }
 
 #[test]
-fn patch_that_is_not_an_object_is_an_error() {
+fn non_object_patch_is_rejected() {
     check_error(&json!([]), "patch: must be an object, found array");
     check_error(&json!("x"), "patch: must be an object, found string \"x\"");
     check_error(&json!(null), "patch: must be an object, found null");

@@ -44,7 +44,7 @@ fn column_has_a_description_and_keeps_its_own() {
 }
 
 #[test]
-fn columns_after_one_that_is_not_understood_are_missing() {
+fn columns_after_unsupported_json_path_are_omitted() {
     let columns =
         [".kind", ".spec[\"o\"].x", ".spec.s"].map(|path| json!({"name": path, "jsonPath": path, "type": "string"}));
     let object = json!({"kind": "Foo", "metadata": {"name": "a"}});

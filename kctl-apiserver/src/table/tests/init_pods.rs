@@ -88,7 +88,7 @@ fn a_failing_init_container_shows_why() {
 }
 
 #[test]
-fn restarts_of_init_containers_do_not_count_after_them() {
+fn running_pod_ignores_init_container_restarts() {
     check_pod(
         &json!(
             {"initContainers": [{"name": "i1"}, {"name": "i2"}], "containers": [{"name": "a"}], "nodeName": "node1"}
@@ -164,7 +164,7 @@ fn a_sidecar_counts_as_a_container() {
 }
 
 #[test]
-fn sidecar_not_yet_started_keeps_the_pod_in_init() {
+fn unstarted_sidecar_keeps_pod_status_in_init() {
     check_pod(
         &json!(
             {"initContainers": [{"name": "i1", "restartPolicy": "Always"}, {"name": "i2"}],

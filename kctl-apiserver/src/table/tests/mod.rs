@@ -34,7 +34,7 @@ fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {
 }
 
 #[test]
-fn table_has_list_metadata_and_one_row_per_object() {
+fn table_has_list_metadata_and_row_per_object() {
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
     let list_meta = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 1});
     let answer =
@@ -130,7 +130,7 @@ fn certificate_request_shows_its_outcome() {
 }
 
 #[test]
-fn event_of_the_newer_group_has_the_same_row() {
+fn events_k8s_io_event_has_the_same_row() {
     check(
         ("events.k8s.io", "Event"),
         &json!({

@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slots_have_owners_and_seats_no_more_than_shares(
+        fn all_slots_are_assigned_without_exceeding_seat_shares(
             n_slots in 1_u32..=128, live in prop::collection::btree_set(0_u32..64, 1..20),
         ) {
             let owners = owners(n_slots, &live);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_expires_its_duration_after_the_last_seen_change() {
+    fn lease_expires_one_duration_after_last_observed_change() {
         let (mut seen, start) = (Sightings::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         // The holder's clock is an hour ahead, which makes no difference.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn released_lease_is_free_and_deleted_lease_is_not() {
+    fn released_lease_is_free_but_deleted_stays_held() {
         let (mut seen, start) = (Sightings::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.see("released", held("a", "1"), start);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_lease_counts_as_held_for_the_longest_duration() {
+    fn missing_lease_is_held_for_longest_known_duration() {
         let (mut seen, start) = (Sightings::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.see("other", Record { lease_duration_seconds: Some(30), ..held("a", "1") }, start);

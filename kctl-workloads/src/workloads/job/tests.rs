@@ -180,7 +180,7 @@ async fn each_index_has_one_pod_that_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn job_fails_at_its_deadline_and_is_deleted_later() {
+async fn job_exceeding_deadline_fails_and_ttl_deletes_it() {
     let world = World::new();
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
     let status = world.settled().await;

@@ -48,7 +48,7 @@ fn told(status: &str, reason: &str) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rollback_gets_new_revision_and_oldest_sets_are_deleted() {
+async fn rollback_gets_new_revision_and_history_is_limited() {
     let world = World::new();
     world.create(2).await;
     world.patch(json!({ "revisionHistoryLimit": 2 })).await;

@@ -129,7 +129,7 @@ pub(super) fn authorities(server: &ApiServer) -> usize {
 }
 
 #[tokio::test]
-async fn first_secret_is_created_once_and_served_by_both() {
+async fn concurrent_replicas_create_one_secret_and_serve_it() {
     let (server, [one, two]) = world([false, false]).await;
     assert!(write(&server).await.is_err(), "nobody has a certificate");
     let now = Timestamp::now();

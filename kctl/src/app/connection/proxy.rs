@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_variable_of_the_scheme_in_capitals_comes_first() {
+    fn uppercase_https_proxy_overrides_lowercase_variable() {
         let (https, http) = ("https://api.example.com", "http://api.example.com");
         let both = [("HTTPS_PROXY", "http://a"), ("https_proxy", "http://b"), ("http_proxy", "http://c")];
         assert_eq!(proxy(https, &both), Ok(Some("http://a (HTTPS_PROXY)".into())));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_token_is_read_again_for_the_next_request() {
+    async fn token_is_reread_after_a_401_response() {
         let file = File::new("refused", "one\n");
         let token = token_file(&file);
         assert_eq!(ask(&token, "one").await, ("Bearer one".into(), 200));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn token_is_reread_each_minute_and_outlives_its_file() {
+    async fn token_is_reread_every_minute_and_outlives_file() {
         let file = File::new("minute", "one");
         let token = token_file(&file);
         file.write("two");

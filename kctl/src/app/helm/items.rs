@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn image_has_a_repository_a_tag_and_a_digest() {
+    fn image_is_split_into_repository_tag_and_digest() {
         for (image, parts) in [
             ("web", ("web", "", "")),
             ("example.com/web:1", ("example.com/web", "1", "")),

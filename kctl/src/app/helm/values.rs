@@ -462,7 +462,7 @@ resources:
     }
 
     #[test]
-    fn schema_accepts_keys_of_the_file_and_no_others() {
+    fn values_schema_accepts_only_keys_of_values_file() {
         let values = parse("mine: 1\nimage: {arch: arm}\n").unwrap();
         let schema: Value = serde_json::from_str(&schema(&items(), &values).unwrap()).unwrap();
         let keys = |at: &str| schema.pointer(at).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();

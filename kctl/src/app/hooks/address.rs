@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn path_that_the_app_does_not_serve_is_refused() {
+    fn unserved_conversion_path_is_rejected() {
         let url = |path: &str| json!({ "url": format!("https://a.example.com{path}") });
         for good in [service("a", "/convert"), service("a", "/x/convert"), url("/convert"), url("/x/convert")] {
             assert!(check_path(&crd(&good)).is_ok(), "{good}");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn two_converters_are_refused_with_the_names_of_both() {
+    fn mismatched_conversion_webhook_error_names_both_addresses() {
         let ours = |name: &str| Client::Service { namespace: "pages".into(), name: name.into(), port: SERVICE_PORT };
         let check = |config: &Value, client: &Client| {
             check_same(&crd(config), config, client, "the generated Service").map_err(|error| error.to_string())

@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn ownership_is_judged_in_the_cluster_of_the_owner() {
+    fn owner_reference_across_clusters_is_a_violation() {
         let set = json!({ "metadata": { "name": "web", "uid": "s" } });
         for (cluster, is_found) in [("", false), ("edge", true)] {
             let mut checks = checks();

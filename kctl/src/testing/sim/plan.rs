@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_jump_for_every_process_one_at_a_time() {
+    fn clock_jump_faults_cover_every_process() {
         let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
         let jumps = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
             Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_meets_each_failure_that_it_can_meet() {
+    fn each_read_gets_all_applicable_failures() {
         let points = Points { reads: vec!["get", "list", "watch"], ..Points::default() };
         let of = |read: u64| {
             let singles = points.singles();
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_come_late_only_where_a_lease_forbids_others() {
+    fn late_write_faults_require_multiple_instances() {
         for (instances, expected) in [(1, 0), (3, 2)] {
             let points = Points { n_writes: 2, instances, ..Points::default() };
             let singles = points.singles();

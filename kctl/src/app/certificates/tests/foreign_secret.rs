@@ -38,7 +38,7 @@ fn versions(server: &ApiServer) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn foreign_secret_is_served_as_renewed_and_never_written() {
+async fn foreign_secret_is_served_and_never_written() {
     for kind in ["kubernetes.io/tls", "Opaque"] {
         let (server, keepers) = world([true, false]).await;
         let now = Timestamp::now();

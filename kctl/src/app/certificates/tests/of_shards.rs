@@ -29,7 +29,7 @@ fn version(server: &ApiServer) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_of_slot_0_and_its_successor_renew_certificates() {
+async fn only_current_owner_of_slot_0_renews_certificates() {
     let server = ApiServer::new();
     let reached = Reached::Url("https://127.0.0.1:1".into());
     let configuration = Configurations { name: "web", client: &reached, authority: None };

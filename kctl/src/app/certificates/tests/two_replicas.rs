@@ -96,7 +96,7 @@ fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn only_the_leader_rotates_and_standbys_serve_its_certificate() {
+async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     let (server, [one, two]) = world([false, false]).await;
     allow(&server, ["web-a", "web-b"]).await;
     let now = Timestamp::now();

@@ -36,7 +36,7 @@ fn only_writes_become_dry_runs() {
 }
 
 #[tokio::test]
-async fn dry_run_of_a_delete_is_in_its_body() {
+async fn dry_run_is_added_to_delete_options() {
     let cases = [
         ("", ""),
         ("{}", r#"{"dryRun":["All"]}"#),

@@ -48,7 +48,7 @@ async fn come(mut stopped: watch::Receiver<bool>) {
 }
 
 #[tokio::test]
-async fn webhooks_admit_writes_of_finishing_workers_until_these_end() {
+async fn webhooks_serve_until_workers_finish_on_shutdown() {
     let server = ApiServer::on_system_time();
     let client = kube::Client::new(server.service(), "default");
     let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

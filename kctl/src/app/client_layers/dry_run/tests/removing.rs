@@ -125,7 +125,7 @@ async fn left(options: &ClientOptions) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn dry_run_removes_nothing_that_a_real_run_removes() {
+async fn dry_run_keeps_objects_that_real_run_removes() {
     let all = ["secrets", "pods", "serviceaccounts", "endpoints", "limitranges", "secrets there"];
     for (dry_run, expected) in [(true, &all[..]), (false, &[])] {
         assert_eq!(left(&ClientOptions { dry_run, ..ClientOptions::default() }).await, expected, "dry run: {dry_run}");
