@@ -27,6 +27,16 @@ const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README
 const FIELDS: [&str; 7] = ["description", "license", "repository", "readme", "keywords", "categories", "rust-version"];
 /// The crates that a program without the feature `dev` doesn't need.
 const DEV_ONLY: [&str; 3] = ["kctl-apiserver", "kctl-workloads", "kctl-interpreter"];
+/// A test of the quickstart as a program.
+const PRINTS_ITS_ROLE: &str = r#"
+#[test]
+fn program_prints_its_role() {
+    let program = std::process::Command::new(env!("CARGO_BIN_EXE_quickstart-outside"));
+    let output = { program }.arg("generate-rbac").output().unwrap();
+    let role = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && role.contains("kind: ClusterRole"), "{role}");
+}
+"#;
 
 /// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String> {
@@ -114,12 +124,15 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     copy(&root().join("examples/quickstart/src/main.rs"), &source.join("main.rs"))?;
     copy(&root().join("Cargo.lock"), &outside.join("Cargo.lock"))?;
     write(&outside.join("Cargo.toml"), &workspace(version))?;
+    let tests = folder.join("tests");
+    std::fs::create_dir_all(&tests).map_err(|error| format!("{}: {error}", tests.display()))?;
+    write(&tests.join("rbac.rs"), PRINTS_ITS_ROLE)?;
     write(&folder.join("Cargo.toml"), &manifest(&format!("kctl = \"{version}\"")))?;
     let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", target()).folder(&folder);
 
-    run("test").arg("pods_follow_replicas").run()?;
-    run("build").args(["--package", "kctl-cli"]).run()?;
-    run("run").args(["--quiet", "--", "generate-rbac"]).read()?;
+    // Both commands select all packages and a test, hence the same features: dependencies are built once.
+    run("test").args(["--workspace", "--bin", "quickstart-outside", "--test", "rbac"]).run()?;
+    run("build").args(["--workspace", "--bin", "kctl", "--test", "rbac"]).run()?;
     let paths = tree(run("tree"))?;
     let in_workspace = format!("({}", root().display());
     if let Some(line) = paths.lines().find(|line| line.contains(&in_workspace) && !is_below(line, outside)) {
