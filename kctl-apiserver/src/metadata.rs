@@ -85,7 +85,7 @@ pub(crate) fn validate_managed_fields(meta: &Value) -> Vec<FieldError> {
             "" => errors.push(FieldError::required(&format!("{at}.operation"), "must not be empty")),
             "Apply" | "Update" => {}
             other => {
-                errors.push(FieldError::not_supported(&format!("{at}.operation"), &other.into(), &["Apply", "Update"]))
+                errors.push(FieldError::not_supported(&format!("{at}.operation"), &other.into(), &["Apply", "Update"]));
             }
         }
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {

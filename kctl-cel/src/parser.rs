@@ -290,10 +290,7 @@ impl Parser {
         let mut all = Vec::new();
         while !self.takes("}") {
             let is_optional = self.takes("?");
-            let name = match self.take() {
-                Token::Name(name) | Token::Quoted(name) => name,
-                _ => return None,
-            };
+            let (Token::Name(name) | Token::Quoted(name)) = self.take() else { return None };
             let at = self.at();
             if !self.takes(":") {
                 return None;

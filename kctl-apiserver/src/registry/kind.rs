@@ -63,8 +63,8 @@ pub(crate) struct Kind {
     // Requests.
     /// The warning in each response.
     pub(crate) deprecation: Option<&'static str>,
-    /// Fields for `fieldSelector` besides `metadata.name` (`AddFieldLabelConversionFunc`). A kind without fields of its own
-    /// supports `metadata.namespace`; one with such fields lists it.
+    /// Fields for `fieldSelector` besides `metadata.name` (`AddFieldLabelConversionFunc`). A kind that lists none
+    /// supports `metadata.namespace`; a kind that lists fields has to list it as well.
     pub(crate) selectable_fields: &'static [&'static str],
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,

@@ -1,4 +1,7 @@
 //! Blocks of PEM, as Go finds them (`Decode` of `encoding/pem`).
+//!
+//! The crate `pem` reads another language: it takes a block that begins within a line, fails for the whole text where Go
+//! skips a damaged block, and looks for headers up to the first empty line.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 

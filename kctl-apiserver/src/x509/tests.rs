@@ -60,3 +60,24 @@ fn certificate_has_key_times_and_names() {
     assert_eq!((leaf.dns_names, leaf.email_addresses), (vec!["a.example.com".into()], vec!["a@example.com".into()]));
     assert!(!leaf.is_authority);
 }
+
+#[test]
+fn certificate_that_go_rejects_is_none() {
+    let whole = pem::blocks(LEAF).next().unwrap().der;
+    let find = |bytes: &[u8]| whole.windows(bytes.len()).position(|window| window == bytes).unwrap();
+    // The version and the serial number stand after `[0]` and before the algorithm.
+    let version = find(&[0xa0, 3, 2, 1, 2]) + 4;
+    let changes = [
+        ("version 4", version, 3),
+        ("negative serial number", version + 3, 0x81),
+        ("two signature algorithms", version + 15, 3),
+        ("name that is not ASCII", find(b"a.example.com"), 0xff),
+        ("alternative names that are a set", find(&[0x55, 0x1d, 0x11]) + 5, 0x31),
+    ];
+    for (change, at, byte) in changes {
+        let mut changed = whole.clone();
+        changed[at] = byte;
+        assert!(Certificate::read(&changed).is_none(), "{change}");
+    }
+    assert!(Certificate::read(&whole).is_some());
+}
