@@ -174,8 +174,8 @@ async fn custom_layer_at_control_plane_place_is_rejected() {
         set_after.set(place, Some(Arc::new(layer())));
         for app in apps {
             let refused = TestServer::start(app).await.err().expect("the app does not start").to_string();
-            assert!(refused.contains(&format!("a layer at LayerKind::{place:?}")), "{refused}");
-            assert!(refused.contains("help: put the layer at LayerKind::ThirdParty"), "{refused}");
+            assert!(refused.contains(&format!("a layer LayerKind::{place:?}")), "{refused}");
+            assert!(refused.contains("help: use LayerKind::ThirdParty"), "{refused}");
         }
     }
 }

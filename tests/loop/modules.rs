@@ -115,7 +115,7 @@ fn modules_of_each_crate_import_in_one_direction() {
 }
 
 /// String literals of `kctl-apiserver` that name a built-in resource, outside `kinds/` and tests. The number may only go down.
-const LITERALS_OUTSIDE_KINDS: usize = 20;
+const LITERALS_OUTSIDE_KINDS: usize = 18;
 
 #[test]
 fn built_in_resources_are_named_in_their_kinds() {

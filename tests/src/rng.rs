@@ -26,7 +26,7 @@ impl Rng {
 
     /// Returns an index of a collection of `len` items, which is not empty.
     pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.number() % len.max(1) as u64).expect("it is below a usize")
+        usize::try_from(self.number() % len.max(1) as u64).unwrap_or_default()
     }
 
     /// Returns one of the items.

@@ -210,8 +210,8 @@ fn file(file: &Value, at: &str, errors: &mut Errors) {
 fn projected(volume: &Value, at: &str, errors: &mut Errors) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
-    paths::mode(&volume["defaultMode"], &format!("{at}.defaultMode"), errors);
     const CONFLICT: &str = "conflicting duplicate paths";
+    paths::mode(&volume["defaultMode"], &format!("{at}.defaultMode"), errors);
     let mut taken: Vec<String> = Vec::new();
     let mut n_without_path = 0;
     let mut take = |path: &Value, shown: &Value, errors: &mut Errors| {

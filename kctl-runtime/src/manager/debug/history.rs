@@ -57,7 +57,7 @@ pub(crate) struct History {
 #[derive(Default)]
 struct Recorded {
     /// Number of reconciles so far, and of the newest one.
-    n_recorded: u64,
+    n_reconciles: u64,
     reconciles: VecDeque<Past>,
     /// By controller and key. A key leaves it with its next success, or when its object is gone.
     failures: HashMap<(String, ObjectKey), LastError>,
@@ -82,8 +82,8 @@ impl History {
         }
         let mut recorded = self.recorded.lock();
         recorded.note_failure(&report);
-        recorded.n_recorded += 1;
-        let number = recorded.n_recorded;
+        recorded.n_reconciles += 1;
+        let number = recorded.n_reconciles;
         if recorded.reconciles.len() == RECONCILES_MAX {
             recorded.reconciles.pop_front();
         }

@@ -170,8 +170,17 @@ pub struct Election {
     shown: Instant,
     /// Annotation of each record that this process writes as the holder.
     note: Option<(&'static str, String)>,
-    /// `true` for a candidate whose write got no answer: it may hold the Lease.
-    may_hold: bool,
+    /// Outcome of the writes by which a candidate acquires the Lease.
+    acquisition: Acquisition,
+}
+
+/// The outcome of the writes by which a candidate acquires the Lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acquisition {
+    /// Each of them was answered, so this process knows whether it holds the Lease.
+    Known,
+    /// One got no answer: this process may hold the Lease.
+    Unknown,
 }
 
 /// The processes that may hold the Lease under one identity.
@@ -237,7 +246,7 @@ impl Election {
             holders: Holders::One,
             shown: now,
             note: None,
-            may_hold: false,
+            acquisition: Acquisition::Known,
         }
     }
 
@@ -325,7 +334,7 @@ impl Election {
             }
             Input::Absent => {
                 self.has_read();
-                self.may_hold = false;
+                self.acquisition = Acquisition::Known;
                 self.is_new |= self.leading.is_none();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
@@ -379,7 +388,7 @@ impl Election {
     fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(lease);
         self.gone = false;
-        self.may_hold = false;
+        self.acquisition = Acquisition::Known;
         let is_renewed = self.seen.as_ref().is_some_and(|(previous, _)| *previous != record);
         let mine = self.is_own(lease, &record);
         self.seen_is_own = mine;
@@ -485,7 +494,9 @@ impl Election {
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
         // Another candidate was faster. The next read returns the holder.
         let lost_race = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
-        self.may_hold |= self.is_acquiring() && error.code().is_none();
+        if self.is_acquiring() && error.code().is_none() {
+            self.acquisition = Acquisition::Unknown;
+        }
         if lost_race {
             self.failure = None;
         } else {
@@ -543,7 +554,8 @@ impl Election {
     /// A Lease that is not released is taken over after `lease_duration`; a released one at once. A candidate whose write
     /// may have acquired the Lease releases it too: nothing would work under it.
     fn release(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let may_hold = self.leading.is_some() || self.may_hold || self.is_acquiring();
+        let is_unknown = self.acquisition == Acquisition::Unknown || self.is_acquiring();
+        let may_hold = self.leading.is_some() || is_unknown;
         if !may_hold || !self.config.release_on_stop {
             return self.end(End::Stopped, effects);
         }

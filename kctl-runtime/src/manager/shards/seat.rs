@@ -89,7 +89,7 @@ impl Coordinator {
                 let holder = record.holder();
                 match release_expired(&client, &config, &record, wall).await {
                     Ok(true) => {
-                        tracing::info!(lease = config.name, holder, "the expired seat of a replica was released")
+                        tracing::info!(lease = config.name, holder, "the expired seat of a replica was released");
                     }
                     Ok(false) => {}
                     Err(error) => tracing::debug!(lease = config.name, %error, "an expired seat was not released"),

@@ -357,7 +357,7 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
     };
     let mut scopes = grant_scopes(spec, relation.namespaced);
     let mut add = |scopes: &[GrantScope], on: &On, verbs: &[&str], framework| {
-        needs(grants, scopes, on, verbs, &because, framework)
+        needs(grants, scopes, on, verbs, &because, framework);
     };
     let whole = on(&relation.kind, "");
     match relation.role {
