@@ -67,7 +67,7 @@ async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
     let longest = without_owner(&[&a, &b, &d], Duration::from_secs(40)).await;
     assert_eq!(longest.len(), N_SLOTS as usize, "each slot has an owner");
     assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "started after {after:?}: {longest:?}");
-    let loads = [&a, &b, &d].map(|replica| replica.n_owned());
+    let loads = [&a, &b, &d].map(super::replicas::Replica::n_owned);
     assert_eq!((loads.iter().sum::<usize>(), loads.iter().max()), (8, Some(&3)), "8 slots for three: {loads:?}");
     world.change(1).await;
     world.reaches(1).await;
@@ -191,7 +191,7 @@ async fn idle_replicas_renew_each_lease_once_a_period() {
     seconds(10).await;
     let before = world.contest.server.requests().len();
     seconds(60).await;
-    assert_eq!(replicas.iter().map(|replica| replica.n_owned()).sum::<usize>(), 8);
+    assert_eq!(replicas.iter().map(super::replicas::Replica::n_owned).sum::<usize>(), 8);
     let requests = world.contest.server.requests().split_off(before);
     let about = |part: &str| requests.iter().filter(|request| request.name.contains(part)).collect::<Vec<_>>();
     let (seats, slots) = (about("-seat-"), about("-slot-"));
