@@ -185,7 +185,7 @@ impl Health {
 
     /// Returns how long something has made no progress, once that is [`STUCK_AFTER`] or longer.
     ///
-    /// `progress` is a counter that grows with each step; `None` if there is no work now.
+    /// `progress` is a counter that grows with each step; `None` means that no work waits.
     fn stuck(&self, name: &str, progress: Option<u64>) -> Option<Duration> {
         let mut suspects = self.suspects.lock();
         let Some(progress) = progress else {

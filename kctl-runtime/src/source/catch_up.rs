@@ -44,7 +44,7 @@ struct ItemMeta {
     version: String,
 }
 
-/// The way to catch up if versions are not numbers, so that a newer one can't be told from an older one.
+/// The way to catch up if versions are not numbers, so that no order of two versions is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpaqueVersion {
     /// Wait for the watch.
