@@ -234,13 +234,13 @@ impl<'de> Visitor<'de> for Metadata<'_> {
 }
 
 /// Visits an object below the root. One without kept members leaves no trace.
-struct Part<'a> {
+struct NestedObject<'a> {
     name: &'a str,
     members: &'a BTreeMap<Cow<'static, str>, Fields>,
     out: &'a mut String,
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for NestedObject<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -248,7 +248,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for NestedObject<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -286,7 +286,7 @@ fn member<'de, A: MapAccess<'de>>(
 ) -> Result<(), A::Error> {
     match fields {
         None => map.next_value::<IgnoredAny>().map(drop),
-        Some(Fields::Some(members)) => map.next_value_seed(Part { name, members, out }),
+        Some(Fields::Some(members)) => map.next_value_seed(NestedObject { name, members, out }),
         Some(Fields::All) => {
             let value = map.next_value::<&'de RawValue>()?;
             open(out, name)?;

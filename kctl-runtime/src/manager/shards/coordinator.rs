@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     LABEL, Planted, ShardConfig, ShardView,
-    division::{Division, Part},
+    division::{Division, SlotHolder},
     seat,
     slot_task::Holder,
     view::Shared,
@@ -220,10 +220,10 @@ impl Coordinator {
         let (phases, shared) = (self.tenures.phases(), self.shared.lock());
         let (name, own) = (self.config.name(), self.config.identity());
         let part = |slot: u32| match shared.sightings.holder(&slot_name(name, slot), now) {
-            _ if matches!(phases[slot as usize], Phase::Owned | Phase::HandingOver) => Part::Owner,
-            Some(holder) if holder == own && held.contains_key(&slot) => Part::Owner,
-            Some(_) => Part::Other,
-            None => Part::Free,
+            _ if matches!(phases[slot as usize], Phase::Owned | Phase::HandingOver) => SlotHolder::ThisReplica,
+            Some(holder) if holder == own && held.contains_key(&slot) => SlotHolder::ThisReplica,
+            Some(_) => SlotHolder::Other,
+            None => SlotHolder::Free,
         };
         self.config.slots().all().filter(|slot| division.wants(*slot, part(*slot), now)).collect()
     }

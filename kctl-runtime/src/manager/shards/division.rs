@@ -29,12 +29,12 @@ pub(super) struct Seats {
     pub(super) n_notes: u64,
 }
 
-/// This replica's part in one slot.
+/// The holder of a slot's Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// It owns the slot.
-    Owner,
-    /// It does not, and another replica does.
+pub(super) enum SlotHolder {
+    /// This replica owns the slot.
+    ThisReplica,
+    /// Another replica does.
     Other,
     /// The Lease is free or expired.
     Free,
@@ -106,26 +106,26 @@ impl Division {
     }
 
     /// Returns `true` if this replica should hold a slot, or try to.
-    pub(super) fn wants(&mut self, slot: u32, part: Part, now: Instant) -> bool {
+    pub(super) fn wants(&mut self, slot: u32, holder: SlotHolder, now: Instant) -> bool {
         let index = slot as usize;
         let is_own = self.seats.own.is_some() && self.owners.get(index).copied() == self.seats.own;
-        if is_own || part != Part::Free {
+        if is_own || holder != SlotHolder::Free {
             self.free_since.remove(&slot);
         }
-        if is_own || part == Part::Other {
+        if is_own || holder == SlotHolder::Other {
             self.kept_until.remove(&slot);
         }
         if is_own {
             return true;
         }
-        match part {
-            Part::Other => false,
-            Part::Owner => {
+        match holder {
+            SlotHolder::Other => false,
+            SlotHolder::ThisReplica => {
                 let is_kept = self.kept_until.get(&slot).is_some_and(|until| *until > now);
                 is_kept || !self.by_preferred.get(index).copied().unwrap_or_default()
             }
-            Part::Free if self.seats.own.is_none() => false,
-            Part::Free => {
+            SlotHolder::Free if self.seats.own.is_none() => false,
+            SlotHolder::Free => {
                 let since = *self.free_since.entry(slot).or_insert(now);
                 let is_over = now >= since + self.patience(index);
                 if is_over && self.by_any[index] {
@@ -163,8 +163,8 @@ mod tests {
     }
 
     /// Returns the slots that a replica wants if it has this part in each.
-    fn wanted(division: &mut Division, part: Part, now: Instant) -> Vec<u32> {
-        (0..16).filter(|slot| division.wants(*slot, part, now)).collect()
+    fn wanted(division: &mut Division, holder: SlotHolder, now: Instant) -> Vec<u32> {
+        (0..16).filter(|slot| division.wants(*slot, holder, now)).collect()
     }
 
     fn preferred_by(seat: u32, live: &[u32]) -> Vec<u32> {
@@ -177,12 +177,16 @@ mod tests {
         let now = Instant::now();
         let agreed = [0, 1];
         let mut division = division(Some(0), &agreed, &[(1, &[0, 1, 2])]);
-        let kept = wanted(&mut division, Part::Owner, now);
+        let kept = wanted(&mut division, SlotHolder::ThisReplica, now);
         let asked: Vec<u32> =
             preferred_by(1, &[0, 1, 2]).into_iter().filter(|slot| preferred_by(1, &agreed).contains(slot)).collect();
         assert!(!asked.is_empty() && asked.len() < preferred_by(1, &agreed).len());
         assert_eq!(kept, (0..16).filter(|slot| !asked.contains(slot)).collect::<Vec<_>>());
-        assert_eq!(wanted(&mut division, Part::Other, now), preferred_by(0, &agreed), "it takes nothing from others");
+        assert_eq!(
+            wanted(&mut division, SlotHolder::Other, now),
+            preferred_by(0, &agreed),
+            "it takes nothing from others"
+        );
     }
 
     #[test]
@@ -191,11 +195,11 @@ mod tests {
         // The other replica counts the seat of a crashed one.
         let mut division = division(Some(0), &[0, 1], &[(1, &[0, 1, 2])]);
         let own = preferred_by(0, &[0, 1]);
-        assert_eq!(wanted(&mut division, Part::Free, start), own);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start), own);
         assert_eq!(division.next_change(start), Some(start + NOT_ASKED_FOR));
         let others = preferred_by(1, &[0, 1, 2]);
         let expected: Vec<u32> = (0..16).filter(|slot| own.contains(slot) || !others.contains(slot)).collect();
-        assert_eq!(wanted(&mut division, Part::Free, start + NOT_ASKED_FOR), expected);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start + NOT_ASKED_FOR), expected);
     }
 
     #[test]
@@ -203,23 +207,23 @@ mod tests {
         let start = Instant::now();
         let mut division = division(Some(0), &[0, 1], &[]);
         let own = preferred_by(0, &[0, 1]);
-        assert_eq!(wanted(&mut division, Part::Free, start), own);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start), own);
         let taken_at = start + 2 * PERIOD;
-        assert_eq!(wanted(&mut division, Part::Free, taken_at - Duration::from_millis(1)), own);
-        assert_eq!(wanted(&mut division, Part::Free, taken_at).len(), 16);
-        assert_eq!(wanted(&mut division, Part::Owner, taken_at + LEASE - PERIOD).len(), 16);
-        assert_eq!(wanted(&mut division, Part::Owner, taken_at + LEASE), own, "it is offered again");
+        assert_eq!(wanted(&mut division, SlotHolder::Free, taken_at - Duration::from_millis(1)), own);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, taken_at).len(), 16);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, taken_at + LEASE - PERIOD).len(), 16);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, taken_at + LEASE), own, "it is offered again");
     }
 
     #[test]
     fn replica_without_a_seat_keeps_its_slots_until_others_ask() {
         let now = Instant::now();
         let mut division = division(None, &[1], &[(1, &[0, 1])]);
-        assert_eq!(wanted(&mut division, Part::Owner, now), preferred_by(0, &[0, 1]));
-        assert_eq!(wanted(&mut division, Part::Free, now + LEASE), [0; 0]);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now), preferred_by(0, &[0, 1]));
+        assert_eq!(wanted(&mut division, SlotHolder::Free, now + LEASE), [0; 0]);
         division.divide(Seats { live: vec![1], ..Seats::default() });
-        assert_eq!(wanted(&mut division, Part::Owner, now), [0; 0]);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now), [0; 0]);
         division.divide(Seats::default());
-        assert_eq!(wanted(&mut division, Part::Owner, now).len(), 16);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now).len(), 16);
     }
 }
