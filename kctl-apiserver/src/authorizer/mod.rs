@@ -106,11 +106,17 @@ fn denied(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>
     forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default())
 }
 
-/// Returns the reason of the authorizer for a denial, if it has one.
+/// Returns the reason for a denial, if there is one: the error of [`missing_roles`] behind the name of the authorizer (`union.go`) and
+/// its prefix.
+pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
+    Some(format!("rbac: RBAC: {}", missing_roles(resolver, user, namespace)?))
+}
+
+/// Returns an error that names the roles which are bound to the user and do not exist.
 ///
 /// `None` if all bound roles exist.
-pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
-    resolver.rules_for(user, namespace).reason()
+pub(crate) fn missing_roles(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
+    resolver.rules_for(user, namespace).error()
 }
 
 /// Returns the error for a user without permission.

@@ -49,12 +49,12 @@ pub(crate) struct UserRules {
 }
 
 impl UserRules {
-    /// Returns the reason of the authorizer for a denial.
-    pub(super) fn reason(&self) -> Option<String> {
+    /// Returns the roles that are bound and do not exist, as one error; `None` without such a role.
+    pub(super) fn error(&self) -> Option<String> {
         match self.missing.as_slice() {
             [] => None,
-            [one] => Some(format!("RBAC: {one}")),
-            all => Some(format!("RBAC: [{}]", all.join(", "))),
+            [one] => Some(one.clone()),
+            all => Some(format!("[{}]", all.join(", "))),
         }
     }
 }

@@ -145,10 +145,16 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
 
 /// Returns `true` if the objects of the CRD are being deleted, or are about to be.
 ///
-/// Set when a CRD is deleted that has the finalizer `customresourcecleanup.apiextensions.k8s.io`.
-/// Creating objects is rejected from then on.
+/// Set when a CRD is deleted that has the finalizer `customresourcecleanup.apiextensions.k8s.io`. Discovery lists no
+/// `create` from then on.
 pub(crate) fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Returns `true` if no objects of the CRD may be created: it is deleted, even if other finalizers hold it once all objects
+/// have gone (`ServeHTTP` of `customresource_handler.go`).
+pub(crate) fn rejects_creates(definition: &Value) -> bool {
+    !definition["metadata"]["deletionTimestamp"].is_null() || is_ending(definition)
 }
 
 /// The names that a CRD is granted, decided field by field. If several names conflict, the condition reports the last

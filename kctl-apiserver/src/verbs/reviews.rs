@@ -53,12 +53,12 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
         Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
             let (resources, others) = authorizer::rules_of(state, &info.caller.user, namespace);
-            let missing = authorizer::denial(state, &info.caller.user, namespace);
+            let missing = authorizer::missing_roles(state, &info.caller.user, namespace);
             review["metadata"] = json!({});
             review["spec"] = json!({});
             review["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
-            if let Some(reason) = missing {
-                review["status"]["evaluationError"] = reason.trim_start_matches("RBAC: ").into();
+            if let Some(error) = missing {
+                review["status"]["evaluationError"] = error.into();
                 review["status"]["incomplete"] = true.into();
             }
         }

@@ -31,7 +31,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Res
 /// `Forbidden`. Existing objects can still be updated and deleted.
 fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
     let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.of.to_string()));
-    if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::is_ending(&definition)) {
+    if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::rejects_creates(&definition)) {
         return Ok(());
     }
     let why = "create not allowed while custom resource definition is terminating";

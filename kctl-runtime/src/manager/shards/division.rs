@@ -162,7 +162,7 @@ mod tests {
         division
     }
 
-    /// Returns the slots that a replica wants if it has this part in each.
+    /// Returns the slots that a replica wants if this is the holder of each.
     fn wanted(division: &mut Division, holder: SlotHolder, now: Instant) -> Vec<u32> {
         (0..16).filter(|slot| division.wants(*slot, holder, now)).collect()
     }
