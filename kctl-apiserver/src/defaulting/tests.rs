@@ -185,7 +185,7 @@ fn defaulting_with_stored_object_equals_full_defaulting() {
     }
 }
 
-/// Asked of kube-apiserver 1.37.2: it takes them and forgets them.
+/// kube-apiserver 1.37.2 accepts these fields and drops them.
 #[test]
 fn fields_of_features_that_are_off_go() {
     let mut pod = json!({

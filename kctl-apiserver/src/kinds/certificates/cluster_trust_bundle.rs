@@ -104,8 +104,8 @@ fn trust_bundle(bundle: &str, errors: &mut Errors) {
     }
 }
 
-/// A bundle of a signer needs the right to attest for it (plugin `ClusterTrustBundleAttest`). The garbage collector and a
-/// migration of the storage need it not.
+/// A bundle of a signer needs the right to attest for it (plugin `ClusterTrustBundleAttest`). Changes of owner references and
+/// finalizers alone don't need it.
 fn signer_right<'a>(_: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
     let signer = Some(text(&new["spec"]["signerName"])).filter(|signer| !signer.is_empty())?;
     let is_needed = !old.is_some_and(|old| is_about_its_end(old, new));

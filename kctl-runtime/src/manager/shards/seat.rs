@@ -1,4 +1,4 @@
-//! Seats: the Leases by which replicas announce themselves, and the live seats as each of them notes them.
+//! Seats: the Leases by which replicas announce themselves, and the notes of the live seats that each replica sees.
 //!
 //! No work is done under a seat, so the seat of a replica that has crashed is released by another one. A replica that
 //! starts later would count it as live for a Lease duration.
@@ -45,7 +45,7 @@ fn live(shared: &Shared, config: &ShardConfig, own: Option<u32>, now: Instant) -
 }
 
 impl Coordinator {
-    /// Returns the seats as this replica sees them, if they are others than those that were `known`.
+    /// Returns the seats as this replica sees them, if they differ from those that were `known`.
     pub(super) fn seats_if_changed(&self, known: &Seats, now: Instant) -> Option<Seats> {
         let shared = self.shared.lock();
         let live = live(&shared, &self.config, shared.seat, now);
@@ -65,7 +65,7 @@ impl Coordinator {
         Some(Seats { own: shared.seat, live, noted, n_notes })
     }
 
-    /// Starts to release seats that this replica has seen expire, and returns when to come again.
+    /// Starts to release seats that this replica has seen expire, and returns when to try again.
     ///
     /// The replica with the lowest live seat does it at once, the others after a retry period, and each tries it once per
     /// Lease duration. A seat that was renewed meanwhile is left as it is.
