@@ -24,15 +24,21 @@ const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the wa
 
 pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
-        case: "autoscalers are applied in both versions",
+        case: "HorizontalPodAutoscaler applied in both versions by two managers",
         step: "read in v2 after a status in v1",
         at: "/body/status/currentMetrics/0/resource/current/averageValue",
         ours: r#""0""#,
         why: "version 1 cannot leave the amount out, and the writer of this status has written version 1",
     },
-    Difference { case: "the version", step: "version", at: "/body/~1compiler", ours: r#""rustc""#, why: "it is true" },
     Difference {
-        case: "a namespace that is baseline",
+        case: "server version",
+        step: "version",
+        at: "/body/~1compiler",
+        ours: r#""rustc""#,
+        why: "it is true",
+    },
+    Difference {
+        case: "Pod variants under enforce level baseline",
         step: "privileged container",
         at: "",
         ours: r#"{
@@ -48,7 +54,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: PRIVILEGED,
     },
     Difference {
-        case: "a namespace that is baseline",
+        case: "Pod variants under enforce level baseline",
         step: "host network on Windows",
         at: "",
         ours: r#"{
@@ -64,14 +70,14 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: PRIVILEGED,
     },
     Difference {
-        case: "fields that come twice",
+        case: "duplicate fields in JSON body",
         step: "create with data twice",
         at: "/body/data",
         ours: r#"{ "c": "d" }"#,
         why: TWICE,
     },
     Difference {
-        case: "fields that come twice",
+        case: "duplicate fields in JSON body",
         step: "create with data twice",
         at: "/body/metadata/managedFields/0/fieldsV1",
         ours: r#"{ "f:data": { ".": {}, "f:c": {} } }"#,
