@@ -199,9 +199,13 @@ fn page(
     limit: usize,
 ) -> Page<Arc<Object>> {
     let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let seen = |object: &Object| {
+    let seen = |(_, name): &Key, object: &Object| {
         if selector.is_empty() {
             return true;
+        }
+        // Only the object of that name is parsed.
+        if selector.name().is_some_and(|selected| selected != name) {
+            return false;
         }
         let value = table.value(object);
         match conversion::plan(&info.resource, &value) {
@@ -209,7 +213,7 @@ fn page(
             ConversionPlan::Same | ConversionPlan::CallWebhook => selector.matches(&value),
         }
     };
-    let mut matching = table.range(namespace, after).filter(|(_, object)| seen(object));
+    let mut matching = table.range(namespace, after).filter(|(key, object)| seen(key, object));
     let mut items = Vec::new();
     let mut last = None;
     while limit == 0 || items.len() < limit {
