@@ -526,6 +526,27 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
     assert_eq!(world.seen.lock().failed, []);
 }
 
+/// The answer to a list of a large kind takes long. The watch has passed it when it arrives.
+#[tokio::test(start_paused = true)]
+async fn list_overtaken_by_the_watch_fills_gained_slots() {
+    let world = World::new(Duration::from_millis(5)).await;
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    let faults = Faults::default();
+    let is_list = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.ends_with("/leases");
+    faults.add(Fault::DelayAnswer(Duration::from_millis(400)), is_list);
+    let set_up = |manager: Manager, client| manager.shard(client, shards("b", N_SLOTS)).unwrap();
+    let b = world.start_on("b", faults, set_up).await;
+    for state in 1..=40 {
+        world.change(state).await;
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
+    world.reaches(40).await;
+    world.check_nothing_ran_twice();
+    assert_eq!(shares(&[&a, &b]).iter().map(BTreeSet::len).sum::<usize>(), N_KEYS);
+}
+
 /// Returns the cached `ConfigMap`s of each replica, and checks that their Secrets are cached with them and nothing else.
 fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
     let shares: Vec<_> = replicas.iter().map(|replica| replica.cached("configmaps")).collect();

@@ -260,6 +260,11 @@ impl Share for Tenures {
         self.slots.by() == ShardBy::Namespace && self.has(&ObjectKey::new(Some(namespace), ""))
     }
 
+    fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.n_begun == state.n_ended
+    }
+
     fn n_moves(&self) -> u64 {
         let state = self.state.lock();
         state.n_begun + state.n_ended

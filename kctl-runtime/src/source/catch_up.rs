@@ -178,9 +178,15 @@ impl Source {
     }
 
     /// Lists a scope beside its watch. Older events of the watch change nothing after that.
+    ///
+    /// The watch goes on during the list, and may be past it when it arrives. The store applies it all the same: a
+    /// filtered cache has dropped the events of objects that it selects only now.
+    ///
+    /// # Errors
+    /// The list fails, or too much happened during it.
     async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
+        self.store().acknowledged(Delta::Listing(scope.clone())).await;
         let (objects, version) = self.state(scope).await?;
-        self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
-        Ok(())
+        if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.overtaken()) }
     }
 }

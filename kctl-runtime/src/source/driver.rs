@@ -268,11 +268,20 @@ impl Source {
 
     /// Returns the error of a list during which slots moved: a part of it was selected by other slots.
     fn moved(&self) -> ApiError {
+        self.expired("slots of this replica moved during the list")
+    }
+
+    /// Returns the error of a list that another list of the scope has overtaken, or too many deletes.
+    pub(super) fn overtaken(&self) -> ApiError {
+        self.expired("the cache was listed meanwhile, or too many objects were deleted")
+    }
+
+    fn expired(&self, message: &str) -> ApiError {
         ApiError::Refused {
             operation: format!("list {}", self.identity.kind.plural),
             code: 410,
             reason: "Expired".into(),
-            message: "slots of this replica moved during the list".into(),
+            message: message.into(),
             retry_after: None,
         }
     }
@@ -511,13 +520,19 @@ impl Source {
             // The list reports again those that are still unreadable.
             self.unreadable.clear(scope);
         }
+        // If nothing of it is selected, one item has the version of the list as well as all of them. A slot that is
+        // gained meanwhile has it requested again.
+        let is_empty = matches!(request, Request::Whole { .. }) && self.filter().is_some_and(Filter::selects_nothing);
         let mut query = Vec::new();
         let (version, token) = match request {
             Request::List { version, token } => {
                 query.push(format!("limit={PAGE_LEN}"));
                 (version, token)
             }
-            Request::Whole { version } => (version, &None),
+            Request::Whole { version } => {
+                query.extend(is_empty.then(|| "limit=1".to_owned()));
+                (version, &None)
+            }
             Request::Probe => {
                 query.push("limit=1".into());
                 (&None, &None)
@@ -531,7 +546,10 @@ impl Source {
         let operation = format!("list {}", self.identity.kind.plural);
         let path = self.path(scope, &query.join("&"));
         match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
-            Ok(body) => self.read_list(&operation, body).await.unwrap_or_else(Input::Cut),
+            Ok(body) => match self.read_list(&operation, body).await {
+                Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
+                input => input.unwrap_or_else(Input::Cut),
+            },
             Err(error) => Input::Failed(error),
         }
     }
@@ -770,6 +788,10 @@ impl Source {
     /// stays: the event of it is still to come.
     fn last_selected(&self, head: &Head<'_>) -> Option<Arc<Stored>> {
         let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
+        // It was not selected before the event either: its slot was lost, and `drop_lost` removes it.
+        if self.filter().is_none_or(|filter| !filter.has(&cached)) {
+            return None;
+        }
         let versions = head.resource_version.parse::<u64>().ok().zip(cached.meta().revision());
         versions.is_none_or(|(event, version)| event >= version).then_some(cached)
     }

@@ -86,6 +86,11 @@ impl Filter {
         self.share.n_moves()
     }
 
+    /// Returns `true` if no object is selected, because this replica owns no slot.
+    pub(super) fn selects_nothing(&self) -> bool {
+        self.share.is_empty()
+    }
+
     /// Returns the part of the kind that readers find in the cache.
     pub(super) fn part(&self) -> Part {
         if self.rules.contains(&BelongsTo::Itself) { Part::Primaries(self.share.clone()) } else { Part::Children }
@@ -186,6 +191,10 @@ mod tests {
         }
 
         fn has_namespace(&self, _namespace: &str) -> bool {
+            false
+        }
+
+        fn is_empty(&self) -> bool {
             false
         }
 

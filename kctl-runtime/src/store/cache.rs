@@ -2,6 +2,7 @@
 //! writer calls it under a lock and reports the changes that it returns.
 
 mod index;
+mod joins;
 mod marks;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use foldhash::fast::FixedState;
 
 use self::{
     index::{ByKey, Map, UserIndex, take},
+    joins::Joins,
     marks::{Mark, Marks},
 };
 use super::{
@@ -59,6 +61,13 @@ pub enum Delta {
     Bookmark(Scope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
     Present(Scope, Vec<Arc<Stored>>, String),
+    /// The whole scope is about to be listed beside the watch. Until [`Join`](Self::Join), the store remembers which
+    /// objects the watch reports as deleted.
+    Listing(Scope),
+    /// The complete state of a scope at a `resourceVersion`, from a list beside the watch that began after
+    /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
+    /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
+    Join(Scope, Vec<Arc<Stored>>, String),
     /// The state in the response to an own write.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
@@ -96,6 +105,8 @@ pub(crate) struct Cache {
     /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
     /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
     read: BTreeMap<Scope, u64>,
+    /// The lists beside the watch that are under way. Invariant: each is of a scope that is followed.
+    joins: Joins,
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
     blocked: BTreeSet<Scope>,
@@ -120,6 +131,7 @@ impl Cache {
             unreported: BTreeMap::new(),
             scopes: Marks::of(scopes),
             read: BTreeMap::new(),
+            joins: Joins::default(),
             blocked: BTreeSet::new(),
         }
     }
@@ -246,6 +258,16 @@ impl Cache {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
             Delta::Restore(scope, objects, version) => self.restore(&scope, objects, &version),
+            Delta::Listing(scope) => {
+                if self.scopes.has(&scope) {
+                    self.joins.begin(scope);
+                }
+                Vec::new()
+            }
+            Delta::Join(scope, objects, version) => match self.joins.finish(&scope, objects) {
+                Some(objects) => self.listed(&scope, objects, version.parse().ok()),
+                None => Vec::new(),
+            },
             Delta::Apply(object) => {
                 let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
                 let revision = object.meta().revision();
@@ -253,6 +275,7 @@ impl Cache {
                     self.unreported.remove(&revision);
                     self.tombstones.reported(revision);
                 }
+                self.joins.applied(&object);
                 let mut changes = self.upsert(object);
                 changes.extend(self.advance(&scope, revision));
                 changes
@@ -260,6 +283,7 @@ impl Cache {
             Delta::Delete(object) => {
                 let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
                 let revision = object.meta().revision();
+                self.joins.deleted(&scope, &object);
                 let mut changes = self.deleted(&object);
                 changes.extend(self.advance(&scope, revision));
                 changes
@@ -272,6 +296,7 @@ impl Cache {
             Delta::Gone(key, uid) => self.gone(&key, uid),
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
             Delta::Open(scope) => {
+                self.joins.end(&scope);
                 self.scopes.entry(&scope).listed = false;
                 self.blocked.insert(scope);
                 Vec::new()
@@ -328,6 +353,7 @@ impl Cache {
     /// Removes all objects of a scope.
     fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
+        self.joins.end(scope);
         let objects = self.of_scope(scope);
         for object in &objects {
             self.remove(object);
@@ -400,9 +426,7 @@ impl Cache {
             changes.push(Change::Deleted { last });
         }
         for object in objects {
-            if self.scope_of(object.key()).is_some() {
-                changes.extend(self.written(object));
-            }
+            changes.extend(self.present_object(object));
         }
         let announced =
             self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |mark| mark.revision);
@@ -411,6 +435,41 @@ impl Cache {
             *latest = revision.max(*latest);
         }
         changes
+    }
+
+    /// Stores an object of a list of its namespace beside the watch.
+    ///
+    /// While the whole scope is listed, the mark of the watch proves nothing about unknown objects: the source may
+    /// select more than when the watch passed them.
+    fn present_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+        let mark = self.scopes.get(&scope).map_or(0, |mark| mark.revision);
+        let is_passed = object.meta().revision().is_some_and(|revision| revision <= mark);
+        if !is_passed || !self.joins.has(&scope) {
+            return self.written(object);
+        }
+        if self.joins.has_deleted(&scope, &object) {
+            return Vec::new();
+        }
+        // The watch is past this version and will not report it, so it is not kept as unreported.
+        self.below_mark(&scope, |cache| cache.upsert(object))
+    }
+
+    /// Applies objects that exist although the watch has passed their versions.
+    fn below_mark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(mark) = self.scopes.get_mut(scope).map(|mark| std::mem::take(&mut mark.revision)) else {
+            return apply(self);
+        };
+        let applied = apply(self);
+        if let Some(lowered) = self.scopes.get_mut(scope) {
+            lowered.revision = mark;
+        }
+        applied
+    }
+
+    /// Returns `true` if the last list beside the watch was applied, and `false` if it has to be requested again.
+    pub(crate) fn has_joined(&self) -> bool {
+        self.joins.is_applied
     }
 
     /// Forgets lists beside the watch that the watch has caught up with.
@@ -490,6 +549,13 @@ impl Cache {
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
+        self.joins.end(scope);
+        self.listed(scope, objects, list)
+    }
+
+    /// Applies a list of a scope. Each of its objects exists, even if the watch is past its version.
+    fn listed(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, list: Option<u64>) -> Vec<Change<Stored>> {
+        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
         // The list of one namespace proves nothing about deletes in another one.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         if !self.tombstones.is_empty() {
@@ -503,10 +569,8 @@ impl Cache {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
-        // Every object of the list exists, even if its last change is older than the mark, so the mark is lowered here.
-        self.set_mark(scope, 0);
         for object in objects {
-            changes.extend(self.upsert(object));
+            changes.extend(self.below_mark(scope, |cache| cache.upsert(object)));
         }
         self.set_mark(scope, mark.max(list.unwrap_or(0)));
         // The list reports all own writes up to its version: an object that it lacks is gone.
@@ -528,6 +592,7 @@ impl Cache {
         if !self.scopes.has(scope) {
             return Vec::new();
         }
+        self.joins.end(scope);
         let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.forget(here);
         self.forget_reads(scope, u64::MAX);

@@ -12,6 +12,9 @@ pub(crate) trait Share: Send + Sync {
     /// Returns `true` if it owns all keys of a namespace.
     fn has_namespace(&self, namespace: &str) -> bool;
 
+    /// Returns `true` if this replica owns no slot.
+    fn is_empty(&self) -> bool;
+
     /// Returns how many slots were gained or lost so far.
     fn n_moves(&self) -> u64;
 }

@@ -276,6 +276,16 @@ impl SharedStore {
         let _closed = seen.await;
     }
 
+    /// Applies a list of a whole scope that began after [`Delta::Listing`] was applied. Returns `false` if it has to be
+    /// requested again, because too much happened meanwhile.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the list may still be applied.
+    pub(crate) async fn join(&self, scope: Scope, objects: Vec<Arc<Stored>>, version: String) -> bool {
+        self.acknowledged(Delta::Join(scope, objects, version)).await;
+        self.cache.read().has_joined()
+    }
+
     /// Adds a handler. It is called for each present object as [`Change::Added`], and then for every change exactly
     /// once.
     ///

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::*;
 use crate::object::Kind;
 
-fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
+pub(super) fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
     let json = format!(
         r#"{{"metadata":{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}",
         "ownerReferences":[{{"apiVersion":"v1","kind":"Set","name":"s","uid":"owner","controller":true}}]}}}}"#
@@ -14,7 +14,7 @@ fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
 }
 
 /// Applies deltas, prints the changes as `+name@version`, `~name@version`, `-name@version`.
-fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
+pub(super) fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
     let mut cache = Cache::default();
     let mut seen = Vec::new();
     for delta in deltas {
@@ -31,7 +31,7 @@ fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
     cache
 }
 
-fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
+pub(super) fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
     Delta::Replace(None, objects.to_vec(), version.into())
 }
 

@@ -1,0 +1,224 @@
+//! Lists beside a running watch, and the deletes that the watch reports while such a list is under way.
+//!
+//! The list is often older than the watch when it arrives. A cache with all objects can ignore it then. A replica that
+//! has gained slots can't: the watch was past the objects of those slots before its filter selected them. So the list
+//! is applied, except for the objects whose end the watch has reported meanwhile.
+
+use std::{collections::HashMap, sync::Arc};
+
+use foldhash::fast::FixedState;
+
+use super::Scope;
+use crate::object::{Stored, Uid};
+
+/// Maximum number of deletes that are remembered during one list. With more of them, the list is not applied, and has
+/// to be requested again.
+const DELETES_DURING_LIST_MAX: usize = 100_000;
+
+/// The deletes during one list.
+#[derive(Default)]
+struct Deletes {
+    /// The last version of each object, `None` if it is not a number. Invariant: at most [`DELETES_DURING_LIST_MAX`].
+    by_uid: HashMap<Uid, Option<u64>, FixedState>,
+    /// `true` if there were more.
+    is_incomplete: bool,
+}
+
+impl Deletes {
+    fn add(&mut self, object: &Stored) {
+        if self.by_uid.len() == DELETES_DURING_LIST_MAX {
+            self.by_uid.clear();
+            self.is_incomplete = true;
+        }
+        if !self.is_incomplete {
+            self.by_uid.insert(object.meta().uid.clone(), object.meta().revision());
+        }
+        debug_assert!(self.by_uid.len() <= DELETES_DURING_LIST_MAX, "more deletes make the list useless");
+    }
+
+    /// Returns `true` if this state of the object is not later than its end.
+    fn has(&self, object: &Stored) -> bool {
+        let last = self.by_uid.get(&object.meta().uid);
+        last.is_some_and(|last| last.zip(object.meta().revision()).is_none_or(|(last, listed)| last >= listed))
+    }
+}
+
+/// The lists that are under way.
+#[derive(Default)]
+pub(super) struct Joins {
+    /// By scope. A cache has at most one for each scope, and rarely any.
+    open: Vec<(Scope, Deletes)>,
+    /// `true` if the last list was applied.
+    pub(super) is_applied: bool,
+}
+
+impl Joins {
+    /// Records deletes from now on. An earlier list of the scope was given up.
+    pub(super) fn begin(&mut self, scope: Scope) {
+        self.end(&scope);
+        self.open.push((scope, Deletes::default()));
+    }
+
+    /// Stops recording: another list of the whole scope was applied, or the scope is empty.
+    pub(super) fn end(&mut self, scope: &Scope) {
+        self.open.retain(|(listed, _)| listed != scope);
+    }
+
+    fn get(&self, scope: &Scope) -> Option<&Deletes> {
+        self.open.iter().find_map(|(listed, deletes)| (listed == scope).then_some(deletes))
+    }
+
+    /// Returns `true` if a list of the scope is under way.
+    pub(super) fn has(&self, scope: &Scope) -> bool {
+        self.get(scope).is_some()
+    }
+
+    /// Records that the watch has reported the end of an object.
+    pub(super) fn deleted(&mut self, scope: &Scope, object: &Stored) {
+        if let Some((_, deletes)) = self.open.iter_mut().find(|(listed, _)| listed == scope) {
+            deletes.add(object);
+        }
+    }
+
+    /// Records that an object exists. It may have left the selector before.
+    pub(super) fn applied(&mut self, object: &Stored) {
+        for (_, deletes) in &mut self.open {
+            deletes.by_uid.remove(&object.meta().uid);
+        }
+    }
+
+    /// Returns `true` if the watch has reported the end of this state of an object.
+    pub(super) fn has_deleted(&self, scope: &Scope, object: &Stored) -> bool {
+        self.get(scope).is_some_and(|deletes| deletes.has(object))
+    }
+
+    /// Ends the list of a scope, and returns its objects that still exist.
+    ///
+    /// Returns `None` if the list proves too little and has to be requested again: there were too many deletes, or
+    /// another list of the scope was applied meanwhile.
+    pub(super) fn finish(&mut self, scope: &Scope, mut objects: Vec<Arc<Stored>>) -> Option<Vec<Arc<Stored>>> {
+        let deletes = self.get(scope).filter(|deletes| !deletes.is_incomplete);
+        let remaining = deletes.map(|deletes| {
+            objects.retain(|object| !deletes.has(object));
+            objects
+        });
+        self.end(scope);
+        self.is_applied = remaining.is_some();
+        remaining
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::tests::{check, list, pod},
+        *,
+    };
+    use crate::store::Delta;
+
+    fn bookmark(version: &str) -> Delta {
+        Delta::Bookmark(None, version.into())
+    }
+
+    fn join(objects: &[Arc<Stored>], version: &str) -> Delta {
+        Delta::Join(None, objects.to_vec(), version.into())
+    }
+
+    #[test]
+    fn list_older_than_the_watch_adds_objects() {
+        let cache =
+            check(vec![list(&[], "5"), Delta::Listing(None), bookmark("20"), join(&[pod("x", "1", 7)], "10")], "+x@7");
+        assert!(cache.has_joined());
+        assert_eq!(cache.revision(), 20, "the watch goes on where it was");
+        check(
+            vec![list(&[], "5"), bookmark("20"), list(&[pod("x", "1", 7)], "10")],
+            "", // a list of the reflector is of the same selection as its watch
+        );
+    }
+
+    #[test]
+    fn object_deleted_during_the_list_stays_away() {
+        check(
+            vec![
+                list(&[], "5"),
+                Delta::Listing(None),
+                Delta::Delete(pod("x", "1", 15)),
+                Delta::Delete(pod("y", "2", 16)),
+                Delta::Apply(pod("y", "3", 17)),
+                join(&[pod("x", "1", 7), pod("y", "2", 8), pod("z", "4", 9)], "10"),
+            ],
+            "+y@17 +z@9",
+        );
+    }
+
+    #[test]
+    fn object_that_returned_to_the_selector_is_added() {
+        check(
+            vec![
+                list(&[], "5"),
+                Delta::Listing(None),
+                Delta::Delete(pod("x", "1", 7)),
+                bookmark("20"),
+                join(&[pod("x", "1", 8)], "10"),
+            ],
+            "+x@8",
+        );
+    }
+
+    #[test]
+    fn newer_states_survive_the_list() {
+        check(
+            vec![
+                list(&[pod("w", "0", 3), pod("x", "1", 4)], "5"),
+                Delta::Listing(None),
+                Delta::Apply(pod("x", "1", 15)),
+                join(&[pod("x", "1", 7)], "10"),
+            ],
+            "+w@3 +x@4 ~x@15 -w@3",
+        );
+    }
+
+    #[test]
+    fn list_of_the_reflector_supersedes_the_list() {
+        let cache = check(
+            vec![
+                list(&[], "5"),
+                Delta::Listing(None),
+                list(&[pod("x", "1", 11)], "12"),
+                join(&[pod("x", "1", 7), pod("y", "2", 8)], "10"),
+            ],
+            "+x@11",
+        );
+        assert!(!cache.has_joined(), "`y` was deleted between the two lists, or the first one did not select it");
+    }
+
+    #[test]
+    fn list_with_too_many_deletes_is_not_applied() {
+        let mut deltas = vec![list(&[], "5"), Delta::Listing(None)];
+        let deletes = u64::try_from(DELETES_DURING_LIST_MAX).unwrap();
+        deltas.extend((0..=deletes).map(|n| Delta::Delete(pod("gone", &n.to_string(), 10 + n))));
+        deltas.push(join(&[pod("x", "x", 7)], "10"));
+        assert!(!check(deltas, "").has_joined());
+        let again = vec![list(&[], "5"), Delta::Listing(None), Delta::Listing(None), join(&[pod("x", "x", 7)], "10")];
+        assert!(check(again, "+x@7").has_joined());
+    }
+
+    #[test]
+    fn read_of_a_namespace_finds_objects_during_the_list() {
+        let present = |version: &str| Delta::Present(Some("a".into()), vec![pod("x", "1", 7)], version.into());
+        for read in ["18", "25"] {
+            check(
+                vec![
+                    list(&[], "5"),
+                    Delta::Listing(None),
+                    bookmark("20"),
+                    present(read),
+                    bookmark("21"),
+                    join(&[pod("x", "1", 7)], "10"),
+                    bookmark("30"),
+                ],
+                "+x@7",
+            );
+        }
+    }
+}
