@@ -75,8 +75,8 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
     ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
     // Most fields of an inline volume are forbidden, not validated.
     ("storage.v1.VolumeAttachmentSource", &["inlineVolumeSpec"]),
-    // Copies of the tolerations in the request, which are not validated again.
-    ("resource.v1.DeviceRequestAllocationResult", &["tolerations"]),
+    // The reference is validated in `spec.metrics` alone.
+    ("autoscaling.v2.ObjectMetricStatus", &["describedObject"]),
 ];
 
 /// Optional enums whose empty string means that the field is unset; others are pointers in Go, where it is a value.

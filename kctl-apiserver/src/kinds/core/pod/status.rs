@@ -34,7 +34,7 @@ const LISTS: [(&str, &str); 3] = [
 /// | `qosClass` | immutable |
 /// | `nominatedNodeName` | not for a Pod that has a node |
 /// | `containerStatuses` and the like | a container that has ended for good stays terminated |
-/// | `podIPs`, `hostIPs` | at most one of each IP family |
+/// | `podIPs`, `hostIPs` | valid addresses, at most one of each IP family |
 /// | `resourceClaimStatuses` | unique names of claims in the spec |
 /// | `observedGeneration` | not negative |
 ///
@@ -52,7 +52,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
     claims(&status["resourceClaimStatuses"], &new["spec"]["resourceClaims"], errors);
     extended(&status["extendedResourceClaimStatus"], &new["spec"], errors);
-    addresses(before, status, "podIPs", errors);
+    pod_addresses(before, status, errors);
     host_addresses(before, status, errors);
     for (list, _) in LISTS {
         users(&status[list], &format!("status.{list}"), text(&new["spec"]["os"]["name"]), errors);
@@ -214,6 +214,17 @@ fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
     errors.required_name(&format!("{AT}.resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
 }
 
+/// Validates `podIPs`, the first of which is not empty.
+///
+/// The message is about `podIP`, because internally the first address of the list is `podIP`.
+fn pod_addresses(before: &Value, status: &Value, errors: &mut Errors) {
+    addresses(before, status, "podIPs", errors);
+    if entries(&status["podIPs"]).next().is_some_and(|(_, first)| text(&first["ip"]).is_empty()) {
+        let detail = "podIP and podIPs must either both be set or both be unset";
+        errors.invalid("status.podIPs", &status["podIPs"], detail);
+    }
+}
+
 /// Validates `hostIPs`, the first of which equals `hostIP`.
 fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
     let Some((_, first)) = entries(&status["hostIPs"]).next() else { return };
@@ -225,8 +236,8 @@ fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
 
 /// Validates addresses that are new in the list, and at most one of each IP family in it.
 ///
-/// With an invalid address in the list, families are not compared. Two addresses must be one IPv4
-/// and one IPv6 address.
+/// Two addresses must be one IPv4 and one IPv6 address. Beside other addresses, an invalid one is
+/// also an `InternalError` of the list, because its family is unknown.
 fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
     let at = format!("status.{list}");
     let all: Vec<&str> = entries(&status[list]).map(|(_, one)| text(&one["ip"])).collect();
@@ -235,11 +246,16 @@ fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
             address::legacy(&(*ip).into(), &format!("{at}[{index}]"), errors);
         }
     }
-    let families: Vec<bool> = all.iter().filter_map(|ip| address::parse(ip)).map(|ip| ip.is_ipv4()).collect();
-    if families.len() < all.len() || all.len() < 2 {
+    if all.len() < 2 {
         return;
     }
-    if all.len() > 2 || families[0] == families[1] {
+    let families: Vec<Option<bool>> = all.iter().map(|ip| Some(address::parse(ip)?.is_ipv4())).collect();
+    let unknown = families.iter().position(Option::is_none);
+    if let Some(index) = unknown {
+        let why = format!("failed to check for dual stack with error:invalid IP[{index}]: {}", all[index]);
+        errors.internal(&at, &why);
+    }
+    if unknown.is_some() || all.len() > 2 || families[0] == families[1] {
         let detail = "may specify no more than one IP for each IP family";
         errors.invalid(&at, &status[list], detail);
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     field_errors::{Errors, text},
     kinds::resource::{
-        resource_claim::validation::{names, of_request, of_requests},
+        resource_claim::validation::{names, of_request, of_requests, toleration},
         validation::{bindings, of_driver, opaque},
     },
     names::NameRule,
@@ -144,6 +144,7 @@ fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Error
         of_request(&result["request"], requests, &format!("{at}.request"), errors);
         device_name(&result["device"], at, errors);
         bindings(result, at, errors);
+        each(&result["tolerations"], &format!("{at}.tolerations"), errors, toleration);
     });
     each(&devices["config"], "status.allocation.devices.config", errors, |config, at, errors| {
         of_requests(&config["requests"], requests, at, errors);

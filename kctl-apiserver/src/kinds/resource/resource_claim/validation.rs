@@ -142,7 +142,7 @@ fn asked(asked: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates the value of a toleration: none with `Exists`, and the value of a label with `Equal`.
-fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
     let (value, value_at) = (&toleration["value"], format!("{at}.value"));
     match text(&toleration["operator"]) {
         "Exists" if !text(value).is_empty() => errors.invalid(&value_at, value, "must be empty for operator `Exists`"),
