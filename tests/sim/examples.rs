@@ -87,9 +87,9 @@ fn sharded_podset_survives_simulated_faults() {
     sharded(scaled(Scenario::new(podset::app).objects(include_str!("../../examples/podset/web.yaml"))));
 }
 
-/// Runs a scenario with three replicas that share the keys, by two seeds: a run costs 3 s of CPU. `KCTL_SEEDS=200` runs more.
+/// Runs a scenario with three replicas that share the keys, by 16 seeds. `KCTL_SEEDS=200` runs more.
 fn sharded(scenario: Scenario) {
-    let report = Sim::from_env(2).unwrap().run(&scenario.instances(3).sharded()).unwrap();
+    let report = Sim::from_env(16).unwrap().run(&scenario.instances(3).sharded()).unwrap();
     if let Some(failure) = report.failure() {
         panic!("{failure}");
     }

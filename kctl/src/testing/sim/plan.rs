@@ -27,6 +27,8 @@ const BEHIND_MAX: usize = 1_000;
 /// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
 /// it over.
 const LAPSE_FOR: Duration = Duration::from_secs(17);
+/// Time for which the lists of a process are slow: long enough that slots move meanwhile.
+pub(super) const SLOW_LISTS_FOR: Duration = Duration::from_secs(30);
 /// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;
 /// Maximum number of faults of a seed.
@@ -84,6 +86,9 @@ pub(super) enum Timed {
     Lapse(Lapse),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
+    /// The answers of the lists that fill the caches of a process take this long, for [`SLOW_LISTS_FOR`]. Its watches
+    /// go on and overtake them.
+    SlowLists { instance: usize, answer: Duration },
 }
 
 impl Fault {
@@ -122,6 +127,9 @@ impl fmt::Display for Fault {
                     }
                     Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
                     Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
+                    Timed::SlowLists { instance, answer } => {
+                        write!(formatter, "the lists of app-{instance} take {answer:?} for {SLOW_LISTS_FOR:?}")
+                    }
                 }
             }
         }
@@ -462,6 +470,10 @@ impl Points {
             return Fault::At { time, what: Timed::LeaseDeleted { slot } };
         }
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        if self.n_slots > 0 && dice.below(3) == 0 {
+            let answer = Duration::from_millis(dice.within(100, 3_000));
+            return Fault::At { time, what: Timed::SlowLists { instance, answer } };
+        }
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },
             1 if !self.without_clock_faults => {

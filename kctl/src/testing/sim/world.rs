@@ -27,7 +27,7 @@ use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
     lapse::{Lapse, longest_write},
     ownership::Ownership,
-    plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, Timed},
+    plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, SLOW_LISTS_FOR, Timed},
     process::{self, supervise},
     scenario::{Scenario, Simulated},
     snapshot::Id,
@@ -530,6 +530,10 @@ impl Shared {
                         end = end.max(start + time + length);
                         self.partition(instance, start + time, length);
                     }
+                    if let Timed::SlowLists { instance, answer } = what {
+                        end = end.max(start + time + SLOW_LISTS_FOR + answer);
+                        self.slow_lists(instance, start + time, answer);
+                    }
                     if let Timed::Lapse(Lapse { length, .. }) = what {
                         end = end.max(start + time + length + self.longest_write());
                     }
@@ -590,6 +594,16 @@ impl Shared {
         self.faults.add(events.then(holds()));
     }
 
+    /// Delays the answers of the lists that fill the caches of a process. Its watches go on.
+    fn slow_lists(&self, instance: usize, from: Instant, answer: Duration) {
+        let is_slow = move |request: &RequestSummary| {
+            let is_list = request.verb == "list" && !is_bookkeeping(&request.resource);
+            is_list && request.client.starts_with(&format!("app-{instance}."))
+        };
+        let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
+        self.faults.add(Rule::request(RequestFault::DelayAnswer(answer), move |request| is_slow(request) && now()));
+    }
+
     fn longest_write(&self) -> Duration {
         longest_write(self.scenario.slots.map_or(0, |slots| slots.count()))
     }
@@ -616,6 +630,9 @@ impl Shared {
             }
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
+            }
+            Timed::SlowLists { instance, answer } => {
+                self.log("fault", format!("the lists of app-{instance} take {answer:?} for {SLOW_LISTS_FOR:?}"));
             }
             Timed::Lapse(lapse) => {
                 let leader = self.checks.lock().leader();
