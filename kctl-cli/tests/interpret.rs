@@ -1,4 +1,4 @@
-//! `kctl interpret` as a program: what it prints, and with which status it ends.
+//! `kctl interpret` as a process: its output and its exit status.
 
 use std::{
     io::Write,
@@ -19,7 +19,8 @@ const CONFIG_MAP: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"n
 const POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"u"},"spec":{"containers":[],"volumes":[{"name":"a","secret":{"secretName":"s"}}]},"status":{"phase":"Succeeded"}}"#;
 const ITEMS: &str = r#"[{"clusterName":"m1","status":{"replicas":4,"generation":1,"observedGeneration":1,"resourceTemplateGeneration":2}},{"clusterName":"m2"}]"#;
 
-/// Runs the program. An argument `@text` stands for a file with that text.
+/// Runs `kctl interpret`. An argument that starts with `@` is replaced by the path of a file with the rest as its
+/// content.
 fn kctl(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
     command.arg("interpret");
@@ -30,12 +31,12 @@ fn kctl(arguments: &[&str], input: &str) -> Output {
         };
     }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A program that does not read its input may have ended already, which the test allows.
+    // The program may exit without reading its input. The write then fails, which the test ignores.
     let _closed = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
 
-/// Writes a file that no other test writes.
+/// Writes a file with a name that is unique across tests, and returns its path.
 fn written(text: &str) -> PathBuf {
     static N_FILES: AtomicUsize = AtomicUsize::new(0);
     let name = format!("interpret-{}-{}.yaml", std::process::id(), N_FILES.fetch_add(1, Ordering::Relaxed));
@@ -104,7 +105,8 @@ fn the_statuses_of_clusters_become_one() {
     assert_eq!(status(&["--status-items", json]), json!({ "replicas": 3 }), "several values of JSON");
 }
 
-/// Go's nil and empty slices: without items, scripts and the rule for pods leave the status as it is.
+/// Tests nil and empty slices as in Go: with nil items, scripts and the built-in rule for Pods keep the status
+/// unchanged.
 #[test]
 fn without_status_items_scripts_get_nil() {
     let pod = file(POD);
@@ -233,7 +235,7 @@ fn failure_has_status_1_and_a_message() {
     }
 }
 
-/// A customization whose only script is this.
+/// Returns a `ResourceInterpreterCustomization` with a single script.
 fn customization(name: &str, kind: &str, script: &str) -> String {
     format!(
         "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{ name: {name} }}\nspec:\n  target: {{ apiVersion: apps/v1, kind: {kind} }}\n  customizations: {{ replicaResource: {{ luaScript: \"{script}\" }} }}\n"

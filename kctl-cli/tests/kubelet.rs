@@ -1,4 +1,4 @@
-//! Which clusters `kctl kubelet` takes.
+//! Tests which clusters `kctl kubelet` accepts.
 
 use std::{
     path::Path,
@@ -11,7 +11,8 @@ use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// The command with a kubeconfig in the environment that it must not take by itself.
+/// Returns a `kctl kubelet` command with `KUBECONFIG` set. The command must not use it unless an option names the
+/// cluster.
 fn kubelet(kubeconfig: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
     command.env("KUBECONFIG", kubeconfig).arg("kubelet").args(arguments);
@@ -23,7 +24,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A server with a node of this container runtime, and its kubeconfig, which is removed at the end.
+/// Starts a server with one Node of this container runtime. Returns the server and its kubeconfig file, which the
+/// caller removes.
 async fn cluster(test: &str, runtime: &str) -> (ApiServer, std::path::PathBuf) {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await.unwrap();
@@ -72,7 +74,7 @@ async fn kubelet_starts_beside_nodes_without_real_runtime() {
     }
 }
 
-/// Waits until it says that it runs pods.
+/// Starts `kctl kubelet` and checks that its first line of output says that it simulates Pods.
 async fn starts(kubeconfig: &Path, arguments: &[&str]) {
     let mut command = tokio::process::Command::from(kubelet(kubeconfig, arguments));
     let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `kctl new` from the command line: where the project goes, its repository, and its format.
+//! `kctl new` from the command line: the project's folder, its Git repository and its formatting.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// A folder that is removed at the end of the test. It is outside of every repository.
+/// A folder outside of every Git repository, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -79,7 +79,7 @@ fn new_project_is_git_repository_unless_inside_one() {
     created(&folder.0.join("outer"), &["tools/inner"]);
     assert!(!folder.0.join("outer/tools/inner/.git").exists(), "the repository above has it");
 
-    // The README builds the image with the commit.
+    // The README tags the image with the commit, so its `git` commands have to work.
     let git = |arguments: &[&str]| {
         let identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
         Command::new("git").args(identity).args(arguments).current_dir(folder.0.join("outer")).output().unwrap()

@@ -1,4 +1,4 @@
-//! `kctl apiserver --data`: acknowledged writes survive a kill at any moment, and a broken file is rejected.
+//! `kctl apiserver --data`: acknowledged writes survive a kill at any moment, and a corrupt file is rejected.
 
 use std::{
     collections::BTreeMap,
@@ -23,11 +23,11 @@ use tokio::task::JoinSet;
 
 const N_KILLS: usize = 30;
 const N_WRITERS: usize = 4;
-/// Objects of each writer, which are created, changed and deleted in turns.
+/// Number of objects per writer. Each write creates, changes or deletes one of them.
 const N_NAMES: usize = 5;
-/// The longest time that a server is let write.
+/// Longest time for which a server runs before it is killed.
 const LIFE_MS_MAX: u64 = 150;
-/// A server starts and answers within this.
+/// Time limit for a server's start and for its responses.
 const WITHIN: Duration = Duration::from_secs(60);
 const FILE: &str = "objects.jsonl";
 
@@ -45,7 +45,7 @@ impl Rng {
     }
 }
 
-/// A folder of a test, for as long as it lasts.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -74,7 +74,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server, which ends as by `kill -9`.
+/// A server process, killed with `SIGKILL` when it is dropped.
 struct Server(Child);
 
 impl Server {
@@ -97,7 +97,7 @@ impl Drop for Server {
 async fn config(kubeconfig: &Path) -> Config {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    // A request that fails was not answered, and is not sent again.
+    // A write without a response must not be retried: the test has to know which write is unacknowledged.
     config.default_retry = false;
     config
 }
@@ -106,16 +106,16 @@ async fn configs(folder: &Folder) -> Api<ConfigMap> {
     Api::default_namespaced(Client::try_from(config(&folder.0.join("kubeconfig")).await).unwrap())
 }
 
-/// An object as it is after a write: nothing when it is gone.
+/// The content of an object after a write; `None` if it was deleted.
 type State = Option<String>;
 
-/// The objects of a writer, as their responses confirmed them.
+/// The objects of a writer, as confirmed by responses.
 #[derive(Clone, Default)]
 struct Known {
     answered: BTreeMap<String, State>,
-    /// The write that was not answered: both states are right.
+    /// The write without a response. The server may or may not have stored it.
     open: Option<(String, State)>,
-    /// The version in the last response.
+    /// The highest `resourceVersion` in a response.
     version: u64,
     n_writes: u64,
 }
@@ -126,7 +126,7 @@ impl Known {
         *found == answered || self.open.as_ref().is_some_and(|(of, state)| of == name && state == found)
     }
 
-    /// The state after the restart is the new reference.
+    /// Takes the state after the restart as the new reference.
     fn learn(&mut self, found: &BTreeMap<String, String>) {
         self.open = None;
         for (name, state) in &mut self.answered {
@@ -139,7 +139,7 @@ fn version(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-/// Writes until the server is gone.
+/// Writes until the server is killed.
 async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut rng: Rng) -> Known {
     loop {
         let name = format!("config-{writer}-{}", rng.below(N_NAMES as u64));
@@ -172,11 +172,11 @@ async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut rng
     }
 }
 
-/// Checks what the server has against what the writers were told; they go on from there.
+/// Checks that the server has all acknowledged writes, and updates the writers to the server's state.
 async fn check(configs: &Api<ConfigMap>, writers: &mut [Known], kill: usize) {
     let list = configs.list(&ListParams::default()).await.unwrap();
     let text = |config: &ConfigMap| config.data.as_ref().and_then(|data| data.get("text").cloned()).unwrap_or_default();
-    // The server's controllers write one ConfigMap themselves.
+    // The server's controllers write this ConfigMap.
     let written = list.items.iter().filter(|config| config.metadata.name.as_deref() != Some("kube-root-ca.crt"));
     let found: BTreeMap<String, String> =
         written.map(|config| (config.metadata.name.clone().unwrap_or_default(), text(config))).collect();
@@ -222,10 +222,10 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     assert!(n_writes > u64::try_from(N_KILLS).unwrap(), "{n_writes} writes are none to speak of");
 }
 
-/// A corruption of a file.
+/// A function that corrupts the content of a file.
 type Breaks = fn(&mut Vec<u8>);
 
-/// A folder that a server has written, with this done to its file.
+/// Returns a folder that a server has written, after `breaks` has changed its data file.
 fn broken(name: &str, breaks: impl Fn(&mut Vec<u8>)) -> Folder {
     let folder = Folder::new(name);
     drop(Server::start(&folder));
@@ -252,7 +252,7 @@ fn corrupt_data_file_is_rejected_and_unchanged() {
             },
             false,
         ),
-        // It ends like a complete line, so the write was acknowledged.
+        // The line ends with a newline, so its write was acknowledged and must not be dropped.
         (
             "last",
             |bytes| {
@@ -286,7 +286,7 @@ fn line_cut_off_by_a_kill_is_ignored() {
     assert_eq!(n_lines(&file), before - 1);
 }
 
-/// The name of who a client is to the server.
+/// Returns the user name under which the server knows the client.
 async fn who(config: Config) -> Result<String, kube::Error> {
     let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config).unwrap());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());

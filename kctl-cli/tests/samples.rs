@@ -1,7 +1,7 @@
-//! Cases that were recorded from Karmada, on the command line: output and errors of `kctl interpret` are Karmada's. A list has the
-//! errors with another message, and the reasons.
+//! Compares `kctl interpret` with cases recorded from Karmada: output and errors are equal. `REWORDED` lists the errors
+//! with a different message, and why.
 //!
-//! The cases are those of `kctl-interpreter/tests/cases`; `KARMADA_CASES` names a folder with more of the same form.
+//! The cases are in `kctl-interpreter/tests/cases`; `KARMADA_CASES` names a folder with more cases in the same format.
 
 use std::{
     fs,
@@ -12,13 +12,13 @@ use std::{
 use kctl_interpreter::lua;
 use serde_json::{Value, json};
 
-/// The folders with cases.
+/// Returns the folders with cases.
 fn folders() -> Vec<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kctl-interpreter/tests/cases");
     std::iter::once(own).chain(std::env::var_os("KARMADA_CASES").map(PathBuf::from)).collect()
 }
 
-/// Where a case's files are.
+/// The folder for the input files of a case.
 struct Files {
     folder: PathBuf,
 }
@@ -46,7 +46,7 @@ fn interpret(case: &Value, files: &Files) -> Output {
             _ => {}
         }
     }
-    // The recorder of the built-in kinds left empty lists out. Without the option there would be no list at all.
+    // The recorder of the built-in kinds left out empty lists. Without the option the command would get no list at all.
     if case.get("luaScript").is_none() && operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
         arguments.extend(["--status-items".into(), files.write("statusItems", &json!([]))]);
     }
@@ -69,7 +69,7 @@ fn interpret(case: &Value, files: &Files) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kctl")).args(arguments).output().unwrap()
 }
 
-/// Brings an answer to the form that comparisons are made in: what the case calls volatile left out, its sets sorted, and nothing else.
+/// Normalizes an answer for comparison: removes the case's `volatile` fields and sorts its `unordered` lists.
 fn comparable(mut answer: Value, case: &Value) -> Value {
     let paths = |name: &str| {
         let paths = case[name].as_array().cloned().unwrap_or_default();
@@ -86,16 +86,16 @@ fn comparable(mut answer: Value, case: &Value) -> Value {
     answer
 }
 
-/// An error with another message than Karmada's.
+/// An error whose message differs from Karmada's.
 struct Reworded {
     /// A part of Karmada's messages for this error.
     recorded: &'static str,
-    /// Parts of our message, in this order.
+    /// Parts of our message, in order.
     ours: &'static [&'static str],
     why: &'static str,
 }
 
-/// All errors with another message; every other one is equal to Karmada's.
+/// All errors whose message differs. All other messages are equal to Karmada's.
 const REWORDED: [Reworded; 15] = [
     Reworded {
         recorded: "attempt to index a non-table object(",
@@ -174,12 +174,12 @@ const REWORDED: [Reworded; 15] = [
     },
 ];
 
-/// Checks an error; returns the index of its other words where it has such.
+/// Checks an error message. Returns the index in `REWORDED` if the message is one of those.
 fn check_error(recorded: &str, ours: &str) -> Result<Option<usize>, String> {
-    // Scripts: our line is in words, and the traceback, which is that of Go's machine, is left out.
+    // Script errors: our message begins with `line`, and leaves out the stack traceback of the Lua VM in Go.
     let own = recorded.split("\nstack traceback:").next().unwrap_or_default().trim_end();
     let own = own.strip_prefix("<string>:").map_or(own.to_owned(), |rest| format!("line {rest}"));
-    // Native: the path of the field stands between what failed and why.
+    // Errors of built-in interpreters: our message has the field path between the operation and the reason.
     if in_order(ours, own.split(": ")) {
         return Ok(None);
     }
@@ -216,7 +216,7 @@ fn check(case: &Value, files: &Files) -> Result<Option<usize>, String> {
     }
 }
 
-/// The cases of all files of a folder that are about one object.
+/// Returns the cases about a single object, from all files of a folder.
 fn cases(folder: &Path) -> Vec<Value> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -225,7 +225,7 @@ fn cases(folder: &Path) -> Vec<Value> {
             let text = fs::read_to_string(file).unwrap();
             text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
         });
-    // The division of replicas has no command.
+    // `kctl interpret` has no command for the division of replicas.
     texts.flatten().filter(|case| case["operation"].is_string()).collect()
 }
 

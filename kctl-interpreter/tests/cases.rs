@@ -1,7 +1,7 @@
-//! Cases that were recorded from Karmada: the answers here are the same.
+//! Compares the built-in interpreters with cases recorded from Karmada.
 //!
-//! `cases/*.jsonl` has one case a line: its inputs, and what the real code answered. Lists that a case names as
-//! `unordered` are compared as sets, quantities by value and errors by class.
+//! Each line of `cases/*.jsonl` is one case: its inputs, and Karmada's answer. Lists that a case names as `unordered`
+//! are compared as sets, quantities by value and errors by class.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn class(error: &NativeError) -> &'static str {
     }
 }
 
-/// Brings an answer to the form that comparisons are made in.
+/// Normalizes an answer for comparison.
 fn comparable(answer: &Value, case: &Value) -> Value {
     let mut answer = answer.clone();
     for name in case["unordered"].as_array().into_iter().flatten() {
@@ -109,8 +109,8 @@ fn remove(value: &mut Value, path: &[&str]) {
 
 #[test]
 fn the_built_in_interpreters_answer_as_karmada_does() {
-    // The first file is a sample over all operations; the second goes through the fields and the corners of each kind; the
-    // third has variations of both, with fields that are missing, null, of another type or out of range.
+    // The first file is a sample of all operations. The second covers the fields and edge cases of each kind. The third
+    // has variations of both, with fields that are missing, null, of another type or out of range.
     let files = [
         include_str!("cases/native.jsonl"),
         include_str!("cases/native-more.jsonl"),
@@ -122,7 +122,8 @@ fn the_built_in_interpreters_answer_as_karmada_does() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// `KARMADA_CASES` names a file of more cases, such as variations of these that Karmada's own code has answered.
+/// Runs more cases from the file that `KARMADA_CASES` names, such as variations of these that Karmada's code has
+/// answered.
 #[test]
 fn other_cases_are_answered_as_karmada_does() {
     let Ok(file) = std::env::var("KARMADA_CASES") else { return };

@@ -1,4 +1,4 @@
-//! The webhooks of others as a layer: against our own server, and against servers that do everything wrong.
+//! The webhook layer: calls to our own webhook, and to servers that violate the protocol.
 
 mod deployments;
 
@@ -46,7 +46,7 @@ fn no_services(_namespace: &str, _name: &str) -> Option<Value> {
     None
 }
 
-/// Our own webhook, which serves until the test ends.
+/// Starts our own webhook, which serves until the test ends. Returns its configuration.
 async fn webhook(client: impl FnOnce(&Webhook) -> ClientConfig, names: &[&str]) -> Value {
     let mut options = WebhookOptions::default();
     options.certificate = Certificate::SelfMade(names.iter().map(|name| (*name).to_owned()).collect());
@@ -113,7 +113,7 @@ async fn service_address_is_dialed_and_its_name_verified() {
     };
     let cases = [
         ("hooks", Ok(true)),
-        // The certificate is for another name.
+        // The certificate is for another host name.
         ("others", Err("failed to call webhook: Post \"https://others.system.svc:")),
         ("headless", Err("failed to call webhook: cannot route to service with ClusterIP \"None\"")),
     ];
@@ -134,26 +134,27 @@ async fn service_address_is_dialed_and_its_name_verified() {
 /// The reaction of a hostile server to each connection.
 #[derive(Clone)]
 enum Deed {
-    /// Writes this, with the uid of the request for UID.
+    /// Writes this response, with `UID` replaced by the uid of the request.
     Answer(String),
-    /// Writes the head, and bytes without an end.
+    /// Writes the head and then an endless body.
     Flood,
-    /// Writes the head and a part of the body, and then nothing more.
+    /// Writes the head and a part of the body, and then stalls.
     Stall,
-    /// Says nothing.
+    /// Never responds.
     Wait,
-    /// Writes one of these after the other, an answer a connection; the last one again and again. Says the first lines of requests.
+    /// Writes the next of these responses to each connection, and repeats the last one. Sends the first line of each
+    /// request to the channel.
     Each(Vec<String>, UnboundedSender<String>),
-    /// Goes away.
+    /// Closes the connection without a response.
     HangUp,
 }
 
-/// Returns `true` for a whole request: one with a body ends with it.
+/// Returns `true` if the request is complete. A request with a body is complete at the end of the body.
 fn is_request(read: &[u8]) -> bool {
     read.ends_with(b"}\n") || read.starts_with(b"GET ") && read.ends_with(b"\r\n\r\n")
 }
 
-/// Serves deeds; returns the address and the authority in base64.
+/// Starts a hostile server. Returns its port and its CA certificate in base64.
 async fn hostile(deed: Deed) -> (u16, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let authority = STANDARD.encode(made.cert.pem());
@@ -181,7 +182,7 @@ async fn hostile(deed: Deed) -> (u16, String) {
             }
             let request = String::from_utf8_lossy(&read[..n_read]).into_owned();
             let uid = request.split("\"uid\":\"").nth(1).and_then(|rest| rest.split('"').next());
-            // As long as one, where the request has none.
+            // A placeholder of the same length, because the request has no uid.
             let uid = uid.unwrap_or("00000000-0000-0000-0000-000000000000");
             let written = match &deed {
                 Deed::Answer(answer) => stream.write_all(answer.replace("UID", uid).as_bytes()).await,
@@ -249,11 +250,11 @@ fn http(status: &str, headers: &str, body: &str) -> Deed {
     ))
 }
 
-/// Asks servers for a patch; each costs one error that says what is wrong.
+/// Checks that a call to each of these servers fails with its expected error.
 async fn each_is_one_error(cases: impl IntoIterator<Item = (Deed, &'static str)>) {
     let call = "Internal error occurred: failed calling webhook \"hostile/w.example.com\": ";
     for (deed, expected) in cases {
-        // A flood is read to its bound, whatever the load of the machine.
+        // A flood is read up to the size limit, which takes longer than a second on a loaded machine.
         let timeout = if matches!(deed, Deed::Flood) { 15 } else { 1 };
         let (port, authority) = hostile(deed).await;
         let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
@@ -339,7 +340,7 @@ async fn invalid_responses_have_client_go_errors() {
     each_is_one_error(cases).await;
 }
 
-/// Asks a server that gives one answer after the other; returns what came of it, and what was asked.
+/// Calls a server that answers with these responses in order. Returns the result and the requests that it received.
 async fn asked_of_each(answers: &[Deed]) -> (Result<Value, String>, Vec<String>) {
     let (sender, mut asked_for) = unbounded_channel();
     let answers = answers.iter().map(|deed| if let Deed::Answer(text) = deed { text.clone() } else { String::new() });
@@ -357,7 +358,8 @@ fn healthy() -> Deed {
     http("200 OK", "content-type: text/html\r\n", r#"{"response":{"uid":"UID","successful":true,"healthy":true}}"#)
 }
 
-/// As client-go does it, which Karmada's client is made of: measured with `k8s.io/apiserver/pkg/util/webhook` 0.36.3.
+/// The expected results were measured with `k8s.io/apiserver/pkg/util/webhook` 0.36.3. Karmada's client uses the same
+/// client-go.
 #[tokio::test]
 async fn redirects_and_retry_after_match_client_go() {
     let post = |path: &str| format!("POST {path} HTTP/1.1 content-type: application/json true");
@@ -370,7 +372,7 @@ async fn redirects_and_retry_after_match_client_go() {
     }
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
         let (answer, lines) = asked_of_each(&[http(status, "location: /new\r\n", ""), healthy()]).await;
-        // A redirected GET has no body, so the server can't know the uid.
+        // The redirected request is a GET without a body, so the server does not know the uid.
         let error = answer.unwrap_err();
         assert!(error.contains("received invalid webhook response: expected response.uid "), "{error}");
         assert_eq!(lines, [first.clone(), "GET /new HTTP/1.1 - false".into()]);
@@ -437,7 +439,7 @@ async fn first_matching_webhook_is_called_except_for_prune() {
     assert_eq!(pruned, json!({ "pruned": object("web") }));
 }
 
-/// Leads to a webhook, and counts the connections to it.
+/// Starts a TCP proxy to a webhook. Returns its port and the counter of its connections.
 async fn counting(to: &str) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, n_connections, to) = (listener.local_addr().unwrap().port(), Arc::default(), to.to_owned());

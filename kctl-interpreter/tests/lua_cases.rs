@@ -1,5 +1,5 @@
-//! The answers of scripts against those recorded from Karmada, by the rules of the cases: volatile paths are skipped,
-//! unordered lists are sets, quantities are equal by value, errors by class.
+//! Compares the answers of scripts with those recorded from Karmada. Volatile paths are skipped, unordered lists are
+//! compared as sets, quantities by value and errors by class.
 #![cfg(feature = "lua")]
 
 use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script, ScriptError};
@@ -13,15 +13,15 @@ fn scripts_answer_as_in_karmada() {
     assert_same(CASES);
 }
 
-/// Checks inputs and results in odd forms, by each operation, and functions of gopher-lua's library
-/// that differ from C's.
+/// Covers unusual inputs and results of each operation, and library functions in which gopher-lua differs from C Lua.
 #[test]
 fn odd_values_and_patterns_are_as_in_karmada() {
     assert_eq!(MORE.lines().count(), 71);
     assert_same(MORE);
 }
 
-/// `KARMADA_LUA_CASES` names a file of more cases, such as variations of these that Karmada's own code has answered.
+/// Runs more cases from the file that `KARMADA_LUA_CASES` names, such as variations of these that Karmada's code has
+/// answered.
 #[test]
 fn other_scripts_answer_as_in_karmada() {
     let Ok(file) = std::env::var("KARMADA_LUA_CASES") else { return };
@@ -82,7 +82,7 @@ fn run(pool: &Pool, case: &Value) -> Result<Value, ScriptError> {
     pool.interpret(text("operation"), &script, &inputs)
 }
 
-/// Compares numbers as the doubles that they were in Lua.
+/// Compares numbers as `f64`, because Lua numbers are doubles.
 fn is_same(got: &Value, expected: &Value) -> bool {
     match (got, expected) {
         (Value::Number(got), Value::Number(expected)) => got.as_f64() == expected.as_f64(),

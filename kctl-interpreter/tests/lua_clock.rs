@@ -1,8 +1,8 @@
-//! Tests of scripts that attack the clock: work that one instruction or one function of C does
-//! where no hook looks.
+//! Scripts that try to evade the time limit: a single instruction or C function runs for long without a call of the
+//! debug hook.
 //!
-//! The limit here is time alone, as users have it, and the measured time is that of the thread: a
-//! machine under load stretches the time on the wall.
+//! Only the time limit applies here, as in production. The tests measure the CPU time of the thread, because wall-clock
+//! time grows on a loaded machine.
 #![cfg(all(feature = "lua", target_os = "linux"))]
 
 use std::time::Duration;
@@ -10,19 +10,19 @@ use std::time::Duration;
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
 use serde_json::json;
 
-/// The time that a run has.
+/// Time limit of a run.
 const LIMIT: Duration = Duration::from_millis(250);
 
-/// The time that a run may need past its limit, in a build without optimization: each of these attempts took seconds,
-/// or minutes, where it found a way around the budget.
+/// Longest time that a run may take past its limit, in a build without optimization. Attempts that evaded the limit
+/// took seconds or minutes.
 const OVERSHOOT_MAX: Duration = Duration::from_millis(1500);
 
-/// Strings and lists as large as a run can hold.
+/// Creates strings and lists as large as a run can hold.
 const LARGE: &str = "local s, n = 'x', 0 while #s < 500000 do s = s .. s end
     local long = s .. s .. s .. s
     local list, same = {}, {} for i = 1, 5000 do list[i] = i same[i] = long end ";
 
-/// Scripts that each once escaped, or that could.
+/// Scripts that once evaded the limit, or could have.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("moving elements that are not there", "table.insert({}, -2^31, 1)"),
     ("moving from a position that is no number", "table.insert(list, 0/0, 1)"),
@@ -111,7 +111,7 @@ fn no_attempt_outruns_the_clock() {
     assert!(slow.is_empty(), "{slow:?}");
 }
 
-/// The time that this thread had of a processor.
+/// Returns the CPU time of this thread.
 fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the system counts it");
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());

@@ -1,10 +1,10 @@
-//! The library of scripts, function by function: an expression and the JSON that it becomes, as gopher-lua has it.
+//! The Lua library, function by function: each expression and the JSON of its result in gopher-lua.
 #![cfg(feature = "lua")]
 
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
 use serde_json::{Value, json};
 
-/// Evaluates `{expression}` as the result of `ReflectStatus`; an error is its message without the function's name.
+/// Evaluates `{expression}` as the result of `ReflectStatus`. An error is returned as its message.
 fn evaluate(pool: &Pool, expression: &str) -> Result<Value, String> {
     let source = format!("function ReflectStatus(o)\n  return {{v = {{{expression}}}}}\nend");
     let script = Script::compile(&source, "ReflectStatus").map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ fn concatenation_writes_numbers_as_gopher_lua_does() {
             "pcall(function() return 'a' .. true .. 'b' end)",
             json!([false, "<string>:2: attempt to concatenate a boolean value"]),
         ),
-        // A failed concatenation leaves nothing behind for the next one.
+        // A failed concatenation does not affect the next one.
         ("pcall(function() return nil .. 'old' end), 1 .. '', 'a' .. 'b'", json!([false, "1", "ab"])),
         ("pcall(function() return 'x' .. kctl_dots end), 'a' .. 'b'", json!([false, "ab"])),
         (
@@ -94,7 +94,8 @@ fn concatenation_writes_numbers_as_gopher_lua_does() {
     ]);
 }
 
-/// Lua has room for two hundred levels: beyond half of them a source stays as it is, and its numbers are C's.
+/// Lua's parser allows two hundred nested levels. With more than a hundred concatenations in a row the source is not
+/// rewritten, so its numbers are formatted as in C Lua.
 #[test]
 fn many_concatenations_in_a_row_still_run() {
     let pool = Pool::new(Limits::default());
@@ -104,8 +105,8 @@ fn many_concatenations_in_a_row_still_run() {
     }
 }
 
-/// Compares with answers of gopher-lua 1.1.2 and gopher-json, read as JSON again as Karmada does: a
-/// number is a double all the way, formatted as in Go.
+/// Compares with gopher-lua 1.1.2 and gopher-json, whose result is decoded from JSON again as in Karmada. Numbers stay
+/// doubles and are formatted as in Go.
 #[test]
 fn number_formatting_matches_gopher_lua() {
     check(&[
@@ -160,7 +161,7 @@ fn number_formatting_matches_gopher_lua() {
     ]);
 }
 
-/// A number of an object that is written with a point, but is whole, comes back without the point.
+/// A whole number that an object has as `2.0` is returned as `2`.
 #[test]
 fn numbers_of_objects_come_back_without_a_point() {
     let pool = Pool::new(Limits::default());
@@ -264,7 +265,7 @@ fn table_and_math_functions_match_gopher_lua() {
             "(function() local t = {1, 3} table.insert(t, 2.9, 2) table.insert(t, 9, 9) return #t, t[2], t[9] end)()",
             json!([3, 2, 9]),
         ),
-        // Positions of more than 31 bits are others in C, some of them far in front of the list.
+        // C Lua truncates positions of more than 31 bits, so that some elements would land far in front of the list.
         (
             "(function() local t = {1} for n, at in ipairs({1e15, -1e15, 2^31 + 1}) do table.insert(t, at, n) end
               return #t, t[1e15], t[-1e15], t[2^31 + 1] end)()",
@@ -281,7 +282,7 @@ fn table_and_math_functions_match_gopher_lua() {
     ]);
 }
 
-/// The count of C wraps around there: an optimized build overwrote its stack.
+/// The element count overflows a C `int` for these ranges. An optimized build overwrote its stack.
 #[test]
 fn unpack_refuses_every_range_that_is_too_large() {
     for range in [

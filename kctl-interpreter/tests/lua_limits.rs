@@ -1,5 +1,4 @@
-//! Tests of hostile scripts: each attempt ends with the error of its limit, and the next run sees
-//! nothing of it.
+//! Hostile scripts: each attempt fails with the error of the limit that it hits, and does not affect the next run.
 #![cfg(feature = "lua")]
 
 use std::time::Duration;
@@ -7,12 +6,13 @@ use std::time::Duration;
 use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
 use serde_json::{Value, json};
 
-/// Limits that no honest test comes near and that a hostile one meets soon, by steps and not by the clock.
+/// Returns limits that count steps instead of time. Ordinary tests stay far below them, and hostile scripts hit them
+/// soon.
 fn limits() -> Limits {
     Limits::default().time(Duration::from_secs(60)).steps(3_000_000).memory_bytes(8 << 20)
 }
 
-/// Runs `body` as the body of `ReflectStatus(o)`; the answer is the status, or the class and message of the error.
+/// Runs `body` as the body of `ReflectStatus(o)`. Returns the status, or the class and message of the error.
 fn status(pool: &Pool, body: &str) -> Result<Value, (ErrorClass, String)> {
     let source = format!("function ReflectStatus(o) {body}\nend");
     let describe = |error: kctl_interpreter::lua::ScriptError| (error.class(), error.to_string());
@@ -26,7 +26,7 @@ fn run(pool: &Pool, script: &Script) -> Result<Value, kctl_interpreter::lua::Scr
     pool.interpret("InterpretStatus", script, &inputs).map(|mut value| value["status"].take())
 }
 
-/// Checks that each attempt ends with an error of its class.
+/// Checks that each attempt fails with an error of its class.
 fn check(attempts: &[(&str, ErrorClass)]) {
     let pool = Pool::new(limits());
     for (attempt, class) in attempts {
@@ -220,7 +220,8 @@ fn a_run_leaves_nothing_to_the_next() {
         ),
         ("o.spec.extra = {1, {2}} o.spec.replicas = 'bad' o.kind = nil", "true"),
     ] {
-        // The probe comes first, so that the second run would see what the first one changed.
+        // The script records the state before it makes its changes, so a second run would see changes that leaked from
+        // the first.
         let source = format!(
             "function ReflectStatus(o)
                local seen = {{upper = ('x'):upper(), n = table.concat({{1, 2}}), f = math.floor(1.5), k = type(pairs),

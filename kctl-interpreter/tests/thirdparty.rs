@@ -1,4 +1,4 @@
-//! The bundled customizations against their cases: each operation of each kind, in the words of its `cases.yaml`.
+//! Runs the bundled customizations against their `cases.yaml`: each operation of each kind.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -37,7 +37,7 @@ fn cases(path: &str) -> Vec<Case> {
     serde_saphyr::from_str(&fs::read_to_string(folder.join("cases.yaml")).unwrap()).unwrap()
 }
 
-/// The order of dependencies of one template is not said.
+/// Sorts the dependencies, because their order is not specified.
 fn sorted(mut answer: Value) -> Value {
     if let Some(dependencies) = answer["dependencies"].as_array_mut() {
         dependencies.sort_by_key(ToString::to_string);
@@ -74,7 +74,7 @@ async fn bundled_kinds_pass_cases_for_every_operation() {
     }
 }
 
-/// Karmada passes nil where no cluster has been scheduled, and an item without status until a cluster has reported.
+/// Karmada passes nil items while no cluster is scheduled, and an item without a status until its cluster reports one.
 #[tokio::test]
 async fn aggregate_status_accepts_nil_items_and_statuses() {
     let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));

@@ -1,4 +1,4 @@
-//! The webhook as Karmada calls it: HTTPS on loopback, and the answers field by field.
+//! The webhook as Karmada calls it: HTTPS on loopback, with every field of the responses compared.
 
 mod deployments;
 
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use deployments::{RELEASED, about, rules};
 
-/// A webhook that runs, and a client that trusts it.
+/// A running webhook, and a client that trusts it.
 struct World {
     client: Client,
     metrics: Metrics,
@@ -71,7 +71,7 @@ fn object(name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": "d" }, "spec": spec })
 }
 
-/// As Karmada writes it: `replicas` is always there.
+/// Returns a request as Karmada writes it, which always has `replicas`.
 fn context(operation: &str, object: &Value, more: &Value) -> Value {
     let mut request = json!({
         "uid": "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10",
@@ -88,7 +88,7 @@ fn context(operation: &str, object: &Value, more: &Value) -> Value {
     json!({ "kind": "ResourceInterpreterContext", "apiVersion": "config.karmada.io/v1alpha1", "request": request })
 }
 
-/// The whole answer, with the patch in plain sight.
+/// Returns the whole response, with the patch as JSON instead of base64.
 fn answered(fields: &Value) -> Value {
     let mut response =
         json!({ "uid": "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10", "successful": true, "status": { "code": 200 } });
@@ -269,7 +269,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 4;
     let world = World::start(options).await;
-    // Without their way out, threads that are all blocked would hold up the test as well.
+    // Releases blocked functions after 30 s. Otherwise a test in which all threads are blocked would never fail.
     std::thread::spawn(|| {
         std::thread::park_timeout(Duration::from_secs(30));
         RELEASED.set(())
@@ -302,7 +302,8 @@ async fn blocking_functions_time_out_and_delay_no_request() {
         );
     }
     assert_eq!((&web.2["response"]["healthy"], ready.0), (&json!(true), 200));
-    // They still run, and count: what blocks for good ends up at the limit, and not in memory.
+    // The functions still run and count towards the limit. A function that blocks for ever takes up a slot, but no
+    // further memory.
     assert_eq!((in_flight().as_str(), world.metrics.n_running()), ("3", 3));
     let _fourth = ask("blocks", "1s").await;
     let (_, _, answer) = ask("web", "1s").await;

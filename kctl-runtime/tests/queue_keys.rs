@@ -1,4 +1,4 @@
-//! The work queue by its keys: each waits once, is in one worker's hands at most, and comes in its turn.
+//! Keys of the work queue: each is queued once, is processed by one worker at a time, and comes out in order.
 
 use futures::FutureExt;
 use kctl_runtime::queue::{PASSED_OVER_MAX, QueueConfig, WorkQueue};
@@ -8,12 +8,12 @@ fn queue() -> WorkQueue<&'static str> {
     WorkQueue::new(QueueConfig::default())
 }
 
-/// The key that is ready, if one is.
+/// Returns the next key if one is ready.
 fn try_get<K: std::hash::Hash + Eq + Clone + Send + Sync + 'static>(queue: &WorkQueue<K>) -> Option<K> {
     queue.get().now_or_never().flatten().map(|item| item.key)
 }
 
-/// Takes and hands back until nothing is ready.
+/// Processes keys until none is ready, and returns them.
 fn drain(queue: &WorkQueue<&'static str>) -> Vec<&'static str> {
     std::iter::from_fn(|| try_get(queue).inspect(|key| queue.done(key))).collect()
 }
@@ -237,7 +237,7 @@ async fn retry_keeps_the_priority_of_its_run() {
     assert_eq!(queue.get().await.unwrap().priority, -100);
 }
 
-/// How many takes it costs to get `low` while fresh keys are always there.
+/// Returns the number of takes until `low` comes out, while new keys of a higher priority are added before every take.
 async fn takes_until_low(n_older: u32) -> u32 {
     let queue = WorkQueue::new(QueueConfig::default());
     for older in 0..n_older {

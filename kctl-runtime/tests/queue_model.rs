@@ -1,4 +1,4 @@
-//! The work queue against a model that is too simple to be wrong: any sequence of operations, each step compared.
+//! Compares the work queue with a simple model after each step of random sequences of operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ enum Step {
     Changed(u8, i32),
     Unchanged(u8, i32),
     After(u8, u64),
-    /// A worker asks for a key.
+    /// A worker takes a key.
     Get,
-    /// The key is handed back, if it is in a worker's hands.
+    /// A worker finishes the key, if it is processing it.
     Done(u8),
-    /// The key fails and is handed back, if it is in a worker's hands.
+    /// The reconcile of the key fails and the worker finishes it, if it is processing it.
     Fail(u8),
     Forget(u8),
     Advance(u64),
@@ -41,14 +41,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Which keys a worker could be given now, which later, and which again: no order, no priorities, no places.
+/// Models which keys are ready, delayed or to be processed again. It has no order, priorities or sizes.
 #[derive(Default)]
 struct Model {
     ready: BTreeSet<u8>,
-    /// When it is due, and whether it waits because it failed.
+    /// When the key is due, and `true` if it waits because it failed.
     delayed: BTreeMap<u8, (Instant, bool)>,
     processing: BTreeSet<u8>,
-    /// Is `true` if it runs again even if the run fails.
+    /// `true` if the key is processed again even if the current run fails.
     dirty: BTreeMap<u8, bool>,
     failures: BTreeMap<u8, u32>,
 }
@@ -178,7 +178,7 @@ impl Run {
         }
     }
 
-    /// All workers finish: everything that was ever added comes, and then nothing is left.
+    /// Lets all workers finish. Every added key must come out, and then the queue must be empty.
     async fn finish(mut self) {
         for key in std::mem::take(&mut self.model.processing) {
             self.queue.done(&key);

@@ -1,4 +1,4 @@
-//! The numbers of a work queue, as client-go's metrics count them.
+//! Statistics of a work queue, which follow client-go's metrics.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The work queue under many threads: what no single thread can show.
+//! The work queue with many threads: races that a single thread can't show.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ const KEYS: usize = 16;
 const ADDERS: usize = 4;
 const ADDS: usize = 2_000;
 
-/// Mixes a number, so that runs differ in their threads only.
+/// Mixes the bits of a number, so that runs differ only in the scheduling of threads.
 fn mix(number: usize) -> usize {
     (number ^ 0x9e37).wrapping_mul(0x85eb_ca6b) >> 7
 }
@@ -25,7 +25,7 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
     for n in 0..ADDS {
         let choice = mix(adder * ADDS + n);
         let key = choice % KEYS;
-        // The version changes first, then its key is added.
+        // The version is increased before its key is added, so that the worker that takes the key sees the new version.
         versions[key].fetch_add(1, Ordering::SeqCst);
         match choice / KEYS % 8 {
             0 => queue.add_with(key, -100),

@@ -1,4 +1,4 @@
-//! The work queue by its clock: delays, waits after failures, and the events in between.
+//! Timing of the work queue: delays, backoff after failures, and events in between.
 
 use futures::FutureExt;
 use kctl_runtime::queue::{QueueConfig, WAIT_MAX, WorkQueue};
@@ -15,14 +15,14 @@ fn try_get(queue: &WorkQueue<&'static str>) -> Option<&'static str> {
     queue.get().now_or_never().flatten().map(|item| item.key)
 }
 
-/// Waits for the next key, hands it back, and says when it came.
+/// Takes the next key, finishes it, and returns it with the time that passed since `start`.
 async fn next(queue: &WorkQueue<&'static str>, start: Instant) -> (&'static str, Duration) {
     let item = queue.get().await.unwrap();
     queue.done(&item.key);
     (item.key, start.elapsed())
 }
 
-/// Takes a key and lets it fail.
+/// Takes a key and fails it. Returns the delay until its retry.
 async fn fail(queue: &WorkQueue<&'static str>) -> Duration {
     let item = queue.get().await.unwrap();
     let wait = queue.add_rate_limited(item.key);
@@ -123,7 +123,7 @@ async fn key_due_while_processed_runs_once_more() {
     assert_eq!(queue.stats().keys, 0);
 }
 
-/// The worker that slept until the key was due is gone: another worker must keep the time.
+/// The worker that slept until the key was due is dropped. Another worker must take over the timer.
 #[tokio::test(start_paused = true)]
 async fn delayed_key_survives_its_timekeeper() {
     let queue = queue();

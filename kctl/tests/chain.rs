@@ -1,4 +1,5 @@
-//! The chain of interpreters of a control plane follows its objects: applied layers answer, removed ones don't.
+//! The interpreter chain follows the objects of its control plane: applied customizations and webhooks answer, deleted
+//! ones do not.
 
 use std::{
     sync::{
@@ -30,7 +31,7 @@ use kctl::{
     testing::TestServer,
 };
 
-/// Does nothing: the chain is what is looked at.
+/// A controller that does nothing, because these tests only use the interpreter chain.
 #[controller]
 async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
     Ok(Action::await_change())
@@ -64,13 +65,13 @@ async fn replicas(chain: &Registry, kind: &str) -> Result<i32, ChainError> {
     chain.interpret::<InterpretReplica>(object(kind)).await.map(|answer| answer.replicas)
 }
 
-/// The definitions of what a chain follows.
+/// Returns the CRDs of the kinds that a chain watches.
 fn definitions() -> Vec<CustomResourceDefinition> {
     let kinds = App::new("chained").interpreter_kinds().kinds();
     kctl::manifest::definitions(&kinds, kctl::manifest::Descriptions::Own).unwrap()
 }
 
-/// Events take a moment to arrive.
+/// Waits until the watches have delivered recent events.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
@@ -137,7 +138,7 @@ async fn interpreter_chain_starts_without_crds_and_detects_installation() {
     for definition in definitions() {
         installed.delete(&definition.name_any(), &DeleteParams::default()).await.unwrap();
     }
-    // The same app on a control plane that was never different.
+    // Another instance of the app, which starts on a control plane that does not have the CRDs.
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let manager = app.manager(server.client()).await.unwrap();
@@ -153,7 +154,7 @@ async fn interpreter_chain_starts_without_crds_and_detects_installation() {
     settle().await;
     let customizations = api(&server, "ResourceInterpreterCustomization");
     create(&customizations, customization("a", "Deployment", "return 5, nil")).await;
-    // A kind that is not there is looked for every five seconds.
+    // A missing kind is looked for every five seconds.
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 5);
 }
@@ -200,7 +201,7 @@ async fn role_of_the_app_allows_the_chains_reads() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let read = |app: &App| -> Vec<String> {
         let mut specs = app.specs();
-        // The chain reads in all namespaces, whichever the first controller is for.
+        // The chain reads in all namespaces, even if the first controller is limited to one.
         specs[0].namespaces = vec!["a".into()];
         let all = kctl::manifest::grants(&specs, "");
         all.iter()
@@ -221,7 +222,7 @@ async fn role_of_the_app_allows_the_chains_reads() {
     assert_eq!(read(&app().interpreter_chain(&chain)), expected);
 }
 
-/// Returns the response of a webhook of one version, with a delay, so that calls are in flight whenever rules change.
+/// Defines a webhook that answers with this number after a delay, so that calls are in flight whenever rules change.
 macro_rules! version {
     ($module:ident, $replicas:literal) => {
         mod $module {
@@ -233,7 +234,7 @@ macro_rules! version {
                 Ok(Replicas { replicas: $replicas, requirements: None })
             }
 
-            /// Serves it with a separate authority; returns its configuration.
+            /// Serves the webhook with its own CA, and returns its configuration.
             pub(super) async fn serve() -> kctl::Json {
                 let rules = <replicas as Interpreter>::rules();
                 let webhook = Webhook::listen(rules.clone(), WebhookOptions::default()).await.unwrap();
@@ -250,10 +251,10 @@ macro_rules! version {
 version!(first, 7);
 version!(second, 8);
 
-/// An answer to a call, or that the configurable layer could give none.
+/// Stands for an error of the configurable layer.
 const BROKEN: i32 = -1;
 
-/// Calls without an end, and what they were answered, without repetitions.
+/// Calls the chain in a loop and records the answers, without consecutive duplicates.
 async fn call(chain: Arc<Registry>, n_calls: Arc<AtomicUsize>, answers: Arc<Mutex<Vec<i32>>>) {
     loop {
         let answer = match replicas(&chain, "Deployment").await {
@@ -296,7 +297,7 @@ async fn calls_succeed_while_rules_change() {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), answered).await.expect("everybody is answered by the new rule");
-        // Calls that began before have ended by now, and nothing comes back.
+        // Calls that began before the change end within this time.
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     let customizations = api(&server, "ResourceInterpreterCustomization");
@@ -308,19 +309,19 @@ async fn calls_succeed_while_rules_change() {
     all_answer(1).await;
     apply(&configurations, &first::serve().await).await;
     all_answer(7).await;
-    // Another place, and another authority: who calls the one with the other's would fail.
+    // The second webhook has another address and another CA: a call that mixes the two fails.
     apply(&configurations, &second::serve().await).await;
     all_answer(8).await;
     apply(&customizations, &customization("b", "Deployment", "return 5, nil")).await;
     all_answer(5).await;
     apply(&customizations, &customization("b", "Deployment", "return 6, nil")).await;
     all_answer(6).await;
-    // The broken script comes first and answers with its error; the script behind it does not run.
+    // Customization `a` comes first, so its error is the answer and the script of `b` does not run.
     apply(&customizations, &customization("a", "Deployment", "retrn")).await;
     all_answer(BROKEN).await;
     apply(&customizations, &customization("a", "Deployment", "return 9, nil")).await;
     all_answer(9).await;
-    // One that is behind it may be as broken as it likes.
+    // An error in the script of `b` has no effect, because `a` answers first.
     apply(&customizations, &customization("b", "Deployment", "retrn")).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     customizations.delete("b", &DeleteParams::default()).await.unwrap();
@@ -340,7 +341,7 @@ async fn calls_succeed_while_rules_change() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_scripts_delay_only_their_caller() {
     const TAKES: Duration = Duration::from_millis(500);
-    /// Less than that, by what a machine under load adds to nothing.
+    /// Less than `TAKES`, with room for the delays of a loaded machine.
     const WAITS_MAX: Duration = Duration::from_millis(400);
     let endless = customization("endless", "Deployment", "while true do end");
     let pool = Pool::new(Limits::default().time(TAKES));

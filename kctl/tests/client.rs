@@ -1,4 +1,4 @@
-//! The client that a controller with `rbac(…)` has: it may do what the rules say, and nothing else.
+//! The client of a controller with `rbac(…)` has exactly the permissions of these rules.
 
 use kctl::{
     k8s::api::rbac::v1::PolicyRule,
@@ -16,7 +16,7 @@ fn namespaces() -> PolicyRule {
     }
 }
 
-/// Makes a namespace of its name for each `ConfigMap`, and tries to make a `Secret`, for which it has no rule.
+/// Creates a namespace named after each `ConfigMap`, and tries to create a `Secret`, for which it has no rule.
 #[controller(rbac(namespaces()), retries = 0)]
 async fn spaces(config: Arc<ConfigMap>, cx: Context<spaces>) -> Result<Action> {
     let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
@@ -43,7 +43,7 @@ impl Cluster for Edge {
     const NAME: &'static str = "edge";
 }
 
-/// The same on another cluster.
+/// Does the same as [`spaces`] on another cluster.
 #[controller(rbac(namespaces(), on = Edge), retries = 0)]
 async fn spaces_there(config: Arc<ConfigMap>, cx: Context<spaces_there>) -> Result<Action> {
     let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };

@@ -24,7 +24,8 @@ fn of_that_name(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMa
     configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
 }
 
-/// Copies the secret of its name at the edge to here, and counts all three clusters. To the north it sends a mark.
+/// Copies the Secret of the same name from the edge cluster, counts the Secrets of all three clusters, and labels the
+/// Secret in the north cluster.
 #[controller(
     owns = Secret(create),
     watches = Secret(map = of_that_name, on = Edge),
@@ -52,7 +53,7 @@ async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Lives at the edge with all that it has.
+/// Reconciles ServiceAccounts of the edge cluster and owns Secrets there.
 #[controller(owns = Secret(create), reads = Secret(on = North), primary(selector = "team=edge", on = Edge), name = "at-the-edge")]
 async fn at_the_edge(account: Arc<ServiceAccount>, cx: Context<at_the_edge>) -> Result<Action> {
     if cx.owned::<Secret>().is_empty() {
@@ -167,7 +168,7 @@ fn each_cluster_has_a_role_of_its_own() {
     check("north", &["list secrets", "patch secrets", "watch secrets", "get serviceaccounts"]);
 }
 
-/// Never run: its cluster has no client.
+/// Never runs, because its cluster has no client.
 #[controller(reads = Secret(on = Edge), name = "lost")]
 async fn lost(_config: Arc<ConfigMap>, _cx: Context<lost>) -> Result<Action> {
     Ok(Action::await_change())
@@ -185,13 +186,13 @@ struct GaugeSpec {
     level: u8,
 }
 
-/// Lives at the edge and reads levels there and here.
+/// Reconciles ServiceAccounts of the edge cluster and reads Gauges of both clusters.
 #[controller(primary(on = Edge), reads = Gauge(on = Edge), reads = Gauge, name = "levels")]
 async fn levels(_account: Arc<ServiceAccount>, _cx: Context<levels>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Lets the server accept any level, and creates one that the type can't read.
+/// Changes the CRD so that it accepts any spec, and creates a Gauge that the type can't read.
 async fn create_unreadable(client: &Client, name: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut definition = definitions.get("gauges.example.com").await.unwrap();

@@ -9,7 +9,7 @@ use kctl::{
     testing::TestServer,
 };
 
-/// Has a `ConfigMap` of one name in each namespace that a label of the node names.
+/// Owns a `ConfigMap` in each namespace that a label of the node names.
 #[controller(owns = ConfigMap(apply, delete), name = "spread")]
 async fn spread(node: Arc<Node>, cx: Context<spread>) -> Result<Action> {
     let namespaces = node.labels().keys().filter_map(|label| label.strip_prefix("in/"));

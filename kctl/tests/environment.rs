@@ -1,4 +1,5 @@
-//! `dev` in an environment that names a real cluster: a client that a reconcile creates finds none. This program is the app, too.
+//! `dev` hides a real cluster that the environment names: a client that a reconcile creates finds no cluster. The test
+//! binary is also the app.
 
 #![expect(clippy::print_stdout, reason = "the app tells the test what it found, and the test is a program")]
 
@@ -12,7 +13,7 @@ use kctl::{kube::Client, prelude::*};
 
 mod gate;
 
-/// Reads its cluster with another client, which the compiler can't prevent.
+/// Creates a client for the cluster of the environment, which the compiler can't prevent.
 #[controller]
 async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     let found = match Client::try_default().await {
@@ -23,10 +24,10 @@ async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Set to the name of the app that the program runs as.
+/// Environment variable with the name of the app that the test binary runs.
 const APP: &str = "TEST_APP";
 
-/// `dev` of an app that reads a kind without a definition, with these objects.
+/// Runs `dev` with these objects, for an app that reads a kind without a CRD.
 fn dev_of_gated(objects: &str) -> std::process::Output {
     let file = std::env::temp_dir().join(format!("kctl-gated-test-{}.yaml", std::process::id()));
     std::fs::write(&file, format!("{CONFIG}\n---\n{objects}")).unwrap();
@@ -52,7 +53,7 @@ fn dev_without_a_kind_fails_at_once_and_names_what_to_write() {
 
 const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
 
-/// A kubeconfig of the cluster at this address.
+/// Returns a kubeconfig for the cluster at this address.
 fn kubeconfig(address: std::net::SocketAddr) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: real\n\
@@ -74,7 +75,7 @@ fn dev(in_environment: impl Fn(&mut Command, &std::path::Path)) -> (String, usiz
     program.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env_remove("HOME");
     in_environment(&mut program, &folder);
     cluster.set_nonblocking(true).unwrap();
-    // A cluster that closes each connection at once: the program does not hang, and the attempt is counted.
+    // A cluster that closes each connection immediately, so that the program does not hang and the attempt is counted.
     let counted = std::thread::scope(|scope| {
         let running = scope.spawn(|| program.output().unwrap());
         let mut n = 0;

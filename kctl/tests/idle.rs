@@ -1,4 +1,4 @@
-//! When an app is idle: a key that failed is not done, however long it waits for its next try.
+//! `idle`: an app with a failed key is not idle, however long the key waits for its retry.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +9,7 @@ use kctl::{
 };
 
 struct Failing {
-    /// The help of the error.
+    /// Delay for `retry_after` on the error; `None` for the usual backoff.
     retry_after: Option<Duration>,
     attempts: Arc<AtomicU32>,
 }
@@ -108,20 +108,20 @@ async fn dropped_key_is_done_despite_requested_retry_times() {
     }
 }
 
-/// Returns an error that asks for the next try at once.
+/// Fails with an error that asks for an immediate retry.
 #[controller(name = "impatient")]
 async fn impatient(_config: Arc<ConfigMap>, _cx: Context<impatient>) -> Result<Action> {
     let failed: Result<Action> = Err("not yet".into());
     failed.retry_after(Duration::ZERO)
 }
 
-/// Asks for another reconcile at once, without end.
+/// Requests an immediate requeue in every reconcile.
 #[controller(name = "restarts")]
 async fn restarts(_config: Arc<ConfigMap>, _cx: Context<restarts>) -> Result<Action> {
     Ok(Action::requeue(Duration::ZERO))
 }
 
-/// Deletes its child and creates it again: each event of the child begins the next reconcile.
+/// Deletes its child and creates it again, so that the child's events trigger the next reconcile.
 #[controller(name = "recreates", owns = Secret(create, delete))]
 async fn recreates(config: Arc<ConfigMap>, cx: Context<recreates>) -> Result<Action> {
     let secrets = cx.owned::<Secret>();
@@ -133,7 +133,7 @@ async fn recreates(config: Arc<ConfigMap>, cx: Context<recreates>) -> Result<Act
     Ok(Action::await_change())
 }
 
-/// One of two controllers that disagree about a label.
+/// Returns the patch of one of two controllers that disagree about a label; `None` if the label is set.
 fn label(value: &str, config: &ConfigMap) -> Option<kctl::Json> {
     let is_set = config.labels().get("color").is_some_and(|color| color == value);
     (!is_set).then(|| kctl::json!({ "metadata": { "labels": { "color": value } } }))
@@ -155,7 +155,7 @@ async fn blue(config: Arc<ConfigMap>, cx: Context<blue>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Reads its object for ever in one reconcile.
+/// Reads its object in an endless loop within one reconcile.
 #[controller(name = "rereads", primary(get))]
 async fn rereads(_config: Arc<ConfigMap>, cx: Context<rereads>) -> Result<Action> {
     loop {
@@ -169,7 +169,7 @@ async fn create_one(server: &TestServer) {
     Api::default_namespaced(server.client()).create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// An app whose hot loop never lets simulated time advance, and parts of the error.
+/// Returns apps with a hot loop that never lets simulated time advance, each with parts of the expected error.
 fn hot_loops() -> Vec<(App, [&'static str; 2])> {
     let app = || App::new("hot");
     let endless = |_env| futures::stream::repeat(Key::namespaced("default", "one"));
@@ -203,13 +203,13 @@ async fn hot_loop_fails_idle_with_key_and_writes() {
         for part in parts {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }
-        // The app was stopped: time advances again, and the error stays.
+        // The app was stopped, so time advances again. The error is returned again.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(server.idle().await.unwrap_err().to_string(), text);
     }
 }
 
-/// Asks for another reconcile at once, one time less than is a hot loop.
+/// Requests one immediate requeue less than the limit of a hot loop.
 #[controller(of = ConfigMap, name = "settles")]
 struct Settles(AtomicU32);
 

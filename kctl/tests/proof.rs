@@ -1,4 +1,4 @@
-//! `check_role`: its errors for roles that are too large and for scenarios that fail.
+//! Errors of `check_role` for roles with unneeded permissions, and for scenarios that fail.
 
 use kctl::{
     kube::{
@@ -9,7 +9,7 @@ use kctl::{
     testing::{Trial, check_role},
 };
 
-/// Creates a secret for each `ConfigMap`, and declares more.
+/// Creates a Secret for each `ConfigMap`, but declares more permissions than that needs.
 #[controller(owns = Secret(create, delete), reads = Pod(live), primary(patch), name = "greedy")]
 async fn greedy(config: Arc<ConfigMap>, cx: Context<greedy>) -> Result<Action> {
     let secrets = cx.owned::<Secret>();
@@ -57,12 +57,12 @@ async fn scenario_that_fails_or_panics_proves_nothing() {
 /// Creates a client for the cluster that the environment names.
 #[controller(name = "inferring")]
 async fn inferring(_config: Arc<ConfigMap>, _cx: Context<inferring>) -> Result<Action> {
-    // Only the attempt matters: the trial has to notice it.
+    // The result does not matter: the trial has to notice the attempt.
     let _found = kctl::kube::Client::try_default().await;
     Ok(Action::await_change())
 }
 
-/// Asks a cluster that it knows itself.
+/// Sends requests to a cluster with a hard-coded address.
 #[controller(name = "knowing")]
 async fn knowing(_config: Arc<ConfigMap>, _cx: Context<knowing>) -> Result<Action> {
     let mut config = kctl::kube::Config::new("http://127.0.0.1:1".parse()?);
@@ -90,7 +90,7 @@ fn configs_of(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>
     configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
 }
 
-/// Marks the secrets of another cluster that have the name of a `ConfigMap` of this one.
+/// Labels the Secrets of another cluster that have the name of a `ConfigMap` in this cluster.
 #[controller(watches = Secret(patch, delete, map = configs_of, on = "edge"))]
 async fn marker(config: Arc<ConfigMap>, cx: Context<marker>) -> Result<Action> {
     for secret in cx.store::<Secret>().iter().filter(|secret| secret.name_any() == config.name_any()) {
@@ -133,7 +133,7 @@ fn nothing() -> kctl::k8s::api::rbac::v1::PolicyRule {
     }
 }
 
-/// Asks by the raw client for what its rule does not say.
+/// Lists Secrets with the raw client, which its rule does not allow.
 #[controller(rbac(nothing()), primary(read_only))]
 async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
     Api::<Secret>::default_namespaced(cx.client()).list(&ListParams::default()).await?;
@@ -151,7 +151,7 @@ async fn check_role_fails_fast_on_undeclared_permission() {
     assert!(begin.elapsed() < Duration::from_secs(5), "after {:?}", begin.elapsed());
 }
 
-/// Keeps a cache of nodes and one of all secrets, and reads neither.
+/// Caches all Nodes and Secrets, and reads neither store.
 #[controller(reads = Node, watches = Secret(map = configs_of), primary(patch), name = "curious")]
 async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
     if !config.labels().contains_key("seen") {
@@ -174,7 +174,7 @@ async fn check_role_reports_unread_caches_secrets_first() {
     );
 }
 
-/// Reads one cache, and hears of the other's changes alone.
+/// Reads one store, and uses the watch of the other kind only as a trigger.
 #[controller(reads = Node, watches = Secret(map = configs_of_metadata, metadata), primary(patch), name = "modest")]
 async fn modest(config: Arc<ConfigMap>, cx: Context<modest>) -> Result<Action> {
     if !config.labels().contains_key("seen") {

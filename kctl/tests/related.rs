@@ -1,4 +1,4 @@
-//! Kinds that are only watched or read: a server of a test has them where their types have a definition.
+//! Kinds that an app only watches or reads: a test server installs their CRDs if their Rust types have one.
 
 use gate::{GATES, gated};
 use kctl::{
@@ -30,7 +30,7 @@ fn all(_zone: &Zone, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
     configs.keys()
 }
 
-/// Writes the number of zones and regions.
+/// Writes the number of zones and regions to a label.
 #[controller(watches = Zone(map = all), reads = Region, primary(patch))]
 async fn counts(config: Arc<ConfigMap>, cx: Context<counts>) -> Result<Action> {
     let n = format!("{}-{}", cx.store::<Zone>().len(), cx.store::<Region>().len());

@@ -1,4 +1,4 @@
-//! The role of a declaration: least verbs, merged and sorted, each rule with where it comes from.
+//! Generated roles of a declaration: fewest verbs, merged and sorted, each rule with its origin.
 
 use kctl::{
     k8s::api::{apps::v1::Deployment, rbac::v1::PolicyRule},
@@ -102,7 +102,7 @@ fn options() -> RbacOptions {
     RbacOptions::new("app", "system")
 }
 
-/// The rules of all roles in short, without the events of kctl.
+/// Returns the rules of all roles in a short form, without kctl's own permission for Events.
 fn rules(manifests: &[Manifest]) -> Vec<String> {
     let mut rules = Vec::new();
     for object in manifests.iter().map(|manifest| &manifest.object).filter(|object| object["rules"].is_array()) {
@@ -163,7 +163,7 @@ fn rules_are_the_least_that_a_declaration_needs() {
                 "*: [*] *: use-all",
                 "*: [authorization.k8s.io] subjectaccessreviews: use-subjectaccessreviews",
                 "*: [storage.k8s.io] csinodes: use-csinodes",
-                // Whether they are in namespaces, nothing says.
+                // The scope of this kind is unknown, so its rule applies to all namespaces.
                 "*: [y.io] crates: use-crates",
                 "a: [] configmaps: list,watch",
                 "a: [] pods: use-pods",
@@ -172,7 +172,7 @@ fn rules_are_the_least_that_a_declaration_needs() {
             ],
         ),
         (vec![spec::<superuser>()], &["*: [*] *: *"]),
-        // A permission in all namespaces is not repeated for one of them.
+        // A permission in all namespaces is not repeated for a single namespace.
         (
             vec![spec::<cached_in_a>(), spec::<plain>()],
             &["*: [] configmaps,nodes: list,watch", "a: [] secrets: list,watch"],
@@ -202,7 +202,7 @@ fn events_are_allowed_where_the_primaries_are() {
     let cases = [
         (spec::<plain>(), ""),
         (spec::<cached_in_a>(), "a"),
-        // Events about what is in no namespace are in this one.
+        // Events about cluster-scoped objects are created in this namespace.
         (spec::<of_the_cluster>(), "default"),
     ];
     for (spec, expected) in cases {
@@ -362,7 +362,7 @@ fn wider_grant_covers_a_narrower_one() {
     let cases = [
         (all(&[spec::<subresources>()]), true),
         (all(&[spec::<cached_in_a>()]), true),
-        // `*` on resources says nothing about paths.
+        // `*` in `resources` does not cover non-resource URLs.
         (all(&[spec::<extra>()]), false),
     ];
     for (wanted, expected) in cases {
@@ -408,7 +408,7 @@ async fn unknown_subresource_is_rejected_with_the_existing_ones() {
     assert_eq!(started(App::new("app").controller::<scaled_deployment>()).await, None);
 }
 
-/// The table of subresources agrees with the API server for every built-in kind.
+/// Compares the table of subresources with the API server, for every built-in kind.
 #[tokio::test]
 async fn known_subresources_are_those_of_the_api_server() {
     let server = kctl::apiserver::ApiServer::new();

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by chromedriver in the protocol of `WebDriver` (W3C): just what these tests need of it.
+//! Drives a headless Chromium by chromedriver with the parts of the W3C `WebDriver` protocol that these tests need.
 
 use std::{
     io::{BufRead, Read, Write},
@@ -13,17 +13,17 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Longest wait for a page.
+/// Time limit of `until`.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tab and Enter as `WebDriver` writes keys.
+/// Tab and Enter as `WebDriver` encodes keys.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
 
-/// A browser with one window; it ends when this is dropped.
+/// A browser with one window, which is closed when the value is dropped.
 pub(crate) struct Browser {
     driver: Child,
-    /// Kept open: the driver ends if its output is closed.
+    /// Kept open, because chromedriver exits when its standard output is closed.
     _said: std::io::Lines<std::io::BufReader<ChildStdout>>,
     port: u16,
     session: String,
@@ -31,7 +31,7 @@ pub(crate) struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its browser ends with the session; the driver would leave it behind.
+        // Ends the session, because chromedriver does not end its browser when it is killed.
         if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
             let _bounded = stream.set_read_timeout(Some(PATIENCE));
             let _asked = stream.write_all(request("DELETE", &self.session, self.port, "").as_bytes());
@@ -42,7 +42,7 @@ impl Drop for Browser {
     }
 }
 
-/// How often a driver is started again that ends at once.
+/// Maximum number of restarts of a chromedriver that exits immediately.
 const TRIES_MAX: usize = 4;
 
 fn driver() -> Command {
@@ -58,7 +58,7 @@ fn request(method: &str, path: &str, port: u16, body: &str) -> String {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts chromedriver and a browser session.
     pub(crate) async fn start() -> Self {
         let mut n_tries = 0;
         let (driver, said, port) = loop {
@@ -75,7 +75,8 @@ impl Browser {
             });
             match port {
                 Some(port) => break (driver, said, port),
-                // It picks a free port first, which the driver of another test may have got before it takes it.
+                // chromedriver picks a free port before it binds it. Another test's chromedriver may have bound it in
+                // between.
                 None if n_tries < TRIES_MAX => driver.wait().map(drop).unwrap(),
                 None => panic!("chromedriver does not say its port: {lines:?}"),
             }
@@ -90,12 +91,12 @@ impl Browser {
         browser
     }
 
-    /// One request to the driver.
+    /// Sends one request to chromedriver and returns the `value` of its response.
     async fn post(&self, path: &str, body: &Value) -> Value {
         let exchange = async {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
             stream.write_all(request("POST", path, self.port, &body.to_string()).as_bytes()).await.unwrap();
-            // The driver keeps its connections open, whatever is asked of it.
+            // chromedriver keeps connections open even if asked to close them, so the body is read by its length.
             let (mut answer, mut line, mut length) = (BufReader::new(stream), String::new(), 0);
             while line != "\r\n" {
                 line.clear();
@@ -121,7 +122,7 @@ impl Browser {
         self.command("/url", &json!({ "url": url })).await;
     }
 
-    /// The value of an expression in the page.
+    /// Returns the value of an expression in the page.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         self.command("/execute/sync", &json!({ "script": format!("return {expression}"), "args": [] })).await
     }
@@ -149,14 +150,14 @@ impl Browser {
         assert!(seen, "never: {expression}\n{page}");
     }
 
-    /// Presses a key and lets it go.
+    /// Presses and releases a key.
     pub(crate) async fn press(&self, key: &str) {
         let keys = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
         let actions = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": keys }] });
         self.command("/actions", &actions).await;
     }
 
-    /// Sets a preference of the user, such as `prefers-color-scheme` to `dark`.
+    /// Sets a media preference of the user, such as `prefers-color-scheme` to `dark`.
     pub(crate) async fn prefer(&self, feature: &str, value: &str) {
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": [{ "name": feature, "value": value }] })).await;
     }
@@ -166,7 +167,7 @@ impl Browser {
         self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 
-    /// The window as a picture, in base64.
+    /// Returns a screenshot of the window as a base64-encoded PNG.
     pub(crate) async fn picture(&self) -> String {
         let picture = self.devtools("Page.captureScreenshot", json!({ "format": "png" })).await;
         picture["data"].as_str().unwrap().to_owned()
@@ -176,7 +177,8 @@ impl Browser {
         self.command("/goog/cdp/execute", &json!({ "cmd": name, "params": params })).await
     }
 
-    /// Returns the messages of the browser's console since the last call: blocked by the policy, not found, exceptions.
+    /// Returns the messages in the browser's console since the last call: blocked by the content security policy, not
+    /// found, exceptions.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let log = self.command("/se/log", &json!({ "type": "browser" })).await;
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! The page for people in a real browser: live, by keyboard, in each theme, and without anything that a checker finds.
+//! The debug page in a real browser: live updates, keyboard, themes, and no findings of an accessibility checker.
 
 mod driver;
 
@@ -18,7 +18,7 @@ use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// Owns a Secret for each `ConfigMap`, as long as the disk has room.
+/// Owns a Secret for each `ConfigMap`. Fails for names that begin with `shop` or `legacy`.
 #[controller(name = "site", owns = Secret(apply), reads = Namespace, concurrency = 4)]
 async fn site(config: Arc<ConfigMap>, cx: Context<site>) -> Result<Action> {
     let name = config.metadata.name.clone().unwrap_or_default();
@@ -33,7 +33,7 @@ async fn site(config: Arc<ConfigMap>, cx: Context<site>) -> Result<Action> {
     Ok(Action::requeue(Duration::from_millis(2_500)))
 }
 
-/// Looks at Secrets.
+/// Reconciles Secrets without any writes.
 #[controller(name = "audit")]
 async fn audit(_secret: Arc<Secret>, _cx: Context<audit>) -> Result<Action> {
     Ok(Action::await_change())
@@ -64,7 +64,7 @@ async fn create(api: &Api<ConfigMap>, name: &str) {
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// A text somewhere on the page.
+/// Returns an expression that is true if the page shows this text.
 fn shows(text: &str) -> String {
     format!("document.body.innerText.includes({})", json!(text))
 }
@@ -138,7 +138,7 @@ async fn updates_stop_while_they_are_paused() {
     let before = browser.eval(asked).await;
     assert_eq!(browser.eval_later(&waited).await, before, "twice the time between two updates");
     for _ in 0..3 {
-        // Impatient clicks make no second loop.
+        // Repeated clicks must not start a second update loop.
         browser.run("document.getElementById('pause').click()").await;
     }
     create(&site.api, "docs").await;
@@ -248,7 +248,7 @@ async fn checker_of_accessibility_finds_nothing_in_any_theme() {
     }
     browser.run("document.getElementById('pause').click()").await;
     assert_eq!(findings(&browser, &axe).await, [""; 0], "paused");
-    // A page with an error: proves that the checker works.
+    // Break the page on purpose, to prove that the checker works.
     browser.run("document.querySelector('input').parentElement.replaceWith(document.querySelector('input'))").await;
     let found = findings(&browser, &axe).await;
     assert!(found.iter().any(|rule| rule.starts_with("\"label\"")), "{found:?}");
@@ -266,7 +266,7 @@ async fn reduced_motion_is_respected() {
     assert_eq!(browser.eval(behaviour).await, "auto");
 }
 
-/// The pictures of the guide, into the folder that `KCTL_PICTURES` names.
+/// Writes the screenshots of the guide to the folder that `KCTL_PICTURES` names.
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
 async fn the_page_can_be_taken_a_picture_of() {

@@ -1,14 +1,14 @@
-//! Estimated costs of rules, as `generate-crds` reports them. Cases and recorded responses are those of the embedded server's
-//! tests in `conformance/`.
+//! Estimated costs of validation rules, as `generate-crds` reports them. Cases and recorded responses are those of the
+//! API server's tests in `conformance/`.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use kctl::{Json, from_yaml, manifest::check};
 
-/// A factor above this has no number.
+/// The server reports a larger factor as "more than 100".
 const FACTOR_MAX: f64 = 100.0;
 
-/// How many times a rule costs what it may; nothing where it costs less.
+/// How many times the estimated cost of a rule exceeds the limit.
 #[derive(Debug, PartialEq)]
 enum Factor {
     Affordable,
@@ -32,7 +32,7 @@ fn of_real(answer: &Json) -> Option<Factor> {
     if answer["code"] == 201 {
         return Some(Factor::Affordable);
     }
-    // Of some answers only parts are recorded, under their pointers.
+    // Some responses are recorded as parts of the body, keyed by JSON pointer.
     let message = answer["body"]["message"].as_str().or_else(|| answer["body"]["/message"].as_str())?;
     let (_, rest) = message.split_once(WHAT)?;
     let (factor, _) = rest.split_once("x (")?;
@@ -45,10 +45,10 @@ fn of_check(definition: &Json) -> Result<Factor, String> {
         let text = problem.to_string();
         let told = text.split_once(": it costs ").and_then(|(_, rest)| rest.split_once(" times what a rule may"));
         match told {
-            // Of several rules the server tells the first one first.
+            // If several rules are too expensive, the server's message begins with the first one.
             Some((factor, _)) if found == Factor::Affordable => found = number(factor),
             Some(_) => {}
-            // A total that is too high is reported if no single rule is.
+            // A total of all rules that is too high is a separate error, which is not compared.
             None if text.contains("all rules together cost") => {}
             None => return Err(text),
         }
@@ -56,7 +56,7 @@ fn of_check(definition: &Json) -> Result<Factor, String> {
     Ok(found)
 }
 
-/// Sets the value at a JSON pointer, and creates missing objects on the way.
+/// Sets the value at a JSON pointer, and creates missing parents.
 fn set(mut body: &mut Json, pointer: &str, value: &Json) {
     for step in pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")) {
         body = match body {

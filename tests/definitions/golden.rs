@@ -1,4 +1,5 @@
-//! The manifests of all examples: `tests/golden/NAME` is what each one's own test makes, and API servers take all of it.
+//! Golden manifests of all examples: each example's own test compares them with what it generates, and API servers
+//! accept them.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +10,7 @@ use std::{
 
 use kctl::{Json, from_yaml};
 
-/// The folders with a kustomization.
+/// Returns the folders in `golden` that have a kustomization.
 fn examples() -> Vec<PathBuf> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
     let mut found: Vec<_> = fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -19,19 +20,19 @@ fn examples() -> Vec<PathBuf> {
     found
 }
 
-/// Examples without an `App`: they have no manifests.
+/// Examples without an `App` have no manifests.
 const WITHOUT_APP: [&str; 1] = ["pod-events"];
 
-/// Files for Karmada's API server, and not for that of the program.
+/// Prefix of files for Karmada's API server, which the kustomization does not list.
 const FOR_KARMADA: &str = "webhook/resourceinterpreterwebhookconfiguration-";
 
-/// The names of what is in a folder.
+/// Returns the names of the files and folders in a folder.
 fn names_in(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     entries.map(|name| name.into_string().unwrap()).collect()
 }
 
-/// The files in a folder and in those below it, as paths from there.
+/// Returns the files in a folder and its subfolders, as relative paths.
 fn files_in(folder: &Path, below: &str) -> BTreeSet<String> {
     let names = names_in(&folder.join(below)).into_iter().map(|name| format!("{below}{name}"));
     let (folders, files): (Vec<_>, Vec<_>) = names.partition(|name| folder.join(name).is_dir());
@@ -83,11 +84,11 @@ fn a_kustomization_names_all_that_a_program_needs() {
 #[ignore = "needs KUBECONFIG: cargo xtask real-server"]
 fn example_manifests_apply_to_real_server() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/cert-manager.yaml");
-    // Where cert-manager is, its own definitions stay.
+    // If cert-manager is already installed, `create` fails and its CRDs must not be deleted.
     let are_ours = kubectl(&["create", "-f", definitions]).is_ok();
     kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definitions]).unwrap();
     let mut folders = examples();
-    // The kinds of monitoring belong to the Prometheus operator, whose CRDs are not here.
+    // The monitoring kinds belong to the Prometheus operator, whose CRDs are not installed here.
     folders.retain(|folder| !folder.join("monitoring").is_dir());
     let results: Vec<_> =
         folders.iter().map(|folder| kubectl(&[&APPLY[..], &[folder.to_str().unwrap()]].concat())).collect();

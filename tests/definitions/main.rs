@@ -1,4 +1,4 @@
-//! Definitions that are made from types: what they say, whether an API server takes them, and what a change breaks.
+//! CRDs that are generated from Rust types: their content, whether an API server accepts them, and breaking changes.
 
 mod compat;
 mod costs;

@@ -1,5 +1,5 @@
-//! Each marker of controller-gen has its way to be said, and what is made of it is in `golden/markers/*.yaml`: `guide/controller-gen.md` has the
-//! table. With `GOLDEN=overwrite` the files are written anew.
+//! Tests the equivalent of each controller-gen marker against `golden/markers/*.yaml`; `guide/controller-gen.md` has
+//! the table. `GOLDEN=overwrite` rewrites the files.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
 
@@ -12,7 +12,7 @@ use kctl::{
     prelude::*,
 };
 
-/// Names of all kinds, and scope.
+/// All names of a kind, and its scope.
 mod names {
     use super::*;
 
@@ -33,7 +33,7 @@ mod names {
     }
 }
 
-/// Subresources, columns and selectable fields.
+/// Subresources, printer columns and selectable fields.
 mod served {
     use super::*;
 
@@ -70,7 +70,7 @@ mod served {
     }
 }
 
-/// A status that is written with the object.
+/// A status without the `status` subresource.
 mod unserved_status {
     use super::*;
 
@@ -92,7 +92,7 @@ mod unserved_status {
     }
 }
 
-/// Several versions of one kind: stored, deprecated, not served; converted by a webhook.
+/// Several versions of one kind: stored, deprecated, not served, and converted by a webhook.
 mod versions {
     use super::*;
 
@@ -141,7 +141,7 @@ mod versions {
     }
 }
 
-/// Bounds of values, of items and of values of maps.
+/// Bounds of values, of list items and of map values.
 mod bounds {
     use super::*;
 
@@ -171,7 +171,7 @@ mod bounds {
     }
 }
 
-/// Defaults, what may be null or missing, and words for people.
+/// Defaults, nullable and optional fields, titles and external docs.
 mod words {
     use super::*;
 
@@ -207,7 +207,7 @@ mod words {
     }
 }
 
-/// Preserved fields, and values for which schemars has no type.
+/// Preserved unknown fields, and values for which schemars has no type.
 mod free {
     use super::*;
 
@@ -241,7 +241,7 @@ mod free {
     }
 }
 
-/// How lists, maps and structs are merged.
+/// List, map and struct types for server-side apply.
 mod topology {
     use super::*;
 
@@ -279,7 +279,7 @@ mod topology {
     }
 }
 
-/// Rules in CEL.
+/// CEL validation rules.
 mod rules {
     use super::*;
 
@@ -323,7 +323,7 @@ mod rules {
     }
 }
 
-/// An enum with fields: one of them is set.
+/// An enum with fields, of which exactly one variant is set.
 mod variants {
     use super::*;
 
@@ -410,13 +410,13 @@ async fn api_servers_take_the_golden_definitions() {
     }
 }
 
-/// Every row of the table names a mark or an option that one of the structs above has.
+/// Every row of the table names an attribute that one of the modules above uses.
 #[test]
 fn guides_marker_table_has_only_tested_markers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("../guide/controller-gen.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
-    // The examples in these pages are compiled, and their options are compared with those of the attributes.
+    // Code blocks of these pages are compiled, and their options are compared with those of the attributes.
     let [attributes, permissions] =
         ["attributes", "permissions"].map(|name| fs::read_to_string(root.join(format!("../guide/{name}.md"))).unwrap());
     let rows: Vec<Vec<&str>> = guide
@@ -448,7 +448,8 @@ fn guides_marker_table_has_only_tested_markers() {
     }
 }
 
-/// Each marker of controller-gen for definitions, roles and webhooks, with its arguments where a row can be about one.
+/// Each controller-gen marker for CRDs, roles and webhooks. A marker is listed once per argument if the table has rows
+/// for them.
 const MARKERS: &str = "
     groupName versionName
     kubebuilder:skip kubebuilder:skipversion kubebuilder:object:root kubebuilder:object:generate

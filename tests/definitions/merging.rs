@@ -1,4 +1,4 @@
-//! Lists of built-in types in a kind: appliers share them item by item, as they share those of pods.
+//! Lists of built-in types in a custom kind: appliers own their items separately, as in Pods.
 
 use kctl::{
     Json,
@@ -18,7 +18,7 @@ pub(crate) struct FleetletSpec {
     template: kctl::k8s::api::core::v1::PodTemplateSpec,
 }
 
-/// Returns the configuration of an applier for its container.
+/// Returns the apply configuration with a single container.
 fn with_container(name: &str, port: i32) -> Json {
     let container = json!({ "name": name, "ports": [{ "containerPort": port }] });
     json!({

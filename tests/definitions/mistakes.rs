@@ -1,4 +1,4 @@
-//! Errors for types whose CRD would be invalid: each names type and field, and what to write instead.
+//! Errors for types whose CRD would be invalid: each names the type, the field and a remedy.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
 
@@ -259,7 +259,7 @@ mod other {
         }
     }
 
-    /// The version of `plain` with another schema.
+    /// The same version as `plain` with another schema.
     pub mod again {
         use super::*;
 
@@ -269,7 +269,7 @@ mod other {
         }
     }
 
-    /// The version of `unstored` with other names.
+    /// The same kind as `unstored` with other names.
     pub mod named {
         use super::*;
 

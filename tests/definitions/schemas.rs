@@ -1,6 +1,7 @@
-//! The offline check gives the verdict of the real API server: cases are in `schemas/*.yaml`, verdicts in `recorded.json`.
+//! The offline check accepts and rejects the same CRDs as the real API server: cases are in `schemas/*.yaml`, verdicts
+//! in `recorded.json`.
 //!
-//! With `KUBECONFIG` set the cases are asked of that server too; with `RECORD=1` its verdicts are written anew.
+//! With `KUBECONFIG`, the cases are also sent to that server. With `RECORD=1`, its verdicts are recorded.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -11,7 +12,7 @@ use kctl::{
 };
 use kctl_apiserver::ApiServer;
 
-/// So many cases are promised.
+/// Minimum number of cases.
 const CASES_MIN: usize = 600;
 
 struct Case {
@@ -66,7 +67,7 @@ fn case(case: &Json) -> Case {
     Case { name, crd }
 }
 
-/// An object with a field of each type, for rules and paths.
+/// Returns an object schema with a field of each type, for rules and JSON paths.
 fn fields() -> Json {
     json!({
         "type": "object",
@@ -96,7 +97,7 @@ fn fields() -> Json {
     })
 }
 
-/// RFC 7386, as far as it is needed.
+/// Applies a JSON merge patch (RFC 7386), but does not remove null fields.
 fn merge(into: &mut Json, patch: &Json) {
     for (key, value) in patch.as_object().into_iter().flatten() {
         match &mut into[key] {
@@ -149,7 +150,8 @@ fn rejected_schemas_name_the_field_and_the_fix() {
     }
 }
 
-/// Cases in which the embedded server is known to differ. One that is mended leaves the list.
+/// Returns the cases in which the embedded server is known to differ. A case that no longer differs must be removed
+/// from the list.
 fn known_differences() -> Vec<String> {
     let text = fs::read_to_string(folder().join("embedded.txt")).unwrap();
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(ToOwned::to_owned).collect()
@@ -168,7 +170,7 @@ async fn embedded_server_differs_only_where_known() {
     assert_eq!(different, known_differences(), "schemas/embedded.txt lists what differs");
 }
 
-/// A message without the time that stands in the names of types.
+/// Removes the timestamp after `selfType`, the prefix of generated type names, from a message.
 fn lasting(message: &str) -> String {
     let mut rest = message;
     let mut out = String::new();
@@ -180,7 +182,7 @@ fn lasting(message: &str) -> String {
     out + rest
 }
 
-/// Wording is reported, not asserted: run with `--nocapture`.
+/// Differences in wording are printed, not asserted. Run with `--nocapture` to see them.
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 #[tokio::test]
 async fn embedded_server_rejects_the_recorded_rules() {
@@ -188,7 +190,7 @@ async fn embedded_server_rejects_the_recorded_rules() {
     let recorded = recorded();
     let (mut n_cases, mut differences) = (0, Vec::new());
     for case in cases() {
-        // Syntax errors have other messages, because the parser is another one.
+        // Syntax errors are worded differently, because the embedded server has another CEL parser.
         let is_about_rules = |text: &&str| text.contains("OptionalOldSelf") && !text.contains("Syntax error");
         let Some(wanted) = recorded[&case.name].as_deref().filter(is_about_rules) else { continue };
         let found = ask(&client, &case.crd).await.unwrap_or_else(|| panic!("{} is accepted", case.name));
@@ -213,7 +215,7 @@ async fn recorded_verdicts_are_those_of_the_real_server() {
         fs::write(folder().join("recorded.json"), serde_json::to_string_pretty(&answers).unwrap() + "\n").unwrap();
         return;
     }
-    // Of several reasons the server names the first that it comes by, in no order.
+    // The server reports the first of several errors in no fixed order, so only the verdicts are compared.
     let verdicts = |all: BTreeMap<String, Option<String>>| -> BTreeMap<String, bool> {
         all.into_iter().map(|(name, answer)| (name, answer.is_some())).collect()
     };

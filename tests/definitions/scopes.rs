@@ -1,4 +1,4 @@
-//! Where rules that are written by hand land: each built-in kind in a role exactly if it is in namespaces.
+//! Scope of hand-written rules: a rule for a built-in kind goes into a Role if and only if the kind is namespaced.
 
 use kctl::{
     Json,

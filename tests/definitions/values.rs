@@ -1,5 +1,7 @@
-//! CRD and Rust type agree: the type can read each object that the CRD allows, and the CRD allows each object that the type writes.
-//! Each case runs on the embedded server, and with `KUBECONFIG` on that server as well, which must accept each CRD without a warning.
+//! A CRD and its Rust type agree: the type can read each object that the CRD allows, and the CRD allows each object
+//! that the type writes.
+//! Each case runs on the embedded server. With `KUBECONFIG` it also runs on that server, which must accept each CRD
+//! without a warning.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
 
@@ -21,7 +23,7 @@ use kctl::{
 use kctl_apiserver::ApiServer;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Each integer type, and each text that schemars has a format for.
+/// Fields of each integer type, and of each string type for which schemars has a format.
 mod readable {
     use super::*;
 
@@ -66,7 +68,7 @@ mod readable {
     }
 }
 
-/// Values out of a few, which may be null.
+/// Enums and fields with allowed values, which may be null.
 mod choice {
     use super::*;
 
@@ -235,7 +237,7 @@ mod tagged {
     }
 }
 
-/// The spec of an object, and whether a server must accept it. A server must reject a spec that the type can't read.
+/// A spec, and whether a server must accept it. A server must reject a spec that the type can't read.
 struct Case {
     spec: Json,
     fits: Fits,
@@ -251,7 +253,7 @@ fn case(fits: Fits) -> impl Fn(&str, Json) -> Case {
     move |field, value| Case { spec: json!({ field: value }), fits }
 }
 
-/// Servers to ask, and whether one is a real one.
+/// Returns the servers under test, with `true` for a real one.
 async fn servers() -> Vec<(Client, bool)> {
     let mut servers = vec![(Client::new(ApiServer::new().service(), "default"), false)];
     if std::env::var_os("KUBECONFIG").is_some() {
@@ -271,7 +273,7 @@ async fn post(client: &Client, uri: &str, body: &Json) -> Result<(Json, Vec<Stri
     if is_good { Ok((body, warnings)) } else { Err(body["message"].as_str().unwrap_or_default().to_owned()) }
 }
 
-/// Installs a definition. A real server must not warn about it, and needs a moment until it serves the kind.
+/// Installs a CRD and waits until its kind is served. The server must not return a warning.
 async fn install(client: &Client, crd: &Json) {
     let name = crd["metadata"]["name"].as_str().unwrap();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -303,10 +305,10 @@ fn definition<K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::Json
     json!(definitions(&[KindSpec::of_type::<K>()], Descriptions::Own).unwrap_or_else(|error| panic!("{error}"))[0])
 }
 
-/// Several tests are about one kind, and a real server has one definition of it at a time.
+/// Several tests use the same kind, and a server has one CRD per kind at a time.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Creates objects of a kind on servers. The type must be able to read each accepted one.
+/// Creates objects of a kind on all servers. The type must be able to read each accepted object.
 async fn check<K>(cases: &[Case])
 where
     K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::JsonSchema + DeserializeOwned + Serialize + Debug,
@@ -470,7 +472,8 @@ async fn null_beside_enum_values_is_omitted_or_accepted() {
 #[test]
 fn none_is_omitted_unless_null_is_allowed() {
     let written = json!(choice::ChoiceSpec::default());
-    // A field with a default would be filled in, and with `nullable = true` null is a value.
+    // A field with a default is written as null, because the default would replace a missing field. `nullable = true`
+    // allows null.
     let expected = json!({ "filled": null, "explicit": null, "modes": [], "words": [], "byName": {} });
     assert_eq!(written, expected);
     assert_eq!(json!(choice::ChoiceStatus { mode: None }), json!({}));

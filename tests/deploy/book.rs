@@ -1,4 +1,4 @@
-//! The command lines of the README and the book name commands and flags that exist: each is compared with `--help`.
+//! Commands and flags in the README and the book exist: each command line is compared with `--help`.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::build::{programs, run};
 
-/// Below this number of command lines the search itself is broken.
+/// With fewer command lines than this, the search for them is broken.
 const LINES_LEN_MIN: usize = 30;
 
 #[test]
@@ -39,7 +39,7 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the lines of shell blocks, those that are indented by four spaces, and code spans that begin with a program.
+/// Returns the lines of `sh` blocks, lines that are indented by four spaces, and code spans.
 fn command_lines(text: &str) -> Vec<String> {
     let (mut lines, mut block) = (Vec::new(), None);
     for line in text.lines() {
@@ -93,7 +93,7 @@ fn check(
     words: &[String],
     helps: &mut BTreeMap<(String, String), String>,
 ) -> Result<(), String> {
-    // Without a command a program runs.
+    // A program runs if no command is given.
     let command = words.first().filter(|word| !word.starts_with('-')).map_or("run", String::as_str);
     let main = helps.entry((program.into(), String::new())).or_insert_with(|| help(program, None));
     if !main.lines().any(|line| line.split_whitespace().next() == Some(command)) {

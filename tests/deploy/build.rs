@@ -1,4 +1,4 @@
-//! The programs, as `cargo build` makes them.
+//! Builds the programs with `cargo build`.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,16 +6,17 @@ use std::{
     sync::OnceLock,
 };
 
-/// All of them at once: features are united over what is built, and another choice would be another build of everything.
+/// All programs are built by one command, because Cargo unifies features over the packages of a build. Another
+/// selection would rebuild everything.
 const PROGRAMS: [&str; 7] =
     ["config-restarter", "kctl", "multicluster", "podset", "quickstart", "website", "workload-interpreter"];
 
-/// The folder of the programs. After `cargo test --workspace` there is nothing left to build.
+/// Builds the programs and returns their folder. After `cargo test --workspace` the build is up to date.
 pub(crate) fn programs() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let mut cargo = cargo("build");
-        // With a test among the targets, features are those of `cargo test`.
+        // A test among the targets selects the same features as `cargo test`.
         cargo.args(["--workspace", "--test", "deploy", "--example", "deploy-replica"]);
         cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
         run(cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")));
@@ -23,20 +24,20 @@ pub(crate) fn programs() -> &'static Path {
     })
 }
 
-/// The folder of everything that is built, this test included.
+/// Returns Cargo's target folder, which also contains this test.
 pub(crate) fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(3).unwrap().to_owned()
 }
 
-/// Cargo as people start it.
+/// Returns a Cargo command as a user would run it.
 pub(crate) fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg(command);
     as_people(cargo)
 }
 
-/// A line that people give a shell.
+/// Returns a shell command as a user would run it.
 pub(crate) fn shell(line: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-ec", line]);
@@ -54,7 +55,7 @@ fn as_people(mut command: Command) -> Command {
     command
 }
 
-/// Runs a command to its good end, and returns what it prints.
+/// Runs a command, checks that it succeeds, and returns its standard output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

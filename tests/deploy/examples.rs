@@ -1,4 +1,4 @@
-//! Each example does its job when it runs with its generated manifests.
+//! Each example works when it runs with its generated manifests.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ const PODSET: &str = include_str!("../../examples/podset/web.yaml");
 const QUICKSTART: &str = include_str!("../../examples/quickstart/web.yaml");
 const RESTARTER: &str = include_str!("../../examples/config-restarter/web.yaml");
 const WEBSITES: &str = include_str!("../../examples/website/website.yaml");
-/// Where the container of an interpreter finds its certificate, and where it is served.
+/// Path of the certificate in the container of an interpreter.
 const CERTIFICATES: &str = "/var/run/webhook-tls";
 const WEBHOOK_PORT: u64 = 9443;
 
-/// The objects of an example for a namespace; their pods end within a second.
+/// Returns the objects of an example in this namespace, with a grace period of one second for their Pods.
 pub(crate) fn of_namespace(yaml: &str, namespace: &str) -> Vec<Json> {
     let mut all = objects(yaml);
     for object in &mut all {
@@ -30,14 +30,14 @@ pub(crate) fn of_namespace(yaml: &str, namespace: &str) -> Vec<Json> {
     all
 }
 
-/// The uids of pods that do not end.
+/// Returns the UIDs of Pods that are not being deleted.
 async fn pods(place: &Place, namespace: &str) -> BTreeSet<String> {
     let pods = place.list("v1", "Pod", namespace).await.into_iter();
     let live = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     live.map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Creates, shrinks and deletes a set that reports its ready Pods in this field.
+/// Creates, scales down and deletes a set that reports its ready Pods in this status field.
 async fn keeps_pods(place: &Place, program: &str, yaml: &str, field: &str) {
     let program = Program::deployed(place, program, Given::default()).await;
     let namespace = program.namespace().to_owned();
@@ -115,10 +115,11 @@ async fn interprets(place: &Place) {
     program.was_never_refused().await;
 }
 
-/// The program makes its certificate and has the API server trust it, which then asks for defaults, rules and conversions.
+/// The program creates its certificate and configures its webhooks. The API server then calls them for defaulting,
+/// validation and conversion.
 async fn hosts_websites(place: &Place) {
     let port = free_port();
-    // The API server runs outside of any cluster, where no Service leads to the program.
+    // The API server runs outside of the cluster, so it can't reach the program through a Service.
     let generate = vec!["--webhook-url".into(), format!("https://127.0.0.1:{port}")];
     let ports = [(WEBHOOK_PORT, port)].into();
     let program = Program::deployed(place, "website", Given { generate, ports, ..Given::default() }).await;

@@ -1,4 +1,4 @@
-//! A folder of files that goes away with the test.
+//! A temporary folder that is removed at the end of the test.
 
 use std::{
     ops::Deref,
@@ -8,7 +8,7 @@ use std::{
 
 use kctl::Json;
 
-/// A new folder.
+/// A new temporary folder, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -35,12 +35,12 @@ impl Drop for Folder {
     }
 }
 
-/// The objects of a YAML stream.
+/// Returns the objects of a YAML stream.
 pub(crate) fn objects(yaml: &str) -> Vec<Json> {
     serde_saphyr::from_multiple(yaml).unwrap()
 }
 
-/// The objects that a kustomization names, in its order.
+/// Returns the objects that a kustomization lists, in its order.
 pub(crate) fn kustomized(folder: &Path) -> Vec<Json> {
     let read = |file: &str| objects(&std::fs::read_to_string(folder.join(file)).unwrap());
     let files = read("kustomization.yaml").remove(0)["resources"].take();

@@ -1,5 +1,5 @@
-//! The permissions that the framework itself needs (events, the Lease, `blockOwnerDeletion`) are necessary: without one verb,
-//! exactly that request is rejected.
+//! The permissions that the framework itself needs (Events, the Lease, `blockOwnerDeletion`) are minimal: without one
+//! verb, exactly that request is rejected.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
     roles,
 };
 
-/// The removed permission, and the request that is rejected then. Watching the Lease makes a hand-over fast.
+/// Each removed permission, and the request that is rejected without it. Watching the Lease makes a hand-over fast.
 const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
     (["events", "create"], "create events"),
     (["events", "patch"], "patch events"),
@@ -35,10 +35,10 @@ const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
     (["leases", "update"], "update leases"),
     (["leases", "watch"], "watch leases"),
 ];
-/// The API server refuses the object that names its owner so.
+/// Without this permission, the API server rejects an object with `blockOwnerDeletion` in its owner reference.
 const OF_OWNERS: ([&str; 2], &str) = (["configmaps/finalizers", "update"], "create secrets");
 
-/// Creates a Secret that blocks the deletion of its owner, and records an Event each time.
+/// Owns a Secret that blocks the deletion of its owner, and records an Event in each reconcile.
 #[controller(
     name = "framework",
     primary(selector = "app=framework"),
@@ -58,7 +58,7 @@ fn app() -> App {
     App::new("framework").controller::<framework>()
 }
 
-/// A program under its role, in a separate namespace.
+/// A program that runs with its generated role, in a separate namespace.
 struct Trial<'a> {
     place: &'a Place,
     name: String,
@@ -68,7 +68,7 @@ struct Trial<'a> {
     running: JoinHandle<()>,
 }
 
-/// Returns the generated manifests without a verb.
+/// Returns the generated manifests, optionally without one verb.
 fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
     let options = RbacOptions::new(name, name);
     let manager = ManagerOptions::default().with_leader_election();
@@ -96,7 +96,7 @@ fn rules_of(object: &mut Json) -> Option<&mut Vec<Json>> {
     object.get_mut("rules")?.as_array_mut()
 }
 
-/// A request in the words of RBAC, without what it is about.
+/// Returns verb and resource of a request, as RBAC names them.
 fn asked<B>(request: &Request<B>) -> String {
     let parts: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
     let at =
@@ -142,13 +142,13 @@ impl<'a> Trial<'a> {
         let manager = manager.elect(ElectionConfig::new(&name, &name, "a")).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
-            // Without its lease it ends with an error.
+            // `run` fails if the Lease can't be renewed, which some trials cause on purpose.
             let _ended = manager.run(async move { drop(stopped.await) }).await;
         });
         Self { place, name, manifests, refused, stop, running }
     }
 
-    /// Changes the object that is reconciled.
+    /// Changes the reconciled object.
     async fn change(&self, n: usize) {
         let config = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "labels": { "app": "framework" } },
@@ -157,7 +157,8 @@ impl<'a> Trial<'a> {
         self.place.apply(&config, &self.name).await;
     }
 
-    /// Whether all of it has come true: the event again, the lease renewed, the object that holds up its owner.
+    /// Returns `true` once the Event was repeated, the Lease was renewed and the Secret blocks the deletion of its
+    /// owner.
     async fn is_whole(&self) -> bool {
         let events = self.place.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
@@ -173,7 +174,8 @@ impl<'a> Trial<'a> {
     async fn end(self) -> BTreeSet<String> {
         let _ended = self.stop.send(());
         self.running.await.unwrap();
-        // The next program would see it, and its Event would be rejected in the terminating namespace.
+        // The program of the next trial would reconcile it too, and its Event would be rejected in the terminating
+        // namespace.
         let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
         self.place.delete(&config, &self.name).await;
         for object in self.manifests.iter().rev() {
@@ -183,7 +185,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Under the whole role nothing is refused and all comes true.
+/// Checks that no request is rejected with the complete role.
 async fn is_enough(place: &Place) {
     let (trial, n) = (Trial::start(place, None).await, AtomicUsize::new(0));
     until("an event, a renewal and an object", || async {
@@ -194,7 +196,7 @@ async fn is_enough(place: &Place) {
     assert_eq!(trial.end().await, BTreeSet::new());
 }
 
-/// Without this verb that request is refused, and no other.
+/// Checks that without this verb exactly the expected request is rejected.
 async fn is_needed(place: &Place, without: [&str; 2], expected: &str) {
     let (trial, n) = (Trial::start(place, Some(without)).await, AtomicUsize::new(0));
     until(&format!("without {without:?}: {expected} is refused"), || async {
@@ -213,8 +215,8 @@ async fn role_is_exact(place: &Place) {
     }
 }
 
-/// Whether the server asks who may hold up the deletion of an owner: the admission plugin `OwnerReferencesPermissionEnforcement` is not
-/// on by default.
+/// Returns `true` if the server enforces permissions for `blockOwnerDeletion`. The admission plugin
+/// `OwnerReferencesPermissionEnforcement` is not enabled by default.
 async fn asks_about_owners(place: &Place) -> bool {
     let trial = Trial::start(place, Some(OF_OWNERS.0)).await;
     trial.change(0).await;

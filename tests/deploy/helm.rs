@@ -1,4 +1,4 @@
-//! Charts of `generate-manifests --helm`, as Helm itself renders, installs, upgrades and uninstalls them.
+//! Charts of `generate-manifests --helm`, rendered, installed, upgraded and uninstalled by Helm.
 
 use std::{
     collections::BTreeMap,
@@ -16,11 +16,11 @@ use crate::{
     program::{Given, Program},
 };
 
-/// The release of the tests. With the name of the chart it is the beginning of all names.
+/// Release name of the tests. Names of all objects begin with the release and the chart.
 const RELEASE: &str = "web";
 const PODSET: &str = include_str!("../../examples/podset/web.yaml");
 
-/// Helm with its files in a folder that goes away.
+/// Runs Helm with its files in a temporary folder.
 struct Helm {
     files: Folder,
     namespace: String,
@@ -31,7 +31,7 @@ impl Helm {
         Self { files: Folder::new(), namespace: namespace.into() }
     }
 
-    /// Helm with the administrator's kubeconfig.
+    /// Returns Helm with the administrator's kubeconfig.
     fn at(place: &Place, namespace: &str) -> Self {
         let helm = Self::new(namespace);
         std::fs::write(helm.files.join("kubeconfig"), place.kubeconfig_at(namespace)).unwrap();
@@ -48,7 +48,7 @@ impl Helm {
         helm
     }
 
-    /// Runs Helm on another thread: the embedded server may run on this one, and Helm waits for its answers.
+    /// Runs Helm on another thread, because the embedded server may run on this one.
     async fn run(&self, line: &str) -> String {
         let mut command = self.command(line);
         tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
@@ -65,7 +65,8 @@ impl Helm {
     }
 }
 
-/// Objects by kind, namespace and name, without what only a chart has: its labels, and the policy to keep CRDs.
+/// Returns objects by kind, namespace and name, without parts that only a chart has, such as its labels and the policy
+/// to keep CRDs.
 fn comparable(all: Vec<Json>) -> BTreeMap<String, Json> {
     let mut by_name = BTreeMap::new();
     for mut object in all.into_iter().filter(|object| !object.is_null()) {
@@ -97,7 +98,7 @@ fn comparable(all: Vec<Json>) -> BTreeMap<String, Json> {
     by_name
 }
 
-/// A chart with some values has what `generate-manifests` prints with the options that these values stand for.
+/// Checks that a chart with these values renders the same objects as `generate-manifests` with these options.
 async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
     let helm = Helm::new("shop");
     let chart = helm.chart(program, of_chart);
@@ -110,7 +111,7 @@ async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
     generate.args(["generate-manifests", "--namespace", "shop", "--name", &format!("{RELEASE}-{app}")]);
     let printed = run(generate.args(["--image", &image]).args(options.split_whitespace()));
     let mut expected = objects(&printed);
-    // Karmada's objects belong to another API server.
+    // Karmada's objects belong to another API server, so the chart does not contain them.
     expected.retain(|object| !object["apiVersion"].as_str().unwrap().contains(".karmada.io/"));
     let (actual, expected) = (comparable(objects(&rendered)), comparable(expected));
     let keys = |all: &BTreeMap<String, Json>| all.keys().cloned().collect::<Vec<_>>();
@@ -160,14 +161,14 @@ async fn wrong_values_are_rejected_with_a_reason() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(part), "{values}: {said}");
     }
-    // Names that YAML would read as numbers stay strings.
+    // Names that look like numbers in YAML must stay strings.
     let line = format!("template 7 {} --set fullnameOverride=42 --namespace 1234", chart.display());
     let rendered = objects(&helm.run(&line).await);
     let deployment = rendered.iter().find(|object| object["kind"] == "Deployment").unwrap();
     assert_eq!((&deployment["metadata"]["name"], &deployment["metadata"]["namespace"]), (&json!("42"), &json!("1234")));
 }
 
-/// Values that users commonly set. The API server validates each of the fields.
+/// Values that users commonly set. The API server validates the resulting fields.
 const VALUES: &str = "
 replicaCount: 3
 resources: { requests: { cpu: 20m }, limits: { memory: 512Mi } }
@@ -196,7 +197,7 @@ networkPolicy:
 podDisruptionBudget: { minAvailable: 50% }
 ";
 
-/// Install, upgrade and uninstall, with the program running as the Deployment says.
+/// Installs, upgrades and uninstalls a chart, and runs the program with the arguments of its Deployment.
 async fn installs(mut place: Place) {
     place.run_workloads();
     let place = &place;
@@ -209,7 +210,8 @@ async fn installs(mut place: Place) {
     let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
     pods_run(place, &namespace, 2).await;
 
-    // The program with the token of the release's service account, which may do exactly what the roles say.
+    // Run the program with a token of the release's ServiceAccount. `started` checks that its permissions match the
+    // roles.
     let program = programs().join("podset");
     let program =
         Program::started(place, &program, &namespace, manifests.clone(), Folder::new(), Given::default()).await;
@@ -232,7 +234,7 @@ async fn installs(mut place: Place) {
     assert!(user_roles > manifests.iter().filter(|object| object["kind"] == "ClusterRole").count());
     assert!(place.get(&set, &namespace).await.is_some(), "an upgrade keeps the objects");
     program.stopped().await;
-    // From rolling updates to `Recreate`, whose Deployment has no settings of rolling updates.
+    // Switch from `RollingUpdate` to `Recreate`, which does not allow the `rollingUpdate` field.
     helm.run(&format!("upgrade {RELEASE} {chart} --set replicaCount=1,leaderElection.enabled=false,image.tag=7")).await;
     let deployment = place.get(&of_kind("Deployment"), &namespace).await.unwrap();
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
@@ -246,7 +248,7 @@ async fn installs(mut place: Place) {
     assert!(place.get(&crd, "").await.is_some() && place.get(&set, &namespace).await.is_some(), "CRDs are kept");
     assert_eq!(releases(place, &namespace).await, 0);
 
-    // The kept CRD is taken over by the next install, and goes where people want that.
+    // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     until("the CRD is gone", || async { place.get(&crd, "").await.is_none() }).await;
@@ -254,7 +256,7 @@ async fn installs(mut place: Place) {
     place.delete(&space, "").await;
 }
 
-/// Waits until so many pods of the release run with its service account.
+/// Waits until this many Pods of the release run with its ServiceAccount.
 async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
     let name = format!("{RELEASE}-podset");
     let run = || async {
@@ -270,7 +272,7 @@ async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
     until(&format!("{n_pods} pods of the release run"), run).await;
 }
 
-/// The number of releases that Helm has recorded in a namespace.
+/// Returns the number of releases that Helm has recorded in a namespace.
 async fn releases(place: &Place, namespace: &str) -> usize {
     let secrets = place.list("v1", "Secret", namespace).await;
     secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").count()
@@ -288,7 +290,7 @@ async fn chart_lifecycle_on_a_real_server() {
     installs(Place::named("KUBECONFIG").await).await;
 }
 
-/// A file of the chart that people change stays as they want it.
+/// Generating the chart again keeps a file that a user has changed.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn hand_edits_of_values_survive_and_are_rendered() {

@@ -1,4 +1,4 @@
-//! The program of several clusters has a service account, a token and roles on each of them.
+//! The multi-cluster program has a ServiceAccount, a token and roles in each cluster.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
 
 const PROGRAM: &str = "multicluster";
 const FLEET: &str = include_str!("../../examples/multicluster/fleet.yaml");
-/// Where the objects of the fleet are.
+/// Namespace of the fleet's objects.
 const NAMESPACE: &str = "default";
 
-/// Applies what the program prints for a member; returns the kubeconfig file of its account there.
+/// Applies the generated roles for a member cluster. Returns them and the kubeconfig file of the ServiceAccount there.
 async fn on_member(member: &Place, name: &str, files: &Folder) -> (Vec<Json>, String) {
     let mut generate = std::process::Command::new(build::programs().join(PROGRAM));
     let roles = objects(&build::run(generate.args(["generate-rbac", "--cluster", name])));

@@ -1,4 +1,4 @@
-//! A project from `kctl new` is deployed as its README says.
+//! Deploys a project from `kctl new` with the commands of its README.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use crate::{
     program::{Given, Program},
 };
 
-/// No example has a kind of this name.
+/// Name of the project. No example has a kind of this name.
 const NAME: &str = "tea-room";
-/// The commit that is passed to the build of its image.
+/// Commit that the image's build is given.
 const COMMIT: &str = "abc1234";
 
-/// The project, built with the versions of everything that are used here.
+/// Creates and builds the project with the dependency versions of this repository.
 fn project(folder: &Folder) -> std::path::PathBuf {
     run(std::process::Command::new(programs().join("kctl")).args(["new", NAME]).current_dir(&**folder));
     let project = folder.join(NAME);
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     std::fs::copy(lock, project.join("Cargo.lock")).unwrap();
-    // With the tests, features are those of `cargo test` in the project.
+    // With `--tests`, Cargo selects the same features as for `cargo test` in the project.
     run(cargo("build").args(["--bins", "--tests"]).env("COMMIT", COMMIT).current_dir(&project));
     project
 }
@@ -58,14 +58,14 @@ async fn new_project_is_deployed_on_a_real_server() {
     running.was_never_refused().await;
 }
 
-/// The commands of a file of the project: the rest of each line that begins so.
+/// Returns the commands in a file of the project: the rest of each line that starts with `begin`.
 fn commands(project: &Path, file: &str, begin: &str) -> Vec<String> {
     let text = std::fs::read_to_string(project.join(file)).unwrap();
     text.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
 }
 
-/// Runs the commands of README and workflow in their order, except builds of images and `run`, which never ends. Without a
-/// cluster, commands that need one are left out.
+/// Runs the commands of README and workflow in order, except image builds and `run`, which never ends. Without a
+/// cluster, `kubectl` commands are skipped.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {
@@ -86,7 +86,7 @@ fn every_command_of_a_new_project_works() {
     add_everything(&project);
 }
 
-/// Adds each thing that `kctl add` knows, and runs what the workflow runs for every change.
+/// Runs each kind of `kctl add`, and then the checks that the workflow runs for every change.
 fn add_everything(project: &Path) {
     for line in ["controller tea-house", "webhook TeaRoom", "webhook TeaHouse", "version v1 --kind TeaHouse"] {
         let mut kctl = std::process::Command::new(programs().join("kctl"));

@@ -1,4 +1,4 @@
-//! Where programs are deployed: an API server on a socket, with an administrator, and something that runs pods.
+//! A place to deploy programs to: an API server on a socket, an administrator's client, and a simulated kubelet.
 
 use std::time::Duration;
 
@@ -20,18 +20,18 @@ use tokio::{
 
 use crate::{build, files::Folder};
 
-/// Longest wait for a state.
+/// Time limit of `until`.
 const WITHIN: Duration = Duration::from_secs(90);
 const STEP: Duration = Duration::from_millis(100);
-/// Two simulated kubelets of one server would get in each other's way.
+/// Only one test at a time uses a real server, because two simulated kubelets would interfere with each other.
 static ONE_ON_A_REAL_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// An API server.
+/// An API server with a simulated kubelet.
 pub(crate) struct Place {
     pub(crate) admin: Client,
     /// The administrator's kubeconfig.
     kubeconfig: Json,
-    /// The embedded server, for its record of requests.
+    /// The embedded server, whose record of requests the tests read.
     embedded: Option<ApiServer>,
     _kubelet: Child,
     tasks: JoinSet<()>,
@@ -51,10 +51,10 @@ impl Place {
         Self::at(&kubeconfig, Some(server), tasks, None).await
     }
 
-    /// The API server that a variable of the environment names.
+    /// Connects to the API server whose kubeconfig an environment variable names.
     pub(crate) async fn named(variable: &str) -> Self {
         let file = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} names an API server"));
-        // One variable, one server: those of members are used together with the first.
+        // Only the server of `KUBECONFIG` is locked: a test uses the servers of member clusters together with it.
         let alone = if variable == "KUBECONFIG" { Some(ONE_ON_A_REAL_SERVER.lock().await) } else { None };
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
         Self::at(&text, None, JoinSet::new(), alone).await
@@ -77,26 +77,26 @@ impl Place {
         Self { admin, kubeconfig, embedded, _kubelet: kubelet, tasks, _files: files, _alone: alone }
     }
 
-    /// Deployments get their pods from now on, which envtest leaves to others.
+    /// Runs workload controllers, such as the Deployment controller, which envtest does not have.
     pub(crate) fn run_workloads(&mut self) {
         self.tasks.spawn(Workloads::new(self.admin.clone()).run());
     }
 
-    /// Applies an object, of this namespace unless it says another one.
+    /// Applies an object, in this namespace unless the object names another one.
     pub(crate) async fn apply(&self, object: &Json, namespace: &str) {
         let (api, kind, name) = (&object["apiVersion"], &object["kind"], &object["metadata"]["name"]);
         let applied = self.try_apply(object, namespace).await;
         applied.unwrap_or_else(|error| panic!("{api} {kind} {name}: {error}"));
     }
 
-    /// The same, where it may be refused.
+    /// Applies an object, and returns the error if the server rejects it.
     pub(crate) async fn try_apply(&self, object: &Json, namespace: &str) -> Result<(), kctl::kube::Error> {
         let name = object["metadata"]["name"].as_str().unwrap();
         let apply = PatchParams::apply("test").force();
         self.api(object, namespace).patch(name, &apply, &Patch::Apply(object)).await.map(drop)
     }
 
-    /// The same, as soon as the kind is served.
+    /// Applies an object once its kind is served.
     pub(crate) async fn apply_soon(&self, object: &Json, namespace: &str) {
         let served = || async { self.api(object, namespace).list(&ListParams::default()).await.is_ok() };
         until(&format!("{} is served", object["kind"]), served).await;
@@ -108,14 +108,15 @@ impl Place {
         self.api(object, namespace).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// An object as it is now.
+    /// Returns the current state of an object; `None` if it does not exist.
     pub(crate) async fn get(&self, object: &Json, namespace: &str) -> Option<Json> {
         let name = object["metadata"]["name"].as_str().unwrap();
         let found = self.api(object, namespace).get_opt(name).await.unwrap();
         found.map(|object| serde_json::to_value(object).unwrap())
     }
 
-    /// As far as the server is embedded, it knows what it has refused to a service account.
+    /// Checks that the embedded server rejected no request of a ServiceAccount. A real server has no record of
+    /// requests.
     pub(crate) fn never_refused(&self, namespace: &str, account: &str) {
         let user = format!("system:serviceaccount:{namespace}:{account}");
         let mut refused = self.embedded.as_ref().map(ApiServer::requests).unwrap_or_default();
@@ -123,7 +124,7 @@ impl Place {
         assert_eq!(refused, []);
     }
 
-    /// The objects of a kind.
+    /// Returns the objects of a kind.
     pub(crate) async fn list(&self, api: &str, kind: &str, namespace: &str) -> Vec<Json> {
         let of = self.api(&json!({ "apiVersion": api, "kind": kind }), namespace);
         let found = of.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -142,7 +143,7 @@ impl Place {
         Api::namespaced_with(self.admin.clone(), namespace, &resource)
     }
 
-    /// The administrator's kubeconfig, in this namespace.
+    /// Returns the administrator's kubeconfig with this namespace.
     pub(crate) fn kubeconfig_at(&self, namespace: &str) -> String {
         let mut kubeconfig = self.kubeconfig.clone();
         for context in kubeconfig["contexts"].as_array_mut().unwrap() {
@@ -151,7 +152,7 @@ impl Place {
         kubeconfig.to_string()
     }
 
-    /// A kubeconfig with a new token of a service account, in its namespace.
+    /// Returns a kubeconfig with a new token of a ServiceAccount, in its namespace.
     pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
         let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });
@@ -169,14 +170,14 @@ impl Place {
     }
 }
 
-/// A client by a kubeconfig.
+/// Returns a client for a kubeconfig.
 pub(crate) async fn client(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
 
-/// Waits for a state.
+/// Waits until `holds` returns `true`.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let wait = async {
         while !holds().await {

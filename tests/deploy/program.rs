@@ -1,4 +1,4 @@
-//! A program that runs as its manifests say: the arguments, the probes and the service account of its Deployment.
+//! Runs a program as its manifests say: with the arguments, the probes and the ServiceAccount of its Deployment.
 
 use std::{
     collections::BTreeMap,
@@ -25,30 +25,30 @@ use crate::{
 /// The grace period of the Deployment.
 const STOPS_WITHIN: Duration = Duration::from_secs(45);
 
-/// A program on a server.
+/// A running program, and the server on which it is deployed.
 pub(crate) struct Program<'a> {
     place: &'a Place,
     name: String,
     namespace: String,
     manifests: Vec<Json>,
     process: Child,
-    /// Where the ports of the container are on this machine.
+    /// Local ports of the container ports.
     ports: BTreeMap<u64, u16>,
     files: Folder,
 }
 
-/// The environment of a program beside its manifests.
+/// Settings of a program that its manifests do not have.
 #[derive(Default)]
 pub(crate) struct Given {
-    /// Files by the folders of the container that they are in.
+    /// Local folders by the mount paths of the container.
     pub(crate) mounts: BTreeMap<String, PathBuf>,
-    /// Its environment.
+    /// Environment variables.
     pub(crate) env: BTreeMap<String, String>,
-    /// More arguments.
+    /// Additional arguments.
     pub(crate) args: Vec<String>,
-    /// More arguments of the generator of its manifests.
+    /// Additional arguments of `generate-manifests`.
     pub(crate) generate: Vec<String>,
-    /// Ports of the container that have to be these of this machine.
+    /// Local ports for container ports. All other container ports get a free port.
     pub(crate) ports: BTreeMap<u64, u16>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Program<'a> {
         Self::started(place, &program, &namespace, manifests, files, given).await
     }
 
-    /// Starts a program that is deployed already.
+    /// Starts a program whose manifests have been applied.
     pub(crate) async fn started(
         place: &'a Place,
         program: &Path,
@@ -105,7 +105,7 @@ impl<'a> Program<'a> {
         &self.namespace
     }
 
-    /// Where a port of the container is.
+    /// Returns the local port of a container port.
     pub(crate) fn port(&self, port: u64) -> u16 {
         self.ports[&port]
     }
@@ -127,7 +127,7 @@ impl<'a> Program<'a> {
         &deployment["spec"]["template"]["spec"]["containers"][0]
     }
 
-    /// Asks as the kubelet does.
+    /// Waits until the liveness and readiness probes of the Deployment succeed.
     async fn is_ready(&self) {
         for probe in ["livenessProbe", "readinessProbe"] {
             let get = &self.container()[probe]["httpGet"];
@@ -140,7 +140,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The metrics, as a scraper with the role of readers gets them.
+    /// Returns the metrics, requested with a token of a ServiceAccount that has the metrics reader role.
     pub(crate) async fn metrics(&self) -> String {
         let (reader, role) = (format!("{}-scraper", self.name), format!("{}-metrics-reader", self.name));
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": reader } });
@@ -161,12 +161,14 @@ impl<'a> Program<'a> {
         text
     }
 
-    /// Stops the program and removes all of it: nothing was refused, and it complained of nothing.
+    /// Stops the program, checks that no request was rejected and nothing was logged at WARN or ERROR, and deletes its
+    /// objects.
     pub(crate) async fn was_never_refused(self) {
         self.stopped().await.remove().await;
     }
 
-    /// Stops the program as a kubelet does, and leaves its manifests to others: nothing was refused, and it complained of nothing.
+    /// Stops the program with SIGTERM as a kubelet does, and keeps its objects. Checks that no request was rejected and
+    /// that it logged no WARN or ERROR.
     pub(crate) async fn stopped(mut self) -> Self {
         let metrics = self.metrics().await;
         let requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
@@ -185,7 +187,7 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Definitions stay, and what was there before: others may use them.
+    /// Deletes the manifests and the namespace. CRDs and the namespace `default` are kept, because others may use them.
     async fn remove(self) {
         for manifest in self.manifests.iter().filter(|manifest| manifest["kind"] != "CustomResourceDefinition") {
             self.place.delete(manifest, "").await;
@@ -205,7 +207,8 @@ impl Drop for Program<'_> {
     }
 }
 
-/// An argument of the container for a process beside others: another port of loopback, and another folder.
+/// Adapts an argument of the container for a local process: replaces bind addresses by loopback ports, and mount paths
+/// by folders.
 fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<String, PathBuf>) -> Vec<String> {
     let Some((flag, value)) = arg.split_once('=') else { return vec![arg.into()] };
     if let Some(folder) = mounts.get(value) {
@@ -217,7 +220,7 @@ fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<
     let port = *ports.entry(value.rsplit_once(':').unwrap().1.parse().unwrap()).or_insert_with(free_port);
     let mut args = vec![format!("{flag}=127.0.0.1:{port}")];
     if flag == "--metrics-bind-address" {
-        // The default beyond loopback.
+        // HTTPS is the default only for addresses other than loopback.
         args.push("--metrics-secure".into());
     }
     args
@@ -228,7 +231,7 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A page of the program.
+/// Returns the body of a page that the program serves.
 pub(crate) async fn page(
     scheme: &str,
     port: u16,
@@ -240,7 +243,7 @@ pub(crate) async fn page(
 
 fn connect(scheme: &str, port: u16, token: Option<&str>) -> Result<Client, kctl::kube::Error> {
     let mut config = Config::new(format!("{scheme}://127.0.0.1:{port}").parse().unwrap());
-    // As the kubelet and scrapers of such certificates do.
+    // The kubelet and scrapers do not verify self-signed certificates either.
     config.accept_invalid_certs = true;
     config.auth_info = AuthInfo { token: token.map(|token| token.to_owned().into()), ..AuthInfo::default() };
     Client::try_from(config)

@@ -1,4 +1,4 @@
-//! A program that reaches its API server through a proxy: named by a flag or by a variable.
+//! A program reaches its API server through a proxy that a flag, the kubeconfig or an environment variable names.
 
 use std::{
     process::Stdio,
@@ -23,10 +23,10 @@ use crate::{
     program::{Given, Program},
 };
 
-/// Longest wait for what a program says and asks first.
+/// Time limit for the program's first log line and first request.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Answers CONNECT and nothing else. Returns its URL and the number of its tunnels.
+/// Starts a proxy that only supports CONNECT. Returns its URL and the number of its tunnels.
 async fn proxy() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -62,7 +62,8 @@ async fn api_server_is_reached_through_the_named_proxy() {
     program.was_never_refused().await;
 }
 
-/// Returns the first request that a program with this server and these variables sends to the proxy; `None` if it sends none.
+/// Runs a program with this server and these variables. Returns the first request that it sends to the proxy; `None` if
+/// it sends none.
 async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -77,7 +78,7 @@ async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Opti
     let files = Folder::new();
     std::fs::write(files.join("kubeconfig"), kubeconfig.to_string()).unwrap();
     let mut program = Command::new(programs().join("quickstart"));
-    // Of two files one is there.
+    // Only the second of the two files exists.
     let files_of_variable = format!("{}:{}", files.join("missing").display(), files.join("kubeconfig").display());
     program.arg("run").env("KUBECONFIG", files_of_variable).env("HTTPS_PROXY", of_variable).env("NO_PROXY", no_proxy);
     let mut running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
@@ -106,7 +107,7 @@ async fn proxy_variables_and_no_proxy_are_obeyed() {
         (server, false, "", connect.clone()),
         (server, false, "127.0.0.1,localhost", connect.clone()),
         (server, false, ".example.test", None),
-        // Only what the environment says has exceptions.
+        // `NO_PROXY` applies only to the proxy of the environment, not to that of the kubeconfig.
         (server, true, ".example.test", connect),
         ("https://127.0.0.1:6443", false, "", None),
     ];

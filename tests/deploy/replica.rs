@@ -1,5 +1,7 @@
-//! One replica of a rolling update, as a program: keeps a `Secret` for each `ConfigMap` that has a state, and notes in a file that
-//! all replicas share when it begins and ends to work on a key. The state `block` blocks the thread.
+//! One replica of a rolling update, as a program: keeps a `Secret` for each `ConfigMap` that has a state.
+//!
+//! It records in a journal, which all replicas share, when it begins and ends to reconcile a key. The state `block`
+//! blocks the thread.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,7 +18,7 @@ struct Configs {
 }
 
 impl Configs {
-    /// One write at the end of the file: lines of all processes are in the order of time.
+    /// Appends a line with a single write, so that the lines of all processes are in chronological order.
     fn note(&self, what: &str, key: &str, state: &str) -> Result<()> {
         let now = SystemTime::UNIX_EPOCH.elapsed()?.as_micros();
         Ok((&self.journal).write_all(format!("{now} {} {what} {key} {state}\n", self.replica).as_bytes())?)
@@ -43,7 +45,7 @@ impl Reconcile for Configs {
             #[expect(clippy::disallowed_methods, reason = "what users do by mistake: nothing can cut it off")]
             std::thread::sleep(Duration::from_secs(3_600));
         }
-        // As long as a call to something outside of the cluster.
+        // Takes as long as a call to an external system.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let secret = kctl::json!({ "metadata": { "name": &name }, "stringData": { "state": state } });
         let written = cx.owned::<Secret>().apply(secret).await;

@@ -1,4 +1,4 @@
-//! The permissions of a service account, as the API server reports them, are those of its roles.
+//! The permissions of a ServiceAccount, as the API server reports them, match its roles.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use kctl::{Json, json, kube::Client};
 
 use crate::place::{Place, client, until};
 
-/// In its own namespace it may do what the generated roles say, elsewhere what those of the cluster say, and no more than
-/// every service account otherwise.
+/// Checks the permissions of an account in its namespace and in another one. They must be those of its roles, apart
+/// from the permissions that every ServiceAccount has.
 pub(crate) async fn are_exact(place: &Place, manifests: &[Json], namespace: &str, account: &str, its: &Client) {
     let nobody = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "nobody" } });
     place.apply(&nobody, namespace).await;
@@ -22,13 +22,13 @@ pub(crate) async fn are_exact(place: &Place, manifests: &[Json], namespace: &str
     }
 }
 
-/// Waits until the authorizer knows the roles that are bound to the account: it watches them as everybody does.
+/// Waits until the server's authorizer, which watches roles like any client, has the roles of the account.
 pub(crate) async fn are_known(manifests: &[Json], namespace: &str, account: &str, its: &Client) {
     let expected = granted(manifests, namespace, account, namespace);
     until("the server knows the roles", || async { expected.is_subset(&allowed(its, namespace).await) }).await;
 }
 
-/// Returns the rules of the roles that are bound to the account.
+/// Returns the permissions of the roles that are bound to the account, as they apply in the namespace `of`.
 fn granted(manifests: &[Json], namespace: &str, account: &str, of: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for binding in manifests.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("RoleBinding")) {
@@ -55,7 +55,7 @@ async fn allowed(client: &Client, namespace: &str) -> BTreeSet<String> {
     rules.flat_map(permissions).collect()
 }
 
-/// A rule, taken apart.
+/// Splits a rule into single permissions.
 fn permissions(rule: &Json) -> Vec<String> {
     let list = |field: &str| -> Vec<String> {
         let values = rule[field].as_array().into_iter().flatten();

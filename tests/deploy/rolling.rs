@@ -1,4 +1,4 @@
-//! A rolling update of three replicas, as processes, while objects change. They write a shared journal of their work.
+//! A rolling update of three replica processes while objects change. All replicas append to a shared journal.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,16 +32,17 @@ use crate::{
 /// Number of objects in a replica's cache; most of them never change.
 const N_OBJECTS: usize = 5_000;
 const N_CHANGING: usize = 200;
-/// 200 changes a second, where the machine can do so many: from several clients, so that no answer is waited for.
+/// The rate of changes on a machine that is fast enough. Several clients send them, so that no change waits for the
+/// previous response.
 const CHANGES_PER_SECOND: usize = 200;
-/// The second that a hand-over may take (`tests/manager/rolling.rs` measures it without a clock), and another one for a machine that
-/// builds and tests at the same time.
+/// Maximum number of changes without a working replica. A hand-over may take one second (`tests/manager/rolling.rs`
+/// measures it with simulated time), and a machine that builds and tests at the same time gets another one.
 const MISSED_MAX: usize = 2 * CHANGES_PER_SECOND;
 const N_CLIENTS: usize = 4;
 const BETWEEN_CHANGES: Duration = Duration::from_millis(1_000 * N_CLIENTS as u64 / CHANGES_PER_SECOND as u64);
 const REPLICAS: [(&str, &str); 3] = [("a-old", "a-new"), ("b-old", "b-new"), ("c-old", "c-new")];
 
-/// Where all of it happens.
+/// The server, the namespace and the files of the test.
 struct World<'a> {
     place: &'a Place,
     namespace: String,
@@ -53,7 +54,7 @@ struct Replica {
     process: Child,
 }
 
-/// Something that a replica did, at a time in microseconds.
+/// A line of the journal. Its time is in microseconds since 1970.
 struct Line {
     at: u128,
     replica: String,
@@ -61,7 +62,7 @@ struct Line {
     key: String,
 }
 
-/// The writes: their times, and the last state of each object.
+/// The times of all writes, and the last state of each object.
 #[derive(Default)]
 struct Load {
     times: Vec<u128>,
@@ -102,7 +103,7 @@ impl<'a> World<'a> {
         std::fs::read_to_string(self.journal_file()).unwrap().lines().map(Line::read).collect()
     }
 
-    /// Starts a replica, and returns when it is ready as its kubelet would find it.
+    /// Starts a replica, and waits until its readiness probe succeeds.
     async fn start(&self, name: &'static str, program: &Path) -> Replica {
         let (port, log) = (free_port(), self.files.join(name));
         let mut command = Command::new(program);
@@ -119,7 +120,7 @@ impl<'a> World<'a> {
         Replica { name, process }
     }
 
-    /// Stops a replica as a kubelet does.
+    /// Stops a replica with SIGTERM, as a kubelet does.
     async fn stop(&self, mut replica: Replica) {
         let id = replica.process.id().unwrap().to_string();
         build::run(std::process::Command::new("kill").args(["-TERM", &id]));
@@ -135,7 +136,7 @@ impl<'a> World<'a> {
         lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The state that each object has been given by the replicas.
+    /// Returns the state in each object's Secret.
     async fn states(&self) -> BTreeMap<String, String> {
         let secrets: Api<Secret> = Api::namespaced(self.place.admin.clone(), &self.namespace);
         let found = secrets.list(&ListParams::default()).await.unwrap();
@@ -143,7 +144,7 @@ impl<'a> World<'a> {
         found.iter().filter_map(|secret| Some((secret.name_any(), state(secret)?))).collect()
     }
 
-    /// Changes one object after another until the stop.
+    /// Changes one object after another until it is stopped.
     async fn load(&self, stopped: watch::Receiver<bool>) -> Load {
         let loads = (0..N_CLIENTS).map(|client| change(self.configs(), client, stopped.clone()));
         let mut all = Load::default();
@@ -155,7 +156,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Changes every so many-th object, so that each has one client.
+/// Changes every `N_CLIENTS`-th object, so that each object is changed by a single client.
 async fn change(api: Api<ConfigMap>, client: usize, stopped: watch::Receiver<bool>) -> Load {
     let mut load = Load::default();
     let mut ticks = tokio::time::interval(BETWEEN_CHANGES);
@@ -195,15 +196,15 @@ fn twice(journal: &[Line]) -> Vec<String> {
     twice
 }
 
-/// Those who worked, one after another.
+/// Returns the replicas that reconciled, in order.
 fn leaders(journal: &[Line]) -> Vec<&str> {
     let mut leaders: Vec<_> = journal.iter().map(|line| line.replica.as_str()).collect();
     leaders.dedup();
     leaders
 }
 
-/// Replaces one after another, as a Deployment does it: the new one has to be ready before an old one goes; here the leader, if it is
-/// an old one.
+/// Replaces the replicas one by one like a Deployment: the new one has to be ready before an old one is stopped. Stops
+/// the leader first if it is an old one.
 async fn replace(world: &World<'_>, program: &Path, mut old: Vec<Replica>) -> Vec<Replica> {
     let mut replaced = Vec::new();
     for (_, name) in REPLICAS {
@@ -251,7 +252,7 @@ fn check(journal: &[Line], load: &Load) {
     assert!(leaders[leaders.len() - 1].ends_with("-new"), "{leaders:?}");
     for pair in journal.windows(2).filter(|pair| pair[0].replica != pair[1].replica) {
         let (who, from, to) = (format!("{} → {}", pair[0].replica, pair[1].replica), pair[0].at, pair[1].at);
-        // In changes: where the machine is slow, so are they.
+        // Measured in changes instead of time, because a slow machine also makes fewer changes.
         let missed = load.times.iter().filter(|at| (from..to).contains(*at)).count();
         let took = (to - from) / 1_000;
         eprintln!("{who}: {took} ms, {missed} changes, in caches of {N_OBJECTS} objects");

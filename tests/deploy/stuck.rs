@@ -1,4 +1,4 @@
-//! A program whose reconcile blocks its thread ends all the same.
+//! A program whose reconcile blocks its thread still exits.
 
 use std::{process::Stdio, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::{
     place::{Place, until},
 };
 
-/// Longest wait for the end: the grace, what the end may take, and a slow machine.
+/// Time limit of an exit: the grace period, the shutdown, and a margin for a slow machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The program on this server, at work on an object that blocks one of its threads, of which there are so many.
+/// Starts the program with this number of worker threads, and waits until a reconcile blocks one of them.
 async fn blocked(place: &Place, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
     std::fs::write(files.join("kubeconfig"), place.kubeconfig_at("default")).unwrap();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
@@ -37,7 +37,7 @@ fn terminate(running: &Child) {
     run(std::process::Command::new("kill").args(["-TERM", &running.id().unwrap().to_string()]));
 }
 
-/// Waits for the end of a program, checks its status, and returns its standard error.
+/// Waits until a program exits, checks its exit status, and returns its standard error.
 async fn ended(running: Child, code: i32) -> String {
     let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();

@@ -1,7 +1,7 @@
-//! Invalid requests: seeded mutations of valid ones, none of which may crash the server.
+//! Sends invalid requests, which are seeded mutations of valid ones. None may crash the server.
 //!
-//! `FUZZ_REQUESTS` says how many (3,000 without it), `FUZZ_SEED` which ones; `FUZZ_TRACE=1` shows each before it is sent,
-//! so that the last one is known when the process is gone.
+//! `FUZZ_REQUESTS` sets their number (3,000 by default) and `FUZZ_SEED` the seed. `FUZZ_TRACE=1` prints each request
+//! before it is sent, so that the last one is known if the process crashes.
 
 mod senders;
 
@@ -22,14 +22,14 @@ use kctl_tests::Rng;
 use tower::ServiceExt;
 
 const REQUESTS_DEFAULT: u64 = 3_000;
-/// On paused time a request is over in no time, unless it hangs.
+/// Time limit of a request in simulated time, which only a request that hangs reaches.
 const WITHIN: Duration = Duration::from_secs(120);
-/// As deep as a body is made. Parsers give up at 128 or 10,000.
+/// Maximum nesting depth of a generated body. Parsers give up at 128 or 10,000.
 const DEPTH_MAX: usize = 20_000;
-/// The server starts anew after so many requests, so that memory that grows is a leak.
+/// The server is restarted after this many requests, so that growing memory indicates a leak.
 const ROUND_LEN: u64 = 10_000;
 
-/// Maximum growth of the memory after the first rounds, because allocators keep freed memory.
+/// Maximum growth of memory after the first two rounds. Allocators keep freed memory, so some growth is normal.
 const GROWTH_KB_MAX: u64 = 64 * 1024;
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
@@ -104,7 +104,7 @@ const BODIES: &[&str] = &[
     "",
 ];
 
-/// Replacements for a piece of a body.
+/// Replacements for parts of a body.
 const PIECES: &[&str] = &[
     "null",
     "-1",
@@ -140,7 +140,7 @@ fn mutated(rng: &mut Rng, body: &str) -> Vec<u8> {
     for _ in 0..=rng.index(3) {
         let len = bytes.len();
         match rng.index(9) {
-            // A value is another one.
+            // Replace a value.
             0..=2 => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let colons: Vec<usize> = text.match_indices(':').map(|(at, _)| at).collect();
@@ -177,7 +177,7 @@ fn mutated(rng: &mut Rng, body: &str) -> Vec<u8> {
     bytes
 }
 
-/// A body that comes in pieces, with pauses, and may break off.
+/// A body that arrives in pieces with pauses, and may end with an error.
 struct Slow {
     pieces: Vec<Bytes>,
     pause: Option<Pin<Box<tokio::time::Sleep>>>,
@@ -204,7 +204,7 @@ impl Body for Slow {
     }
 }
 
-/// Where the bodies belong, in their order.
+/// Paths of the collections to which the bodies belong, in the same order.
 const HOMES: &[&str] = &[
     "/api/v1/namespaces/default/pods",
     "/api/v1/namespaces/default/configmaps",
@@ -219,7 +219,7 @@ const HOMES: &[&str] = &[
     "/apis/events.k8s.io/v1/namespaces/default/events",
 ];
 
-/// Half of the requests are sensible but for their bodies; the others are thrown together.
+/// Returns a random request. In half of them, method, path and media type fit the kind of the body.
 fn request(rng: &mut Rng) -> Request<Slow> {
     let kind = rng.index(BODIES.len());
     let (mut method, mut path, mut media) = (rng.pick(METHODS), rng.pick(PATHS).to_owned(), rng.pick(MEDIA));
@@ -258,7 +258,7 @@ fn request(rng: &mut Rng) -> Request<Slow> {
     request.body(body).unwrap()
 }
 
-/// A server with its controllers, which end with it.
+/// A server whose controllers end when it is dropped.
 struct Running {
     server: ApiServer,
     controllers: tokio::task::JoinHandle<()>,
@@ -295,7 +295,7 @@ async fn no_request_brings_the_server_down() {
     let mut codes = std::collections::BTreeMap::new();
     let mut rounds = Vec::new();
     for index in 0..n_requests {
-        // Each request has a separate seed, so that it can be repeated alone.
+        // Each request has a separate seed, so that it can be reproduced alone.
         let mut rng = Rng::new(seed.wrapping_mul(1_000_003).wrapping_add(index));
         if index % ROUND_LEN == ROUND_LEN - 1 {
             running = server();
@@ -314,13 +314,13 @@ async fn no_request_brings_the_server_down() {
     eprintln!("{codes:?}, {} kB resident", resident_kb());
     assert_stays(&rounds);
     assert!(codes.contains_key(&200) && codes.contains_key(&201) && codes.contains_key(&400), "{codes:?}");
-    // It still answers.
+    // The server still answers.
     let request =
         Request::get("/api/v1/namespaces/default").body(Slow { pieces: Vec::new(), pause: None, breaks_off: false });
     assert_eq!(ask(&running.server, request.unwrap()).await, StatusCode::OK);
 }
 
-/// Checks that memory does not grow with the rounds. The first ones set everything up.
+/// Checks that memory does not grow from round to round. The first two rounds are the baseline.
 fn assert_stays(rounds: &[u64]) {
     if let [first, second, .., last] = rounds {
         let most = first.max(second) + GROWTH_KB_MAX;

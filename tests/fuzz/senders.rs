@@ -1,4 +1,5 @@
-//! Senders over TLS that are slow, stop half way or speak no HTTP: each is let go in time, and none holds up another.
+//! TLS clients that are slow, stop half way or send no HTTP: the server closes each connection in time, and none delays
+//! another client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +22,13 @@ use tokio_rustls::{
 
 use super::{GROWTH_KB_MAX, REQUESTS_DEFAULT, Rng, number, resident_kb};
 
-/// One sender for so many requests of the other test.
+/// Number of requests of the other test for each sender of this one.
 const REQUESTS_A_SENDER: u64 = 25;
-/// Senders that are there at a time.
+/// Number of concurrent senders.
 const AT_A_TIME: u64 = 40;
-/// Longest time that the server may keep a client: the deadlines of head and body, and a margin.
+/// Longest time for which the server may keep a connection: the timeouts of head and body, and a margin.
 const LET_GO_WITHIN: Duration = Duration::from_secs(180);
-/// An ordinary client is answered at once, on paused time.
+/// Time limit of an ordinary request in simulated time.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 const POST: &str =
@@ -51,7 +52,7 @@ const TEXTS: &[(&str, &str)] = &[
     (POST, "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"),
 ];
 
-/// How a client of this server speaks TLS, with the administrator's certificate.
+/// Returns a TLS connector with the administrator's client certificate.
 fn connector(listening: &Listening) -> TlsConnector {
     let kubeconfig: Value = serde_saphyr::from_str(&listening.kubeconfig()).unwrap();
     let pem = |at: &str| STANDARD.decode(kubeconfig.pointer(at).and_then(Value::as_str).unwrap()).unwrap();
@@ -76,7 +77,7 @@ async fn connected(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
     tls.connect(ServerName::try_from("127.0.0.1").unwrap(), socket).await.unwrap()
 }
 
-/// Sends a request in pieces with pauses, and waits until the server closes the connection, unless it closes first.
+/// Sends a request in pieces with pauses. Then waits until the server closes the connection, or closes it first.
 async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     let mut rng = Rng::new(seed);
     let (head, rest) = TEXTS[rng.index(TEXTS.len())];
@@ -92,7 +93,7 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     let piece_len = 1 + rng.index(bytes.len().max(1));
     let mut pauses = || Duration::from_millis(rng.number() % 9_000);
     if seed.is_multiple_of(8) {
-        // Not even TLS.
+        // This client does not even speak TLS.
         let mut socket = TcpStream::connect(address).await.unwrap();
         let _refused = socket.write_all(&bytes).await;
         let _ended = socket.read_to_end(&mut Vec::new()).await;
@@ -100,7 +101,7 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     }
     let mut stream = connected(address, tls).await;
     for piece in bytes.chunks(piece_len.max(bytes.len() / 8)) {
-        // A server that has refused what it has read so far may be gone.
+        // The server may have closed the connection after it rejected the request.
         if stream.write_all(piece).await.is_err() || stream.flush().await.is_err() {
             return;
         }
@@ -111,7 +112,7 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     }
 }
 
-/// The status line of an ordinary request.
+/// Returns the status line of an ordinary request.
 async fn asked(address: &str, tls: &TlsConnector) -> String {
     let mut stream = connected(address, tls).await;
     let request = b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Functions on Deployments, one for every operation: what is served here and asked there.
+//! Functions on Deployments, one for every operation, shared by tests of the webhook and of its client.
 
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
@@ -25,7 +25,7 @@ pub(crate) fn dependency(name: &str) -> DependentReference {
     }
 }
 
-/// One function for every operation. The name of the object chooses how it fails.
+/// Returns one function for every operation. The name of the object selects how the function fails.
 pub(crate) fn rules() -> Vec<Rule> {
     vec![
         Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
@@ -56,7 +56,7 @@ pub(crate) fn rules() -> Vec<Rule> {
         ),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
             if object.metadata.name.as_deref() == Some("odd") {
-                // JSON has no such keys.
+                // A JSON object can't have a tuple as a key, so the answer can't be serialized.
                 return IsStatus::answer(HashMap::from([((1, 2), 3)]));
             }
             IsStatus::answer(object.status.and_then(|status| status.ready_replicas))

@@ -1,6 +1,6 @@
-//! Writes random Lua: from plain to hostile, whole and broken.
+//! Generates random Lua scripts: plain and hostile, complete and broken.
 
-/// Writes random Lua. Depth and length are bounded, so that most scripts are short.
+/// Generates random Lua. Depth and length are bounded, so that most scripts are short.
 pub(crate) struct Generator {
     state: u64,
     depth: usize,
@@ -131,8 +131,7 @@ const LITERALS: &[&str] = &[
 
 const OPERATORS: &[&str] = &["+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", "and", "or"];
 
-/// Statements of scripts that attack a limit: without an end, without a bound, or past their
-/// inputs.
+/// Statements that attack a limit: endless loops, unbounded growth, or access beyond the inputs.
 const HOSTILE: &[&str] = &[
     "while true do end",
     "repeat pcall(error) until false",
@@ -206,7 +205,7 @@ const HOSTILE: &[&str] = &[
     "os.time({year = 1e308, month = -1e308, day = 0/0, hour = 1/0, min = 2^63, sec = -2^63})",
 ];
 
-/// Numbers and strings where C and Rust have their bounds.
+/// Numbers and strings at the limits of types in C and Rust.
 const EXTREMES: &[&str] = &[
     "0/0",
     "1/0",
@@ -271,7 +270,7 @@ const TOKENS: &[&str] = &[
 ];
 
 impl Generator {
-    /// A script with something hostile in most cases, and something broken in half of them.
+    /// Returns a script that contains hostile statements in three of four cases, and is broken in one of two.
     pub(crate) fn mutated(&mut self) -> String {
         let mut script = self.script();
         let hostile = match self.below(4) {
@@ -330,7 +329,7 @@ impl Generator {
 
     pub(crate) fn script(&mut self) -> String {
         let (mut body, mut result) = (self.block(), self.expression());
-        // Most random calls are mistakes: half of the scripts catch theirs and give an answer.
+        // Most random calls fail. Half of the scripts catch the error, so that they return a result.
         if self.below(2) == 0 {
             body = format!("pcall(function() {body} end)");
             result = format!("{{(pcall(function() return {result} end)), type(a), #T}}");
@@ -343,7 +342,7 @@ impl Generator {
                do return {{r = {result}}} end
              end"
         );
-        // Some scripts are torn, so that the parser has its share.
+        // Some scripts are truncated, so that the parser is tested as well.
         if self.below(8) == 0 {
             let at = self.below(script.len());
             script.truncate((0..=at).rev().find(|at| script.is_char_boundary(*at)).unwrap_or(0));
@@ -392,11 +391,11 @@ impl Generator {
         }
     }
 
-    /// A function of the library at its bounds.
+    /// Returns a call of a library function with extreme arguments.
     fn extreme_call(&mut self) -> String {
         let args: Vec<&str> = (0..self.below(5)).map(|_| self.pick(EXTREMES)).collect();
         let args = args.join(", ");
-        // `os.time` is not in `FUNCTIONS`: random scripts have to give the same answer twice.
+        // `os.time` is not in `FUNCTIONS`, because a random script must return the same result twice.
         let function = if self.below(FUNCTIONS.len()) == 0 { "os.time" } else { self.pick(FUNCTIONS) };
         match self.below(3) {
             0 => format!("{function}({args})"),

@@ -1,6 +1,7 @@
-//! Thousands of random scripts, many of them hostile: none crashes or hangs the process, none changes another's answer.
+//! Runs thousands of random scripts, many of them hostile: none crashes or hangs the process or changes the result of
+//! another script.
 //!
-//! The generator is seeded and the limit is one of steps, so every machine runs the same scripts to the same ends.
+//! The generator is seeded and the limit counts steps, so every machine runs the same scripts with the same results.
 #![cfg(feature = "lua")]
 
 mod generator;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 const N_SCRIPTS: u64 = 2000;
 
-/// Scripts between two looks at the probe.
+/// Number of scripts between two runs of the probe script.
 const PROBE_INTERVAL: u64 = 50;
 
 #[test]
@@ -38,7 +39,8 @@ fn random_scripts_neither_crash_nor_hang_nor_leak() {
         let second = run(&pool, &script);
         let is_same = match (&first, &second) {
             (Ok(first), Ok(second)) => first == second || has_address(first),
-            // A run stops within some hundred steps of its limit, and how much garbage it meets is the last one's.
+            // A run stops up to some hundred steps after its limit, and its memory use includes garbage of the previous
+            // run. So only one of the two runs may hit a limit.
             (Err(ErrorClass::Timeout | ErrorClass::Memory), _) | (_, Err(ErrorClass::Timeout | ErrorClass::Memory)) => {
                 true
             }
@@ -52,12 +54,13 @@ fn random_scripts_neither_crash_nor_hang_nor_leak() {
     assert!(n_ok > 100, "{n_ok} scripts gave an answer: the generator makes nothing but errors");
 }
 
-/// Scripts of the run with mutations; `LUA_FUZZ_SCRIPTS` asks for more, `LUA_FUZZ_SEED` for others.
+/// Number of scripts in the run with mutations. `LUA_FUZZ_SCRIPTS` overrides it, and `LUA_FUZZ_SEED` sets the first
+/// seed.
 const N_MUTATED: u64 = 3000;
-/// How much more memory the process may hold after a run than after its first part: states wait in a pool of bounded size.
+/// Maximum growth of the process's memory after the first tenth of the run. The pool of Lua states is bounded.
 const GROWTH_MAX: u64 = 96 << 20;
-/// No script has more of a processor, in a build without optimization: its own limit is 5 ms, and what Lua may hold at most,
-/// 4 MiB, is copied and freed in some more.
+/// Maximum CPU time of a script in a build without optimization. The script's own limit is 5 ms; copying and freeing up
+/// to 4 MiB of Lua memory takes longer.
 const RUN_WITHIN: Duration = Duration::from_millis(500);
 
 #[test]
@@ -95,22 +98,22 @@ fn hostile_scripts_neither_crash_hang_nor_leak() {
     assert!(n_answers > least && n_errors > least && n_refused > least, "{n_answers}, {n_errors}, {n_refused}");
 }
 
-/// The bytes that the process holds, where the system says so.
+/// Returns the resident memory of the process in bytes; `None` on systems without `/proc`.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// The time that this thread had of a processor, where the system says so: a machine under load stretches the time on the
-/// wall.
+/// Returns the CPU time of this thread, because wall-clock time grows on a loaded machine. Returns zero on systems
+/// without `/proc`.
 fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// Returns whether the value shows where a table is in memory.
+/// Returns `true` if the value contains the memory address of a table.
 fn has_address(value: &Value) -> bool {
     value.to_string().contains("0x")
 }

@@ -1,4 +1,5 @@
-//! The memory of a cache, counted by the allocator: bytes of each object and of an idle informer, and the peak while it is listed.
+//! Memory of a cache, measured by the allocator: bytes per object, bytes of an idle informer, and the peak during a
+//! list.
 
 mod server;
 
@@ -19,23 +20,23 @@ use crate::server::Fake;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// So many objects make what an informer takes without any of them small beside them.
+/// Number of cached objects. With so many, the memory of the informer itself is negligible.
 const OBJECTS: usize = 3_000;
-/// Net bytes of one cached object of 6 KB (3.3 KB without managedFields), all indexes included.
+/// Maximum net bytes of one cached Pod of 6 KB (3.3 KB without managedFields), including all indexes.
 const POD_BYTES_MAX: usize = 650;
-/// The same of one whose data are 2 KB.
+/// Maximum net bytes of one cached `ConfigMap` with 2 KB of data.
 const CONFIG_MAP_BYTES_MAX: usize = 830;
-/// The same of a Pod of which five fields are kept.
+/// Maximum net bytes of one cached Pod of which five fields are kept.
 const VIEW_BYTES_MAX: usize = 440;
-/// The same of a Pod of which the metadata is kept.
+/// Maximum net bytes of one cached Pod of which only the metadata is kept.
 const METADATA_BYTES_MAX: usize = 430;
-/// Bytes of an informer without objects, with the part of the client that its watch needs. The state of optional and of
-/// unreadable objects is a tenth of it.
+/// Maximum bytes of an informer without objects, including the part of the client that its watch needs. State for
+/// optional kinds and unreadable objects takes a tenth of it.
 const INFORMER_BYTES_MAX: usize = 4_850;
-/// The most that is allocated while all objects are listed, over what is kept.
+/// Maximum allocation while all objects are listed, in percent of the memory that remains allocated afterwards.
 const PEAK_PERCENT_MAX: usize = 120;
 
-/// An informer that runs.
+/// A running informer.
 struct Informer {
     store: Arc<SharedStore>,
     _tasks: JoinSet<()>,
@@ -46,7 +47,7 @@ impl Informer {
         let store = Arc::new(SharedStore::default());
         let source = Source::new(client.clone(), Identity::all(Kind::of::<K>()), store.clone());
         let source = Arc::new(source.with_field_mask(field_mask.clone()));
-        // As controllers do: objects are checked against their type.
+        // Objects are checked against their type, as in controllers.
         let _typed = source.view::<K>();
         let mut tasks = JoinSet::new();
         tasks.spawn(store.clone().write());
@@ -55,7 +56,7 @@ impl Informer {
     }
 }
 
-/// Returns the result of a step, and the bytes that were allocated more than before it: after the step, and at most.
+/// Returns the result of a step, the growth in allocated bytes after it, and the peak growth during it.
 fn growth<T>(step: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -80,7 +81,7 @@ fn fill_decoded<K: Readable>(make: fn(usize) -> String, field_mask: &FieldMask) 
     });
 }
 
-/// Lists and relists so many objects; what each of them takes.
+/// Lists and relists `n_objects` objects, and returns the bytes per object.
 fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, field_mask: &FieldMask) -> usize {
     let runtime = runtime();
     let server = Fake::of(n_objects, make);
@@ -117,7 +118,7 @@ fn bytes_of_an_idle_informer() -> usize {
             let informers: Vec<_> =
                 (0..INFORMERS).map(|_| Informer::start::<Pod>(&client, &FieldMask::whole())).collect();
             server.watched(INFORMERS).await;
-            // Until each has its answer: before that it holds the request as well.
+            // Wait until each watch has its response, because the client holds the request until then.
             tokio::time::sleep(Duration::from_secs(1)).await;
             informers
         })
@@ -126,7 +127,7 @@ fn bytes_of_an_idle_informer() -> usize {
     steady / INFORMERS
 }
 
-/// One test: what others do at the same time would be counted, too.
+/// A single test, because the allocations of tests that run concurrently would be counted as well.
 #[test]
 fn memory_stays_within_its_bounds() {
     let whole = FieldMask::whole();

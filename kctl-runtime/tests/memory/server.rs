@@ -1,4 +1,4 @@
-//! An API server that has nothing: it writes each object of a list when it is asked for it, and watches that end when told to.
+//! A fake API server without storage: it generates list items on demand, and ends watches when a test calls `expire`.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -17,7 +17,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 struct Counts {
     lists: usize,
     watches: usize,
-    /// Watches of an earlier number than this have expired.
+    /// Watches with a lower number than this have expired.
     expired: usize,
 }
 
@@ -54,12 +54,12 @@ impl Fake {
         self.counts.borrow().lists
     }
 
-    /// Returns once so many watches have begun.
+    /// Waits until this many watches have begun.
     pub(crate) async fn watched(&self, n_watches: usize) {
         self.counts.subscribe().wait_for(|counts| counts.watches >= n_watches).await.unwrap();
     }
 
-    /// Says that all watches have expired, and returns once one has begun again.
+    /// Expires all watches, and waits until a new watch begins.
     pub(crate) async fn expire(&self) {
         let before = self.counts.borrow().watches;
         self.counts.send_modify(|counts| counts.expired = counts.watches);
@@ -93,7 +93,7 @@ fn watched(counts: &Arc<watch::Sender<Counts>>) -> Body {
     }))
 }
 
-/// A pod of one of many sets of ten as kube-apiserver lists it, with two entries of managedFields.
+/// Returns a Pod of one of many sets of ten, as kube-apiserver lists it, with two entries of managedFields.
 pub(crate) fn pod(n: usize) -> String {
     let (set, uid) = (n / 10, format!("{:08x}-0000-4000-8000-{n:012x}", n * 0x9E37 + 7));
     let (ip, node, version) = (format!("10.0.{}.{}", n / 250 % 250, n % 250), n % 100, 100_000 + n);
@@ -107,7 +107,7 @@ pub(crate) fn pod(n: usize) -> String {
         .replace("$IP", &ip)
 }
 
-/// A config map whose data are 2 KB, of which hardly two are alike.
+/// Returns a `ConfigMap` with 2 KB of data. Hardly any two of them have the same data.
 pub(crate) fn config_map(n: usize) -> String {
     let lines: Vec<_> = (0..40).map(|line| format!("key.{line} = {:016x}, of {n}\\n", n * 31 + line * 7919)).collect();
     let lines = lines.concat();
