@@ -1,4 +1,4 @@
-//! Clients with other TLS libraries than Go's and Rust's trust the embedded API server by the kubeconfig that it writes.
+//! Clients with TLS libraries other than Go's and Rust's trust the embedded API server by its kubeconfig.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,8 @@ use kctl_apiserver::{ApiServer, ServeOptions};
 
 use crate::go::Folder;
 
-/// Asks for a namespace as the administrator; the flag is what Python sets by itself since 3.13.
+/// Requests a namespace with the administrator's certificate. Python 3.13 and later set `VERIFY_X509_STRICT` by
+/// default.
 const PYTHON: &str = "
 import ssl, sys, urllib.request
 context = ssl.create_default_context(cafile='ca.pem')
@@ -46,13 +47,13 @@ public class Trust {
 }
 "#;
 
-/// Returns the decoded base64 of a kubeconfig's field.
+/// Returns the base64-decoded value of a kubeconfig field.
 fn decoded(kubeconfig: &str, field: &str) -> Vec<u8> {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(field)).expect("the field is there");
     BASE64_STANDARD.decode(line.trim_start_matches(':').trim()).expect("it is base64")
 }
 
-/// A server on every address of the machine, as one that containers reach, and the certificates of its kubeconfig as files.
+/// A server that listens on all addresses, as for containers, and the certificates of its kubeconfig as files.
 struct Served {
     folder: Folder,
     url: String,
@@ -83,7 +84,7 @@ impl Served {
         output.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
-    /// Runs a program in the folder of the files, and looks for `expected` in its output.
+    /// Runs a program in the folder of the files, and checks that its output contains `expected`.
     fn assert_prints(&self, program: &str, arguments: &[&str], expected: &str) {
         let output = self.run(program, arguments);
         let (printed, problem) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -91,7 +92,7 @@ impl Served {
     }
 }
 
-/// fabric8 (Java) takes any other key for one of RSA.
+/// fabric8 (Java) treats every other form of a key as RSA.
 #[tokio::test(flavor = "multi_thread")]
 async fn kubeconfig_key_is_in_a_form_java_reads() {
     let served = Served::start("clients-key").await;

@@ -1,5 +1,6 @@
-//! fabric8's Kubernetes client, which the Java Operator SDK and Quarkus build on, against the embedded API server and,
-//! with `KUBECONFIG`, against a real one: the program fails at the first result that differs from what it expects of both.
+//! Runs fabric8's Kubernetes client, on which the Java Operator SDK and Quarkus build, against the embedded API server
+//! and, with `KUBECONFIG`, against a real one. The Java program fails at the first result that differs from the
+//! expected one.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use tokio::process::Command;
 
 use crate::go::{Folder, printed};
 
-/// Returns the class path of the client, which `cargo xtask interop` has Maven resolve.
+/// Returns the class path of the client, which `cargo xtask interop` resolves with Maven.
 fn class_path() -> String {
     std::env::var("FABRIC8_CLASSPATH").expect("`mvn dependency:build-classpath` in tests/interop/fabric8 prints it")
 }

@@ -1,4 +1,4 @@
-//! Faults on purpose over TLS, as a client that knows nothing of them meets them.
+//! Injected faults over TLS, as an ordinary client sees them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kctl_apiserver::{
@@ -25,7 +25,7 @@ fn config(name: &str) -> ConfigMap {
 
 #[tokio::test]
 async fn requests_recover_from_broken_tls_connections() {
-    // Whether the request took effect.
+    // The second value is `true` if the request takes effect.
     let cases = [
         (RequestFault::Reset(Moment::Before), false),
         (RequestFault::Reset(Moment::After), true),

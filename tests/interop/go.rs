@@ -1,4 +1,4 @@
-//! The Go programs beside this file, each against something of kctl on a loopback socket.
+//! The Go programs in the folders beside this file, each against a kctl program or server on a loopback socket.
 
 mod contend;
 mod controller;
@@ -13,12 +13,12 @@ use std::{
 use kctl_apiserver::{ApiServer, ServeOptions, faults::Faults};
 use tokio::process::Command;
 
-/// A program in Go, built before its time counts.
+/// Builds a Go program, so that its timeouts do not include the build.
 async fn program(folder: &str) -> Command {
     program_of(folder, ".").await
 }
 
-/// The same of a package that the module in the folder names.
+/// Builds a package of the Go module in this folder.
 async fn program_of(folder: &str, package: &str) -> Command {
     let binary = Folder::shared().join(folder);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(folder);
@@ -30,7 +30,7 @@ async fn program_of(folder: &str, package: &str) -> Command {
     program
 }
 
-/// Runs a program to its good end, and returns what it has printed.
+/// Runs a program, checks that it succeeds, and returns its standard output.
 pub(crate) async fn printed(program: &mut Command) -> String {
     let output = program.output().await.expect("the program starts");
     let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -38,11 +38,11 @@ pub(crate) async fn printed(program: &mut Command) -> String {
     told.into_owned()
 }
 
-/// A folder of this test, for as long as it lasts.
+/// A temporary folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    /// Where built programs are; each has its own name.
+    /// Returns the folder of built programs, which have different names.
     fn shared() -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop");
         std::fs::create_dir_all(&folder).expect("the folder is made");
@@ -62,12 +62,12 @@ impl Drop for Folder {
     }
 }
 
-/// An embedded API server on a socket, and the kubeconfig file of its administrator.
+/// Starts an embedded API server on a socket. Returns it and the kubeconfig file of its administrator.
 async fn served(folder: &Folder) -> (ApiServer, PathBuf) {
     served_under(folder, None).await
 }
 
-/// The same under a plan of faults.
+/// Does the same with injected faults.
 async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, PathBuf) {
     let server = ApiServer::on_system_time();
     server.audit_to(&folder.0.join("audit")).expect("the audit log is begun");
@@ -82,7 +82,7 @@ async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, P
     (server, kubeconfig)
 }
 
-/// The paths that a program has asked for, as the audit log has them.
+/// Returns the URIs in the audit log.
 fn audited(folder: &Folder) -> Vec<String> {
     let text = std::fs::read_to_string(folder.0.join("audit")).expect("requests were audited");
     let uri = |line: &str| {
@@ -92,7 +92,7 @@ fn audited(folder: &Folder) -> Vec<String> {
     text.lines().map(uri).collect()
 }
 
-/// Whether objects of these kinds came as the beginning of a watch, and not as a list.
+/// Checks that these resources were read by a streaming watch (`sendInitialEvents`) and never listed.
 fn assert_streamed(folder: &Folder, resources: &[&str]) {
     let audited = audited(folder);
     for resource in resources {

@@ -1,4 +1,5 @@
-//! kube's own `Controller`, `watcher` and `Recorder`, in-process and on paused time.
+//! kube's own `Controller`, `watcher` and `Recorder` against the embedded API server, in process and with simulated
+//! time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,11 +26,11 @@ use serde_json::json;
 use crate::plan::{assert_acted, plan};
 
 const N_APPS: usize = 5;
-/// Far more than what converging takes on paused time.
+/// Time limit in simulated time, far longer than a controller takes to converge.
 const WITHIN: Duration = Duration::from_secs(1_000);
-/// Plans of faults that are tried.
+/// Number of fault plans to run.
 const N_SEEDS: u64 = 10;
-/// Writes that a watcher follows under each.
+/// Number of writes that a watcher follows per fault plan.
 const N_WRITES: u64 = 60;
 
 fn client(server: &ApiServer) -> Client {
@@ -91,14 +92,14 @@ async fn kube_controller_converges_under_faults_of_any_seed() {
     }
 }
 
-/// Returns the apps with an Event that they are ready. An Event without a response is recorded again.
+/// Returns the apps that have an Event saying that they are ready. An Event whose response was lost is recorded twice.
 fn ready(server: &ApiServer) -> Vec<String> {
     let events = server.objects("", "events");
     let ready = events.iter().filter(|event| event["message"] == "has 3 replicas");
     ready.filter_map(|event| event["involvedObject"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Runs a controller with a client, and sees to it with another one that it does what it should.
+/// Runs a controller with one client, and checks its effects with another.
 async fn converges(server: &ApiServer, client: Client) {
     let garbage = tokio::spawn(server.controllers());
     let recorder = Recorder::new(client.clone(), Reporter { controller: "interop".into(), instance: Some("a".into()) });
@@ -159,12 +160,12 @@ async fn kube_watcher_sees_existing_and_new_objects() {
     }
 }
 
-/// Returns the contents of a reflector: each object with its version.
+/// Returns the contents of a reflector: each object with its `resourceVersion`.
 fn known(store: &Store<ConfigMap>) -> BTreeMap<String, Option<String>> {
     store.state().iter().map(|object| (object.name_any(), object.resource_version())).collect()
 }
 
-/// Returns the objects of the server with their versions.
+/// Returns the objects of the server with their `resourceVersion`.
 fn stored(server: &ApiServer) -> BTreeMap<String, Option<String>> {
     let text = |object: &serde_json::Value, field: &str| object["metadata"][field].as_str().map(str::to_owned);
     let objects = server.objects("", "configmaps");

@@ -1,17 +1,17 @@
-//! A seeded plan of faults for programs of other projects: each fault with a probability and a maximum number.
+//! A seeded fault plan for programs of other projects: each fault has a probability and a maximum number.
 
 use std::time::Duration;
 
 use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, RequestSummary, Rule};
 
-/// The client that puts programs to the test, whose requests do not fail.
+/// Name of the client that drives the test. Its requests never fail.
 pub(crate) const DRIVER: &str = "driver";
-/// Each rule acts so often at most: then everything has to come right.
+/// Maximum number of faults per rule, after which the program must recover.
 const TIMES_MAX: u64 = 12;
-/// Minimum number of injected faults; with fewer the test proves little.
+/// Minimum number of injected faults, so that a test proves something.
 const N_FAULTS_MIN: u64 = 5;
 
-/// The faults of a seed.
+/// Returns the fault plan of a seed.
 pub(crate) fn plan(seed: u64) -> Faults {
     let faults = Faults::seeded(seed);
     let refuse = |code, moment| RequestFault::Refuse { code, retry_after: None, moment };
@@ -35,7 +35,7 @@ pub(crate) fn plan(seed: u64) -> Faults {
         add(&faults, *fault, *per_mille, |asked| !asked.is_write());
     }
     for (fault, per_mille) in writes {
-        // A secret that is created by its name twice is a test that has gone wrong, and not a client.
+        // Creates of Secrets are excluded: a retry would fail because the name exists, which is not the client's fault.
         add(&faults, *fault, *per_mille, |asked| {
             asked.is_write() && (asked.verb, asked.resource.as_str()) != ("create", "secrets")
         });
@@ -53,12 +53,12 @@ pub(crate) fn plan(seed: u64) -> Faults {
 }
 
 fn add(faults: &Faults, fault: RequestFault, per_mille: u16, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) {
-    // A leader that cannot renew ends, which is right and another test.
+    // Leases are excluded: a leader that can't renew its Lease rightly exits, which another test covers.
     let may = move |asked: &RequestSummary| asked.client != DRIVER && asked.resource != "leases" && picks(asked);
     faults.add(Rule::request(fault, may).per_mille(per_mille).times(TIMES_MAX));
 }
 
-/// Checks that a plan was carried out.
+/// Checks that enough faults were injected.
 pub(crate) fn assert_acted(faults: &Faults) {
     let counts = faults.counts();
     assert!(counts.values().sum::<u64>() >= N_FAULTS_MIN, "hardly anything went wrong: {counts:?}");

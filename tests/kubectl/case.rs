@@ -1,4 +1,4 @@
-//! Reads the files with cases: command lines, and files that they use.
+//! Reads the case files: command lines, and the files that they use.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub(crate) struct Topic {
 pub(crate) struct Case {
     #[serde(rename = "case")]
     pub(crate) name: String,
-    /// Files in the folder; `$NS` is the namespace.
+    /// Files to create in the folder. `$NS` is replaced by the namespace.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Lines for a shell.
+    /// Shell command lines.
     pub(crate) run: Vec<String>,
-    /// Where the embedded server answers otherwise on purpose.
+    /// Intended differences of the embedded server.
     #[serde(default)]
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A text of an answer that is another one on the embedded server.
+/// A text in the output that differs on the embedded server.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
@@ -56,7 +56,7 @@ impl Topic {
 }
 
 impl Case {
-    /// Returns the output that is expected of the embedded server, from the recorded one and the known differences.
+    /// Returns the output expected of the embedded server: the recorded one with the intended differences.
     pub(crate) fn expected(&self, line: &str, recorded: &Step) -> Step {
         let mut step = recorded.clone();
         for difference in self.differences.iter().filter(|difference| difference.at == line) {

@@ -1,10 +1,10 @@
-//! Output and exit status of kubectl are the same on the embedded API server as on a real one.
+//! kubectl has the same output and exit status with the embedded API server as with a real one.
 //!
-//! Of error messages, reasons, fields and types are compared; other differences in wording are printed.
+//! For error messages, only reasons, fields and types are compared. Other differences in wording are printed.
 //!
 //! `cargo test -p kctl-tests --test kubectl` compares with `recorded/` and needs kubectl, but no cluster. With
-//! `KUBECONFIG` the commands go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they
-//! become the recorded ones. `CASE=part` picks the cases whose names contain `part`.
+//! `KUBECONFIG` the commands also run against that server, whose output must match the recorded one; with `RECORD=1` it
+//! is recorded. `CASE=part` selects the cases whose names contain `part`.
 
 mod case;
 mod normal;
@@ -17,7 +17,7 @@ use self::{
     run::{Cluster, Step},
 };
 
-/// The version of kubectl whose words are recorded.
+/// Version of kubectl whose output is recorded.
 const RECORDED_WITH: &str = "v1.32.";
 
 macro_rules! topics {
@@ -42,7 +42,7 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kubectl"))
 }
 
-/// The answers to the steps of each case.
+/// The output of the steps, by case.
 type Answers = BTreeMap<String, Vec<Step>>;
 
 fn recorded(topic: &str) -> Answers {

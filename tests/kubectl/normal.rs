@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::run::Step;
 
-/// Patterns with what stands for what they match, in this order.
+/// Patterns and their replacements, applied in this order.
 static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "TIME"),
@@ -15,13 +15,13 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC", "TIME"),
         (r#"(resourceVersion"?: "?)\d+"#, "${1}RV"),
         (r"(resource version to be 1, was )\d+", "${1}RV"),
-        // The administrator of the real server, who has a certificate of another form.
+        // User name of the real server's administrator, whose certificate has another subject.
         (r"\bkubernetes-admin\b", "admin"),
         (r"(Resource Version:\s+)\d+", "${1}RV"),
         (r"https://[0-9.]+:\d+", "https://SERVER"),
         (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
-        // Ages that end in minutes are left: `100m` is also an amount of CPU.
+        // Ages that end in minutes are kept, because `100m` is also a CPU quantity.
         (r"\b(\d+d)?(\d+h)?(\d+m)?\d+(s|ms)\b", "AGE"),
         (r"\b(\d+y(\d+d)?|\d+d(\d+h)?|\d+h(\d+m)?)\b", "AGE"),
         (r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ ", "LOG "),
@@ -42,7 +42,7 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("the pattern is right")
 });
 
-/// Returns the output of a command without uids, ages and other values that change.
+/// Returns the output of a command with placeholders for UIDs, ages and other values that vary.
 pub(crate) fn of(step: &Step, namespace: &str, place: &Path) -> Step {
     let mut uids = HashMap::new();
     let mut text = |text: &str| {
@@ -56,13 +56,13 @@ pub(crate) fn of(step: &Step, namespace: &str, place: &Path) -> Step {
             pattern.replace_all(&text, *replacement).into_owned()
         })
     };
-    // After some errors come the differences of Go's internal types.
+    // Some errors end with a diff of Go's internal types, which is cut off.
     let err =
         step.err.split_once("\n@@ ").map_or_else(|| step.err.clone(), |(told, _)| format!("{}\n", told.trim_end()));
     Step { exit: step.exit, out: text(&step.out), err: text(&err) }
 }
 
-/// Beginnings of lines that show a message of the server; the groups are what is asserted of it.
+/// Patterns of lines with a message of the server. The captured groups are compared.
 static MESSAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let error_type =
         "Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too long|Too many|Not found";
@@ -78,18 +78,18 @@ static MESSAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Returns printed text without the wording of the server's messages: of them stay the reason, and the fields with the types of
-/// their errors.
+/// Returns printed text without the wording of the server's messages. Reasons, and fields with the types of their
+/// errors, are kept.
 pub(crate) fn meaning(text: &str) -> String {
     let line = |line: &str| {
         let Some(found) = MESSAGES.iter().find_map(|pattern| pattern.captures(line)) else { return line.to_owned() };
         let parts: Vec<&str> = found.iter().skip(1).flatten().map(|part| part.as_str()).collect();
         parts.join(" ")
     };
-    // The rules that a role may not grant are lines of the message of kube-apiserver.
+    // kube-apiserver's message lists the rules that a role may not grant, one per line.
     let is_rule = |line: &&str| line.starts_with("{APIGroups:") || line.starts_with("{NonResourceURLs:");
     let mut lines: Vec<String> = text.lines().filter(|line| !is_rule(line)).map(line).collect();
-    // Field errors come in any order.
+    // The order of field errors does not matter.
     for errors in lines.chunk_by_mut(|one, other| one.starts_with("* ") && other.starts_with("* ")) {
         errors.sort();
     }

@@ -1,4 +1,4 @@
-//! Runs command lines: a shell, a folder and a namespace for each case.
+//! Runs command lines: each case has a separate folder and namespace.
 
 use std::{
     collections::BTreeMap,
@@ -19,12 +19,12 @@ use crate::{
     normal,
 };
 
-/// Cases of a topic that run at a time.
+/// Number of cases of a topic that run concurrently.
 const AT_A_TIME_MAX: usize = 3;
-/// For a command that waits for what never happens.
+/// Time limit for a command, which some cases reach because they wait for something that never happens.
 const SECONDS_MAX: &str = "60";
 
-/// How a command has ended.
+/// Exit status and output of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) exit: i32,
@@ -35,8 +35,8 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Returns `true` if the same was printed, but for the wording of the server's messages. `describe` prints the data of a
-    /// `ConfigMap` in the order of a map of Go, which is another one each time.
+    /// Returns `true` if the output is equal apart from the wording of the server's messages. `describe` prints the
+    /// data of a `ConfigMap` in Go's random map order, so its lines are sorted.
     pub(crate) fn means(&self, found: &Self, command: &str) -> bool {
         let lines = |text: &str| -> Vec<String> {
             let mut lines: Vec<_> = normal::meaning(text).lines().map(str::to_owned).collect();
@@ -49,7 +49,7 @@ impl Step {
         meaning(self) == meaning(found)
     }
 
-    /// The lines that only one of the two has.
+    /// Returns the lines that only one of two outputs has.
     pub(crate) fn unlike(&self, found: &Self) -> String {
         let mut told = String::new();
         if self.exit != found.exit {
@@ -70,21 +70,21 @@ impl Step {
     }
 }
 
-/// Where the commands go.
+/// The cluster against which the commands run.
 pub(crate) enum Cluster {
-    /// A kubeconfig.
+    /// The path of a kubeconfig.
     Real(PathBuf),
     Embedded,
 }
 
-/// The version of kubectl; nothing without one.
+/// Returns the version of kubectl; `None` if it is not installed.
 pub(crate) fn version() -> Option<String> {
     let output = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output().ok()?;
     let version: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     version["clientVersion"]["gitVersion"].as_str().map(str::to_owned)
 }
 
-/// The answers of all cases of a topic.
+/// Runs all cases of a topic and returns their output.
 pub(crate) fn all(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step>> {
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
@@ -126,7 +126,8 @@ fn one(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
     steps
 }
 
-/// An embedded server with as few controllers as the real one has here: none of workloads.
+/// Starts an embedded server with as few controllers as the real one has in these tests, which has no workload
+/// controllers.
 async fn serve(kubeconfig: &Path) {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await.unwrap();

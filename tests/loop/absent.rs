@@ -1,4 +1,4 @@
-//! Kinds that are not there yet, or no longer: definitions that are installed and deleted while the program runs.
+//! Kinds that are not installed yet or no longer: CRDs are created and deleted while the program runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ struct LampSpec {
     on: bool,
 }
 
-/// Says which lamps are on.
+/// Logs which lamps are on.
 #[controller(of = Lamp, owns = ConfigMap)]
 struct Lamps {
     log: Log,
@@ -33,7 +33,7 @@ impl Reconcile for Lamps {
     }
 }
 
-/// Makes a lamp for each secret.
+/// Creates a lamp for each Secret.
 #[controller(of = Secret, owns = Lamp)]
 struct Electrician {
     log: Log,
@@ -58,7 +58,7 @@ async fn install(world: &World) {
     seconds(1).await;
 }
 
-/// Watches hear of it a second later, as on the real server.
+/// Deletes the CRD. Watches end a second later, as on a real server.
 async fn uninstall(world: &World) {
     definitions(world).delete("lamps.example.com", &DeleteParams::default()).await.unwrap();
     seconds(1).await;
@@ -76,7 +76,7 @@ fn lamps(log: &Log) -> App {
     app().controller_with(move |_env| std::future::ready(Ok(Lamps { log: log.clone() })))
 }
 
-/// Counts the requests of the manager for lamps from now on.
+/// Counts the manager's requests for lamps from now on.
 fn counter(world: &World) -> Arc<AtomicUsize> {
     let counter = Arc::<AtomicUsize>::default();
     let counts = counter.clone();
@@ -87,7 +87,7 @@ fn counter(world: &World) -> Arc<AtomicUsize> {
     counter
 }
 
-/// A world in which definitions that are deleted go.
+/// Returns a world whose controllers complete the deletion of CRDs.
 fn world() -> World {
     let mut world = World::new();
     world.run_cluster();

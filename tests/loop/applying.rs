@@ -1,4 +1,5 @@
-//! Server-side apply, of what a primary owns and of what it does not own: which owners the object gets, and when nothing is sent.
+//! Server-side apply of owned and of other objects: their owner references, and applies that are skipped because
+//! nothing would change.
 
 use kctl::{
     k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -14,10 +15,10 @@ use crate::{
     world::{Log, World, app, named, seconds, text},
 };
 
-/// Ways in which a Service is written; the `ConfigMap` names one.
+/// Ways to write a Service. The `ConfigMap` selects one.
 const WAYS: [&str; 3] = ["create", "apply", "converge"];
 
-/// Owns a Service that has the owners in its annotations as well.
+/// Owns a Service that has additional owner references.
 #[controller(of = ConfigMap, owns = Service)]
 struct Owner {
     given: Vec<OwnerReference>,
@@ -61,7 +62,7 @@ async fn run_owner(world: &mut World, given: &[OwnerReference]) -> Log {
     log
 }
 
-/// A secret that may own something.
+/// Creates a Secret, and returns an owner reference to it.
 async fn add_secret(world: &World, name: &str) -> OwnerReference {
     world.create_secret(name).await;
     let secret = Api::<Secret>::default_namespaced(world.client.clone()).get(name).await.unwrap();
@@ -119,7 +120,7 @@ async fn blocking_reference_to_the_primary_stays_blocking() {
     }
 }
 
-/// Reconciles by an annotation that changes nothing of what it writes.
+/// Triggers a reconcile by an annotation that does not affect the written objects.
 async fn touch(world: &World, n: usize) {
     let patch = Patch::Merge(kctl::json!({ "metadata": { "annotations": { "n": n.to_string() } } }));
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
@@ -140,7 +141,7 @@ async fn apply_of_what_is_as_desired_sends_nothing() {
             touch(&world, n).await;
         }
         assert_eq!(world.n_requests("patch", "services"), 1, "{way}: nothing would change");
-        // Another writer takes something away, also the reference.
+        // Another writer changes a field, and then removes the owner references.
         for patch in [
             kctl::json!({ "spec": { "selector": { "app": "other" } } }),
             kctl::json!({ "metadata": { "ownerReferences": null } }),
@@ -157,7 +158,7 @@ async fn apply_of_what_is_as_desired_sends_nothing() {
     }
 }
 
-/// Applies a Service without an owner, in its own namespace or in the one that the `ConfigMap` names.
+/// Applies a Service without an owner, in the primary's namespace or in the one that the `ConfigMap` names.
 #[controller(of = ConfigMap, reads = Service(apply))]
 struct Publisher {
     log: Log,
@@ -200,7 +201,7 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     assert_eq!(service.owner_references().len(), 1, "and nothing else");
 }
 
-/// Applies a Deployment with a quantity that the API server writes in another form.
+/// Applies a Deployment with quantities that the API server normalizes.
 #[controller(of = ConfigMap, owns = Deployment)]
 struct Sized;
 
@@ -229,7 +230,7 @@ async fn server_normalized_quantities_cause_no_repeated_apply() {
     seconds(5).await;
     let status = Patch::Merge(kctl::json!({ "status": { "observedGeneration": 1 } }));
     world.deployments().patch_status("web", &PatchParams::default(), &status).await.unwrap();
-    // A list that another writer has added to: it is as the last apply left it, once there was one.
+    // Another writer adds a container to a list. One more apply is sent, and finds that nothing changes.
     let other = kctl::json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
         "spec": { "template": { "spec": { "containers": [{ "name": "sidecar", "image": "proxy" }] } } },

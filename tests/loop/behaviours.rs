@@ -1,4 +1,4 @@
-//! The table of behaviours is whole: each number and letter has one row, and each test that a row names exists.
+//! `BEHAVIOURS.md` is complete: each number and letter has one row, and each test that a row names exists.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,22 +7,22 @@ use crate::tidy::sources;
 const TABLE: &str = include_str!("BEHAVIOURS.md");
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
-/// The words between backticks.
+/// Returns the words in backticks.
 fn quoted(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2)
 }
 
-/// Where tests are named without their file: in the last column of the letters.
+/// File of the tests that the last column of a lettered row names without a file.
 const OF_KUBE: &str = "benches/kube-controller/tests/letters.rs";
 
-/// `file::name`, when it is the name of a test.
+/// Splits `file::name` if it is the name of a test.
 fn test_of(word: &str) -> Option<(&str, &str)> {
     let is_name =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
     word.rsplit_once("::").filter(|(files, name)| files.split("::").all(is_name) && is_name(name))
 }
 
-/// Names without a file in the last column of a row of the letters.
+/// Returns the names without a file in the last column of a lettered row.
 fn of_kube(row: &str) -> Vec<&str> {
     let columns: Vec<&str> = row.split('|').map(str::trim).collect();
     match columns[..] {
@@ -35,7 +35,7 @@ fn is_ui(word: &str) -> bool {
     word.starts_with("ui/")
 }
 
-/// Rows by their first column, where that is a number or a letter.
+/// Returns the rows whose first column is a number or a letter, by that column.
 fn rows() -> BTreeMap<String, Vec<&'static str>> {
     let mut rows: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for line in TABLE.lines().filter(|line| line.starts_with("| ")) {
@@ -63,7 +63,7 @@ fn each_behaviour_row_names_test_or_reason() {
     assert_eq!(rows.len(), expected.len(), "no other rows");
 }
 
-/// Whether a function of this name follows an attribute that makes it a test.
+/// Returns `true` if a function of this name has a test attribute.
 fn has_test(text: &str, name: &str) -> bool {
     let head = [format!("fn {name}("), format!("fn {name}<")];
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -77,7 +77,7 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the number of tests that a Markdown table names, after checking that each exists.
+/// Returns the number of tests that a Markdown table names, after it checked that each exists.
 fn check_tests_of(text: &str) -> usize {
     let places = [
         "kctl-runtime/src",

@@ -1,4 +1,4 @@
-//! Invariants 2 and 9: one writer for each store, and what waits for it is bounded and can be seen.
+//! Invariants 2 and 9: each store has one writer, and its queue is bounded and measured.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn store_lag_is_age_of_oldest_queued_event() {
         store.push(delta(n)).await;
     }
     seconds(7).await;
-    // One that finds no place waits as well, and one that gave up does not.
+    // An event that waits for room in the queue counts as well. An event whose `push` was cancelled does not.
     assert!(timeout(Duration::from_secs(3), store.push(delta(DELTAS_MAX + 1))).await.is_err());
     assert_eq!(store.lag(), Duration::from_secs(10));
     tokio::spawn(store.clone().write());

@@ -1,4 +1,5 @@
-//! Invariants 6 and 11: the cache never goes back, has this process's own writes at once, and never holds managedFields.
+//! Invariants 6 and 11: the cache never goes back in time, has the process's own writes at once, and never holds
+//! managedFields.
 
 use kctl::{
     kube::api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -12,7 +13,7 @@ use crate::{
     world::{Log, With, World, app, pod, seconds, text},
 };
 
-/// Says how many pods the reconcile sees before and after it has brought them to the number in `text`.
+/// Brings the number of Pods to the number in `text`. Logs how many Pods the reconcile sees before and after.
 fn counting(log: &Log) -> App {
     let log = log.clone();
     app().configs(move |config, cx| {
@@ -114,7 +115,7 @@ async fn late_watch_events_do_not_revert_own_delete() {
 async fn older_list_does_not_revert_an_own_write() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
-    // The next list is made now and arrives in a minute.
+    // The server answers the next list at once, but the response arrives 50 seconds later.
     world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |asked| asked.reads("pods") && !asked.is_watch);
     world.faults.add(Fault::Refuse(410), |asked| asked.reads("pods"));
     world.faults.cut_watches();
@@ -164,7 +165,7 @@ async fn cached_objects_never_hold_managed_fields() {
         let objects: Vec<_> = sources.flat_map(|source| source.store().all()).collect();
         (objects.len(), objects.iter().filter(|object| object.json().contains("managedFields")).count())
     };
-    // From the answers to own writes, from watches, and from lists.
+    // Objects come from responses to own writes and from watches, and later from lists.
     world.deafen("pods");
     world.set("a", "2").await;
     seconds(5).await;
@@ -197,7 +198,7 @@ async fn one_minute_outage_neither_loses_nor_repeats_changes() {
     world.run(app).await;
     seconds(10).await;
     assert_eq!(world.pod_names().await.len(), 2);
-    // Also the answer to a write that it has done is lost.
+    // The server executes creates, but their responses are lost.
     world.faults.add(Fault::LoseAnswer, |asked| asked.method == http::Method::POST);
     world.set("a", "3").await;
     seconds(1).await;

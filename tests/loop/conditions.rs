@@ -1,4 +1,4 @@
-//! Conditions in a status: written when something about them changes, and only then.
+//! Conditions in a status are written when they change, and only then.
 
 use kctl::{
     k8s::{
@@ -16,7 +16,7 @@ use kctl::{
 
 use crate::world::{World, named, seconds};
 
-/// Says whether a budget lets pods go.
+/// Sets a condition that says whether a budget allows disruptions.
 #[controller(primary(status))]
 async fn says(budget: Arc<PodDisruptionBudget>, cx: Context<says>) -> Result<Action> {
     let allowed = budget.spec.as_ref().and_then(|spec| spec.max_unavailable.clone());
@@ -29,7 +29,7 @@ async fn says(budget: Arc<PodDisruptionBudget>, cx: Context<says>) -> Result<Act
     Ok(Action::await_change())
 }
 
-/// As [`says`], but it takes so long that others write meanwhile.
+/// Sets a condition after a delay in which other clients can write.
 #[controller(primary(status))]
 async fn takes_long(_budget: Arc<PodDisruptionBudget>, cx: Context<takes_long>) -> Result<Action> {
     let conditions = cx.conditions().with("Seen", true, "Seen", "");
@@ -39,7 +39,7 @@ async fn takes_long(_budget: Arc<PodDisruptionBudget>, cx: Context<takes_long>) 
     Ok(Action::await_change())
 }
 
-/// Somebody else's conditions, by server-side apply and without force: their types and whether they hold.
+/// Applies the conditions of another client by server-side apply without force.
 async fn apply(world: &World, conditions: &[(&str, bool)]) {
     let condition = |(kind, holds): &(&str, bool)| {
         kctl::json!({
@@ -56,7 +56,7 @@ async fn apply(world: &World, conditions: &[(&str, bool)]) {
     budgets.patch_status("a", &PatchParams::apply("theirs"), &Patch::Apply(&patch)).await.unwrap();
 }
 
-/// The types of all conditions that are written, with their status.
+/// Returns the types of all conditions with their status.
 async fn kinds(world: &World) -> Vec<String> {
     let budget = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone()).get("a").await.unwrap();
     let conditions = budget.status.and_then(|status| status.conditions).unwrap_or_default();
@@ -66,7 +66,7 @@ async fn kinds(world: &World) -> Vec<String> {
     kinds
 }
 
-/// A world with a budget, and this controller at work on it.
+/// Creates a world with a PodDisruptionBudget, and runs this controller.
 async fn world<C: FunctionController>() -> World {
     let world = World::new();
     let spec = PodDisruptionBudgetSpec {
@@ -89,7 +89,7 @@ async fn world<C: FunctionController>() -> World {
 async fn conditions_of_two_writers_merge_by_type() {
     let world = world::<says>().await;
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
-    // Conditions of the other applier, the value of `maxUnavailable`, and the conditions after both writes.
+    // The other client's conditions, the value of `maxUnavailable`, and the resulting conditions.
     for (theirs, unavailable, wanted) in [
         (&[("Theirs", true)][..], 1, &["Lets True", "Seen True", "Theirs True"][..]),
         (&[("Theirs", false)], 0, &["Lets False", "Seen True", "Theirs False"]),
@@ -132,8 +132,8 @@ async fn last_transition_time_changes_only_with_condition_status() {
     let start = world.server.now();
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
 
-    // The patch, after it the writes of the status in all, and what stands in it, with seconds since the start. The status of a
-    // budget has numbers that the API server puts back when they are left out: after each change it has to say so once.
+    // A patch, the total number of status writes after it, and the conditions with seconds since the start. The API
+    // server restores numbers in the status that a patch leaves out, so each change causes a second write.
     let steps = [
         (kctl::json!({}), 2, [("Lets", "True", 1, 0), ("Seen", "True", 1, 0)]),
         (kctl::json!({ "metadata": { "labels": { "a": "b" } } }), 2, [("Lets", "True", 1, 0), ("Seen", "True", 1, 0)]),

@@ -1,4 +1,4 @@
-//! `converged = f`: at the start, objects in the desired state are not reconciled. Each later change is.
+//! `converged = f`: objects in the desired state are not reconciled at the start. Each later change is.
 
 use kctl::{
     kube::{
@@ -12,7 +12,7 @@ use crate::world::{Log, World, app, named, seconds, text};
 
 const FINALIZER: &str = "example.com/converged";
 
-/// Says what it does; what is `done` needs nothing.
+/// Logs its reconciles. Objects with the text `done` are in the desired state.
 #[controller(of = ConfigMap, owns = Pod, converged = is_done)]
 struct Telling {
     log: Log,
@@ -30,7 +30,7 @@ impl Reconcile for Telling {
     }
 }
 
-/// The same with something to clean up.
+/// Has a finalizer, and treats all objects as converged.
 #[controller(of = ConfigMap, finalizer = "example.com/converged", converged = is_always_done)]
 struct Cleaning {
     log: Log,

@@ -17,10 +17,11 @@ use tokio::{
 
 use crate::world::{Log, With, World, app, named, pod, seconds};
 
-/// Objects to which hash maps can give many orders.
+/// Number of objects, so that an order that depends on a hash map would differ between runs.
 const N_CONFIGS: usize = 24;
 
-/// Two pods for each `ConfigMap`, through a cut of the watches in which all pods vanish.
+/// Creates two Pods for each `ConfigMap`, and deletes all Pods while the watches are down. Returns the requests and the
+/// Pods.
 async fn trace(seed: u64) -> Vec<String> {
     let mut world = World::seeded(seed);
     let app = app()
@@ -36,7 +37,7 @@ async fn trace(seed: u64) -> Vec<String> {
         world.set(&format!("config-{n}"), "").await;
     }
     world.run(app).await;
-    // Some creations fail, and their keys come back with the backoff.
+    // Some creates fail, and their keys are retried with backoff.
     world.faults.add(Fault::Refuse(500), |asked| asked.method == "POST");
     sleep(Duration::from_millis(50)).await;
     world.faults.clear();
@@ -48,12 +49,12 @@ async fn trace(seed: u64) -> Vec<String> {
     seconds(60).await;
     let pods = world.pods().list(&ListParams::default()).await.unwrap().items;
     assert_eq!(pods.len(), 2 * N_CONFIGS);
-    // A create with a generated name does not contain the name; the object does.
+    // The body of a create does not contain a generated name, so the Pods are compared as well.
     let objects = pods.iter().map(|pod| kctl::json!(pod).to_string());
     requests(&world).chain(objects).collect()
 }
 
-/// Returns the requests without trace ids, which never repeat, so that people can find one in the logs of several runs.
+/// Returns the requests without trace IDs, which never repeat, so that each can be found in the logs of several runs.
 fn requests(world: &World) -> impl Iterator<Item = String> {
     let requests = world.server.requests().into_iter();
     requests.map(|mut request| {
@@ -62,7 +63,7 @@ fn requests(world: &World) -> impl Iterator<Item = String> {
     })
 }
 
-/// The first lines that differ, with their place.
+/// Returns the first line that differs.
 fn difference(a: &[String], b: &[String]) -> Option<String> {
     let place = (0..a.len().max(b.len())).find(|place| a.get(*place) != b.get(*place))?;
     Some(format!("line {place}:\n  {:?}\n  {:?}", a.get(place), b.get(place)))
@@ -75,8 +76,8 @@ async fn same_seed_gives_the_same_requests() {
     assert_eq!(difference(&first, &second), None);
 }
 
-/// Pods that run, that controller and kubelet change at once, and the end of their namespace; on a server with all its
-/// parts.
+/// Runs Pods that the controller and the kubelet change concurrently, and deletes their namespace. The server has all
+/// its controllers.
 async fn trace_of_cluster(seed: u64) -> Vec<String> {
     let (mut world, log) = (World::seeded(seed), Log::default());
     world.run_cluster();

@@ -1,5 +1,5 @@
-//! Watches that are opened while the program runs: shared, counted, complete for those who come late, and only of what the
-//! role allows.
+//! Watches that are opened at run time: they are shared and counted, late users get all objects, and the role limits
+//! them.
 
 use futures::{StreamExt, future::Either};
 use kctl::{
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::world::{Log, With, World, app, seconds};
 
-/// An app whose controller watches nothing but its own `ConfigMap`s and `Pod`s.
+/// Returns an app whose controller only watches ConfigMaps and Pods.
 fn idle() -> App {
     app().configs(|_config, _cx| async { Ok(Action::await_change()) })
 }
@@ -22,7 +22,7 @@ fn secrets() -> Identity {
     Identity::of::<Secret>()
 }
 
-/// Takes all changes that are there, as `+name`, `~name` and `-name`.
+/// Returns all pending changes, as `+name`, `~name` and `-name`.
 async fn taken<T: Projection>(watch: &mut Watch<T>, name_of: impl Fn(&T) -> String) -> String {
     seconds(1).await;
     let mut seen = Vec::new();
@@ -69,7 +69,7 @@ async fn equal_watches_share_one_list_whatever_their_type() {
     assert_eq!(users(&watches, "secrets"), Some(3));
 }
 
-/// How many use the watch of a resource.
+/// Returns the number of users of a resource's watch.
 fn users(watches: &Watches, plural: &str) -> Option<usize> {
     watches.open().into_iter().find(|(identity, _)| identity.kind.plural == plural).map(|(_, n_users)| n_users)
 }
@@ -207,7 +207,7 @@ fn may_read_leases() -> PolicyRule {
     }
 }
 
-/// Is given what it may watch at its start.
+/// Receives `Watches` when it is created.
 #[controller(of = Service, reads = ConfigMap, rbac(may_read_leases()))]
 struct Curious {
     _watches: Watches,

@@ -18,10 +18,10 @@ use crate::{
     world::{Log, With, World, app, pod, seconds, text},
 };
 
-/// More than a page.
+/// More objects than fit on a page.
 const N_CONFIGS: usize = 505;
 
-/// A world with many `ConfigMap`s, in which second pages are late.
+/// Creates a world with many `ConfigMap`s, whose server only lists in pages.
 async fn many_configs() -> World {
     let world = World::in_pages();
     for n in 0..N_CONFIGS {
@@ -34,7 +34,7 @@ fn delay_second_pages(world: &World) {
     world.faults.add(Fault::Delay(Duration::from_secs(10)), |asked| asked.query.contains("continue="));
 }
 
-/// Changes something behind the first page, and forgets its version.
+/// Changes objects on both sides of the page boundary, and compacts the history.
 async fn change_and_compact(world: &World) {
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.delete("config-504", &DeleteParams::default()).await.unwrap();
@@ -103,7 +103,7 @@ async fn relist_across_compaction_reports_changes_only() {
 
 static OWNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Owns pods of one label.
+/// Owns Pods with this label.
 #[controller(name = "labelled", owns = Pod(selector = "app=web"))]
 async fn labelled(_deployment: Arc<Deployment>, cx: Context<labelled>) -> Result<Action> {
     let names: Vec<_> = cx.owned::<Pod>().iter().map(|pod| pod.name_any()).collect();
@@ -131,7 +131,7 @@ async fn object_outside_of_the_selector_counts_as_deleted() {
     world.run(app().controller::<labelled>()).await;
     seconds(5).await;
     assert_eq!(seen(), ["web-0"]);
-    // While the watch is open, and while it is not.
+    // The Pod leaves the selector first while the watch is open, and later while it is interrupted.
     label(&world, None).await;
     seconds(5).await;
     assert_eq!(seen(), [""]);
@@ -144,7 +144,7 @@ async fn object_outside_of_the_selector_counts_as_deleted() {
     world.faults.clear();
     seconds(60).await;
     assert_eq!(seen(), [""]);
-    // Changes outside of the selector are not seen.
+    // Changes of an object outside of the selector are not seen.
     world.pods().delete("web-0", &DeleteParams::default()).await.unwrap();
     seconds(60).await;
     assert_eq!(seen(), [""; 0]);
@@ -152,7 +152,7 @@ async fn object_outside_of_the_selector_counts_as_deleted() {
 
 static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Owns pods of one label, and makes one that has none.
+/// Owns Pods with a label, and creates one without it.
 #[controller(name = "astray", owns = Pod(create, selector = "app=web"))]
 async fn astray(_deployment: Arc<Deployment>, cx: Context<astray>) -> Result<Action> {
     let pods = cx.owned::<Pod>();
@@ -168,7 +168,7 @@ async fn own_write_outside_selector_leaves_cache() {
     let view = world.run(app().controller::<astray>()).await;
     seconds(5).await;
     assert_eq!(*MADE.lock(), ["0 Ok(())", "1 Ok(())"], "it reads its own write");
-    // Any event of the kind, or a bookmark.
+    // The next event or bookmark of the watch removes the Pod, which does not match the selector, from the cache.
     world.create_pod_of("other", &[]).await;
     let mut other = pod("matches");
     other.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());

@@ -1,4 +1,4 @@
-//! The end of retries: a failing reconcile's own writes do not restart them, and changes by others do.
+//! Exhausted retries: a failing reconcile's own writes do not restart them, and changes by others do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use crate::{
     world::{World, app, pod, seconds},
 };
 
-/// The write of a reconcile before it fails.
+/// The write that a reconcile makes before it fails.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Writes {
     Nothing,
@@ -24,17 +24,17 @@ enum Writes {
     DeletesPod,
 }
 
-/// How a run fails.
+/// The way in which a reconcile fails.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fails {
     Usually,
     Terminally,
     InConflict,
-    /// So that others have the time to change something while it runs.
+    /// Fails late, so that another client can change something meanwhile.
     AfterAMinute,
 }
 
-/// Writes and fails, each time.
+/// Writes and fails in every reconcile.
 #[controller(of = Deployment, owns = Pod, primary(status, patch), retries = 3)]
 struct Hopeless {
     writes: Writes,
@@ -115,7 +115,7 @@ async fn conflicts_back_off_whatever_was_written_before() {
     }
 }
 
-/// Something that another one changes.
+/// Changes an object as another client would.
 async fn change(world: &World, what: &str) {
     let params = PatchParams::default();
     match what {
@@ -138,7 +138,7 @@ async fn change(world: &World, what: &str) {
 async fn foreign_change_restarts_exhausted_retries() {
     for writes in [Writes::Nothing, Writes::Status, Writes::LabelOfPod] {
         for what in ["the status", "an annotation", "the specification", "the pod"] {
-            // The run that is given up goes from 0 to 60 s.
+            // The failing reconcile runs from 0 to 60 s.
             for at in [30, 90] {
                 let mut world = World::new();
                 let deployment = world.create_deployment("web").await;

@@ -1,4 +1,4 @@
-//! A primary that is gone while its watch is behind.
+//! A primary that was deleted while its watch lags.
 
 use kctl::{
     kube::{Api, api::DeleteParams},
@@ -8,7 +8,7 @@ use kctl_tests::Fault;
 
 use crate::world::{Log, With, World, app, pod, seconds};
 
-/// Keeps one pod, and writes to its primary.
+/// Keeps one Pod, and patches its primary.
 #[controller(owns = Pod(create), primary(patch))]
 async fn keeper(_config: Arc<ConfigMap>, cx: Context<keeper>) -> Result<Action> {
     let pods = cx.owned::<Pod>();

@@ -1,4 +1,4 @@
-//! Reading a store: by key, by namespace and by index, and what can't be read.
+//! Reads from a store: by key, by namespace and by index, and objects that can't be read.
 
 use kctl::{
     key::ObjectKey,
@@ -15,14 +15,14 @@ use crate::{
     world::{World, app, seconds},
 };
 
-/// A store of pods at work.
+/// Creates a store of Pods with a running writer.
 fn pods() -> (Arc<SharedStore>, Store<Pod>, AbortHandle) {
     let shared = Arc::new(SharedStore::default());
     let writer = tokio::spawn(shared.clone().write());
     (shared.clone(), Store::new(shared), writer.abort_handle())
 }
 
-/// A pod with this value of the label `colors`.
+/// Returns a Pod with this value of the label `colors`.
 fn colored(namespace: &str, name: &str, version: u32, colors: &str) -> Arc<Stored> {
     let json = kctl::json!({ "metadata": {
         "namespace": namespace, "name": name, "uid": format!("{namespace}-{name}"),
@@ -118,7 +118,7 @@ async fn readers_share_one_immutable_object() {
     let key = Key::namespaced("x", "a");
     let (first, second) = (pods.get(&key).unwrap(), pods.get(&key).unwrap());
     assert!(Arc::ptr_eq(&first, &second));
-    // A copy is the reader's own.
+    // A change of a reader's copy does not affect the cached object.
     let mut copy = Pod::clone(&first);
     copy.metadata.labels = None;
     assert_eq!(pods.get(&key).unwrap().labels().len(), 1);
@@ -140,7 +140,7 @@ async fn replaced_object_is_freed_after_its_last_reader() {
 
 #[tokio::test(start_paused = true)]
 async fn list_items_have_their_kind_as_watch_events() {
-    // Items of lists have no kind, objects of events do.
+    // Items of a list have no `kind`, but objects of watch events do.
     let in_event = object("b", "8").replacen('{', r#"{"apiVersion":"v1","kind":"Pod","#, 1);
     let answers = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
     let scripted = crate::script::Scripted::listing(answers).await;
@@ -155,7 +155,7 @@ async fn list_items_have_their_kind_as_watch_events() {
 static HERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static RED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps to one namespace.
+/// Is limited to one namespace.
 #[controller(name = "here", namespaces = ["default"], reads = Secret)]
 async fn here(config: Arc<ConfigMap>, cx: Context<here>) -> Result<Action> {
     let secrets = cx.store::<Secret>();
@@ -165,7 +165,7 @@ async fn here(config: Arc<ConfigMap>, cx: Context<here>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Keeps to what is red.
+/// Is limited to objects with the label `color=red`.
 #[controller(name = "red", primary(selector = "color=red"))]
 async fn red(config: Arc<ConfigMap>, cx: Context<red>) -> Result<Action> {
     RED.lock().push(format!("{} of {}", config.name_any(), cx.store::<ConfigMap>().len()));

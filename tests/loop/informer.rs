@@ -24,7 +24,7 @@ use crate::{
     world::{Log, World, app, seconds},
 };
 
-/// A store at work.
+/// Creates a store with a running writer.
 fn store() -> (Arc<SharedStore>, AbortHandle) {
     let store = Arc::new(SharedStore::default());
     let writer = tokio::spawn(store.clone().write());
@@ -53,7 +53,7 @@ async fn late_handler_gets_initial_objects_then_each_change() {
     assert_eq!(late.take(), ["initial +a@3", "initial +b@2", "~b@4", "-a@5"]);
 }
 
-/// A handler that replays changes, and complains about one that does not fit what came before.
+/// Returns a handler that replays changes and logs each one that does not fit the previous state.
 fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) -> Handler {
     let (known, complaints) = (known.clone(), complaints.clone());
     Arc::new(move |change, _initial| {
@@ -118,7 +118,7 @@ async fn handler_has_synced_after_its_last_initial_object() {
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
     delivered.await;
     assert_eq!(log.take(), ["initial +a@1", "initial +b@2"]);
-    // An empty list makes it whole, too.
+    // An empty list also completes the initial state.
     let (empty, _writer) = self::store();
     let delivered = empty.subscribe(noting(&log)).await.delivered();
     empty.push(replace(&[], "2")).await;
@@ -220,7 +220,7 @@ async fn store_version_is_that_of_its_applied_events() {
         (Delta::Apply(stored("a", 7)), 7),
         (Delta::Bookmark(None, "9".into()), 9),
         (Delta::Delete(stored("a", 11)), 11),
-        // An own write does not prove that earlier changes of others were seen.
+        // An own write does not prove that earlier changes by others were seen.
         (Delta::Written(stored("b", 13)), 11),
     ] {
         store.acknowledged(delta).await;
@@ -254,19 +254,19 @@ fn count(counter: &AtomicU32) -> Action {
     Action::await_change()
 }
 
-/// Counts its runs.
+/// Counts its reconciles.
 #[controller(name = "minutely", resync = "1m")]
 async fn minutely(_config: Arc<ConfigMap>, _cx: Context<minutely>) -> Result<Action> {
     Ok(count(&MINUTELY))
 }
 
-/// Counts its runs.
+/// Counts its reconciles.
 #[controller(name = "slower", resync = "3m")]
 async fn slower(_config: Arc<ConfigMap>, _cx: Context<slower>) -> Result<Action> {
     Ok(count(&SLOWER))
 }
 
-/// Counts its runs.
+/// Counts its reconciles.
 #[controller]
 async fn never(_config: Arc<ConfigMap>, _cx: Context<never>) -> Result<Action> {
     Ok(count(&NEVER))
@@ -291,7 +291,7 @@ async fn hanging(_config: Arc<ConfigMap>, _cx: Context<hanging>) -> Result<Actio
     std::future::pending().await
 }
 
-/// Counts its runs.
+/// Counts its reconciles.
 #[controller]
 async fn prompt(_config: Arc<ConfigMap>, _cx: Context<prompt>) -> Result<Action> {
     Ok(count(&PROMPT))
@@ -311,7 +311,7 @@ async fn hanging_controller_does_not_delay_same_kind_controllers() {
 /// Checks that a stopped manager ends at once, leaves no task, and sends no further request.
 async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let world = World::new();
-    // Remaining tasks of the run before end.
+    // Wait for tasks that earlier runs left.
     seconds(1).await;
     let n_tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let n_before = n_tasks();

@@ -1,4 +1,5 @@
-//! Invariants 3 and 4: a key is in at most one worker, none is lost, and a reconcile gets the object and not the event.
+//! Invariants 3 and 4: one worker at a time processes a key, no key is lost, and a reconcile gets the object instead of
+//! the event.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::world::{Log, RETRIES, With, World, app, seconds, text};
 
-/// Takes ten seconds for each object and says so.
+/// Takes ten seconds for each object, and logs keys that two workers process.
 fn slow(log: &Log) -> App {
     let (log, in_hands) = (log.clone(), Arc::new(Mutex::new(BTreeSet::new())));
     app().configs(move |config, cx| {
@@ -97,7 +98,7 @@ async fn object_that_is_gone_is_not_reconciled_again() {
     assert_eq!(log.take(), ["a 1"]);
 }
 
-/// Fails with these errors, one after the other, and then succeeds.
+/// Fails with these errors in order, then succeeds, and checks the number of reconciles.
 async fn check_retries(fails: impl Fn(u32) -> Option<kctl::Error> + Send + Sync + 'static, n_runs: u32) {
     let (mut world, runs) = (World::new(), Arc::new(Mutex::new(0)));
     world.set("a", "1").await;
@@ -144,7 +145,7 @@ async fn errors_with_retry_after_count_toward_retries() {
 
 static N_RESYNCED: AtomicU32 = AtomicU32::new(0);
 
-/// Counts its runs.
+/// Counts its reconciles.
 #[controller(resync = "10m")]
 async fn resynced(_config: Arc<ConfigMap>, _cx: Context<resynced>) -> Result<Action> {
     N_RESYNCED.fetch_add(1, Ordering::Relaxed);

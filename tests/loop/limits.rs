@@ -1,4 +1,4 @@
-//! Rate limits of a key that fails: which events end its wait, and which leave it to it.
+//! Backoff of a failing key: some events end its wait, and others do not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,7 @@ use crate::{
     world::{Log, World, app, pod, seconds},
 };
 
-/// Runs a deployment that fails, changes something a minute later, and compares the attempts in the second after that.
+/// Runs a failing reconcile for a minute, makes a change, and compares the attempts in the second after it.
 async fn check(change: impl AsyncFn(&World), expected: &[&str]) {
     let (mut world, log) = (World::new(), Log::default());
     let deployment = world.create_deployment("web").await;
@@ -28,16 +28,16 @@ async fn check(change: impl AsyncFn(&World), expected: &[&str]) {
     });
     world.run(app).await;
     seconds(60).await;
-    // At 0, 5, 15, 35 ms and so on: the next one is due after 82 s.
+    // Attempts run at 0, 5, 15, 35 ms and so on. The next one is due after 82 s.
     assert_eq!(log.take().len(), 14);
     change(&world).await;
     seconds(1).await;
     assert_eq!(log.take(), expected);
 }
 
-/// An attempt after 14 failures, and the next one is due when it was earned.
+/// One attempt after 14 failures. The next one waits for its full backoff.
 const ONE: [&str; 1] = ["14"];
-/// As if it had never failed.
+/// The attempts of a key whose failures were reset.
 const ANEW: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ async fn event_during_a_wait_is_a_later_reason() {
 
 static N_ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Fails always.
+/// Always fails.
 #[controller(backoff("10s", max = "1000s"), resync = "1s")]
 async fn failing(_config: Arc<ConfigMap>, _cx: Context<failing>) -> Result<Action> {
     N_ATTEMPTS.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ async fn resync_keeps_the_backoff_of_a_failing_key() {
     let mut world = World::new();
     world.set("a", "1").await;
     world.run(app().controller::<failing>()).await;
-    // At 0, 10, 30, 70, 150 and 310 seconds, however many resyncs there are in between.
+    // Attempts run at 0, 10, 30, 70, 150 and 310 seconds, regardless of the resyncs in between.
     for (n_attempts, wait) in [(1, 9), (2, 20), (3, 40), (4, 80), (5, 160)] {
         seconds(wait).await;
         assert_eq!(N_ATTEMPTS.load(Ordering::Relaxed), n_attempts);

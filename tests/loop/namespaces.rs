@@ -1,4 +1,4 @@
-//! Namespaces that come and go while the program runs.
+//! Namespaces that are added and removed while the program runs.
 
 use kctl::{
     kube::{
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::world::{Log, World, app, named, pod, seconds};
 use kctl::prelude::*;
 
-/// Makes a pod for each `ConfigMap`, and says how many it has.
+/// Creates a Pod for each `ConfigMap`, and logs how many Pods it sees.
 #[controller(of = ConfigMap, owns = Pod, reads = Secret(create), namespaces = ["a"])]
 struct Limited {
     log: Log,
@@ -61,7 +61,7 @@ impl Limits {
         Self { world, log, hold, watches }
     }
 
-    /// Returns the log since the last call, each line once.
+    /// Returns the sorted log since the last call, without duplicates.
     async fn seen(&self) -> Vec<String> {
         seconds(2).await;
         let mut seen = self.log.take();
@@ -106,7 +106,7 @@ async fn added_namespace_fills_all_caches_before_reconcile() {
     limits.seen().await;
     limits.watches.remove_namespace("b").await.unwrap();
     limits.seen().await;
-    // Its pods come ten seconds after its configs.
+    // The list of Pods arrives ten seconds after that of ConfigMaps.
     limits
         .world
         .faults
@@ -173,7 +173,7 @@ async fn cluster_wide_controller_rejects_namespace_changes() {
     assert!(watches.namespaces().is_empty());
 }
 
-/// Copies its data to a Secret in another namespace, and logs if the cache has that Secret.
+/// Copies the `ConfigMap`'s data to a Secret in another namespace, and logs whether the cache has that Secret.
 #[controller(of = ConfigMap, name = "outward", reads = Secret(create), namespaces = ["a"])]
 struct Outward {
     log: Log,

@@ -1,4 +1,4 @@
-//! An API server whose resource versions do not compare: own writes are waited for.
+//! An API server with resource versions that can't be compared: a reconcile waits until its watch delivers own writes.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -13,13 +13,13 @@ use tower::service_fn;
 
 use crate::world::{Log, With, World, app, pod, seconds, text};
 
-/// The same versions with a letter before them.
+/// Returns the body with a `v` in front of each resource version.
 fn opaque(bytes: &Bytes) -> Bytes {
     let text = String::from_utf8_lossy(bytes).replace(r#""resourceVersion":""#, r#""resourceVersion":"v"#);
     text.replace(r#""resourceVersion":"v""#, r#""resourceVersion":"""#).into()
 }
 
-/// Returns a client that sees opaque versions instead of numbers, and whose watches are late.
+/// Returns a client that sees opaque resource versions, and whose watch events are delayed.
 fn client(world: &World, late: Duration) -> Client {
     let inner = world.faults.client(&world.server);
     let service = service_fn(move |request: Request<Body>| {
@@ -46,7 +46,7 @@ fn client(world: &World, late: Duration) -> Client {
     Client::new(service, "default")
 }
 
-/// Keeps as many pods as each `ConfigMap` says, and logs their number before and after.
+/// Keeps as many Pods as each `ConfigMap` says, and logs their number before and after.
 fn counting(log: &Log) -> App {
     let log = log.clone();
     app().configs(move |config, cx| {
@@ -98,7 +98,7 @@ async fn own_write_wait_times_out_and_lists() {
     assert_eq!(world.n_requests("create", "pods"), 1);
 }
 
-/// As with `run --dry-run`: the response to a create that was not stored has no version.
+/// Simulates `run --dry-run`: an object that was not stored has no `resourceVersion`.
 #[tokio::test(start_paused = true)]
 async fn dry_run_create_does_not_wait_for_watch() {
     let (mut world, log) = (World::new(), Log::default());

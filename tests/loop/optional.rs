@@ -1,4 +1,5 @@
-//! Optional kinds: a controller works without them, sees them once they are installed, and goes on when they go.
+//! Optional kinds: a controller runs without them, sees them once they are installed, and keeps running when they are
+//! removed.
 
 use kctl::{
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -24,7 +25,7 @@ fn everything(_bulb: &Bulb, secrets: &Store<Secret>) -> Vec<Key<Secret>> {
     secrets.keys()
 }
 
-/// Logs how many bulbs there are.
+/// Logs the number of bulbs.
 #[controller(of = Secret, watches = Bulb(map = everything, optional))]
 struct Counter {
     log: Log,
@@ -41,11 +42,11 @@ impl Reconcile for Counter {
     }
 }
 
-/// Makes a bulb for each config map, if there can be bulbs.
+/// Creates a bulb for each `ConfigMap` if the kind is served.
 #[controller(of = ConfigMap, owns = Bulb(optional))]
 struct Electrician {
     log: Log,
-    /// Whether it asks first.
+    /// `true` if the controller checks `is_served` before it creates a bulb.
     asks: bool,
 }
 
@@ -62,7 +63,7 @@ impl Reconcile for Electrician {
     }
 }
 
-/// Cannot work without bulbs.
+/// Requires the kind.
 #[controller(of = Service, name = "needy", reads = Bulb)]
 struct Needy {
     log: Log,
@@ -94,7 +95,7 @@ async fn install(world: &World) {
     seconds(1).await;
 }
 
-/// Watches hear of it a second later, as on the real server.
+/// Deletes the CRD. Watches end a second later, as on a real server.
 async fn uninstall(world: &World) {
     definitions(world).delete("bulbs.example.com", &DeleteParams::default()).await.unwrap();
     seconds(1).await;
@@ -113,7 +114,7 @@ fn world() -> World {
     world
 }
 
-/// The checks of readiness that fail.
+/// Returns the readiness checks that fail.
 fn unready(view: &View) -> Vec<String> {
     let checks = Health::new(view.clone(), Metrics::default()).ready();
     checks.into_iter().filter_map(|check| Some(format!("{}: {}", check.name, check.result.err()?))).collect()
@@ -238,7 +239,7 @@ fn role_has_optional_kinds_as_all_others() {
     assert!(yaml.contains("bulbs") && yaml.contains("optional"), "{yaml}");
 }
 
-/// A bulb for each config map from the moment at which there can be bulbs, whatever fails.
+/// Each `ConfigMap` gets a bulb once the kind is installed, whatever fails.
 #[kctl::test(seeds = 4)]
 fn optional_kind_that_comes_later_survives_simulated_faults(
     scenario: kctl::testing::Scenario,

@@ -1,11 +1,12 @@
-//! The fate of a key after its reconcile: growing waits, the end of retries, and durations beyond the clock's range.
+//! What happens to a key after its reconcile: growing backoff, exhausted retries, and durations beyond the clock's
+//! range.
 
 use kctl::prelude::*;
 use tokio::time::Instant;
 
 use crate::world::{Log, With, World, app, seconds, text};
 
-/// Runs a controller with this result for each text and attempt, and logs milliseconds, attempts and texts.
+/// Runs a controller that returns `result` for each text and attempt. Logs milliseconds, attempts and texts.
 async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'static) -> (World, Log) {
     let (mut world, log, begin) = (World::new(), Log::default(), Instant::now());
     world.set("a", "1").await;

@@ -1,4 +1,4 @@
-//! The keys that a change queues: the owner before and after it, and the mapper's keys for both states.
+//! Keys that a change queues: the owners before and after it, and the mapper's keys for both states.
 
 use std::slice::from_ref;
 
@@ -23,7 +23,7 @@ use crate::{
     world::{Log, World, app, pod, seconds},
 };
 
-/// Logs each reconcile with the pods that the deployment owns.
+/// Logs each reconcile with the Pods that the Deployment owns.
 fn logging(log: &Log) -> App {
     let log = log.clone();
     deployments(app(), move |deployment, cx| {
@@ -33,7 +33,7 @@ fn logging(log: &Log) -> App {
     })
 }
 
-/// Deployments `a` and `b`, of which each owns the pod of its name, and a controller at rest.
+/// Creates the Deployments `a` and `b` with one Pod each, and runs a controller until it is idle.
 async fn two_owners(log: &Log) -> (World, Deployment, Deployment) {
     let mut world = World::new();
     let (a, b) = (world.create_deployment("a").await, world.create_deployment("b").await);
@@ -57,7 +57,7 @@ async fn object_that_changes_hands_concerns_both_owners() {
     give(&world, "pod-a", &[controlled_by(&b)]).await;
     seconds(5).await;
     assert_eq!(log.take(), ["a: ", "b: pod-a pod-b"]);
-    // An update that leaves it where it is concerns its owner, once.
+    // An update that keeps the owner queues it once.
     let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
     world.pods().patch("pod-a", &PatchParams::default(), &label).await.unwrap();
     seconds(5).await;
@@ -112,12 +112,12 @@ async fn recreated_primary_owns_nothing_of_its_predecessor() {
     assert_eq!(log.take(), ["a: "]);
 }
 
-/// The keys of deployments that a pod concerns.
+/// Returns the keys of the Deployments that a change of a Pod queues.
 fn concerned(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
     concerned_of(&Relation::<Deployments, Deployment>::watched("").erase(), relation, states)
 }
 
-/// The keys of primaries that a pod concerns.
+/// Returns the keys of the primaries that a change of a Pod queues.
 fn concerned_of(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
     let queue = WorkQueue::new(QueueConfig::default());
     let handle = handler::for_relation(1, relation, primary, Arc::new(SharedStore::default()), queue.clone());
@@ -205,7 +205,7 @@ async fn initial_list_is_queued_behind_live_changes() {
     let all = [take().await, take().await, take().await];
     let low = handler::PRIORITY_INITIAL;
     assert_eq!(all, [("c".into(), 0), ("a".into(), low), ("b".into(), low)]);
-    // A list that says again what is known queues nothing.
+    // A list without changes queues nothing.
     store
         .acknowledged(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2"), stored("c", "3")], "9".into()))
         .await;
@@ -217,7 +217,7 @@ async fn initial_list_is_queued_behind_live_changes() {
     assert!(store.get(&ObjectKey::new(Some("default"), "a")).is_none());
 }
 
-/// Owns pods that a foreground deletion waits for; it makes one in each way.
+/// Creates, applies and adopts Pods whose owner references block a foreground deletion.
 #[controller(owns = Pod(block_owner_deletion))]
 async fn blocking(_deployment: Arc<Deployment>, cx: Context<blocking>) -> Result<Action> {
     let pods = cx.owned::<Pod>();
@@ -250,7 +250,7 @@ async fn owner_references_block_owner_deletion_where_declared() {
     }
 }
 
-/// Owns pods as usual.
+/// Owns Pods with the default owner reference.
 fn creating() -> App {
     deployments(app(), |_deployment, cx| async move {
         let pods = cx.owned::<Pod>();

@@ -1,4 +1,5 @@
-//! How the dependents of a deleted object end. API servers orphan those of Jobs unless a delete says otherwise, so kctl always does.
+//! Deletion of dependents. API servers orphan the dependents of Jobs by default, so kctl always sends a
+//! `propagationPolicy`.
 
 use kctl::{
     k8s::api::batch::v1::Job,
@@ -14,7 +15,7 @@ use crate::{
     world::{World, app, pod, seconds, text},
 };
 
-/// Owns Jobs, and performs the action that its object names.
+/// Owns Jobs, and performs the action that its `ConfigMap` names.
 #[controller(owns = Job)]
 async fn owner(config: Arc<ConfigMap>, cx: Context<owner>) -> Result<Action> {
     let jobs = cx.owned::<Job>();
@@ -37,7 +38,7 @@ async fn owner(config: Arc<ConfigMap>, cx: Context<owner>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Deletes Jobs that it does not own, in the way that its name says.
+/// Deletes Jobs that it does not own, in the way that the Secret's name says.
 #[controller(reads = Job(delete, deletecollection))]
 async fn stranger(secret: Arc<Secret>, cx: Context<stranger>) -> Result<Action> {
     let (jobs, way) = (cx.objects::<Job>(), secret.name_any());
@@ -59,7 +60,7 @@ async fn stranger(secret: Arc<Secret>, cx: Context<stranger>) -> Result<Action> 
     Ok(Action::await_change())
 }
 
-/// Deletes its object, in the way that a label says.
+/// Deletes its primary, in the way that a label says.
 #[controller(primary(delete))]
 async fn primary(job: Arc<Job>, cx: Context<primary>) -> Result<Action> {
     match job.labels().get("way").map_or("", String::as_str) {
@@ -83,7 +84,7 @@ fn jobs(world: &World) -> Api<Job> {
     Api::default_namespaced(world.client.clone())
 }
 
-/// Makes a pod of the Job that a finalizer holds, so that the order in which both end shows.
+/// Creates a Pod of the Job with a finalizer, so that the order of their deletion is visible.
 async fn add_pod(world: &World) {
     let mut pod = pod("work-pod");
     let mut reference = controlled_by(&jobs(world).get("work").await.unwrap());
@@ -93,7 +94,7 @@ async fn add_pod(world: &World) {
     world.pods().create(&PostParams::default(), &pod).await.unwrap();
 }
 
-/// Both, as they are ten seconds later.
+/// Returns the state of Job and Pod after ten seconds.
 async fn left(world: &World) -> String {
     seconds(10).await;
     let pod = world.pods().get("work-pod").await.unwrap();
@@ -169,7 +170,7 @@ async fn foreground_deletion_is_not_turned_into_background() {
         world.run(app().controller::<owner>()).await;
         seconds(5).await;
         add_pod(&world).await;
-        // The state after `kubectl delete --cascade=foreground` whose deletion the cache has not seen yet.
+        // The state after `kubectl delete --cascade=foreground`, whose deletion the cache has not seen yet.
         let held = Patch::Merge(kctl::json!({ "metadata": { "finalizers": ["foregroundDeletion"] } }));
         jobs(&world).patch("work", &PatchParams::default(), &held).await.unwrap();
         world.set("a", way).await;

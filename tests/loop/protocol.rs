@@ -1,4 +1,4 @@
-//! How a source lists and watches, told by a script what the API server answers.
+//! Lists and watches of a source against a scripted API server.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     world::seconds,
 };
 
-/// Compares what was asked: the wait since the request before, which may be a quarter longer, and the request.
+/// Compares the requests and the wait before each, which may be up to a quarter longer than expected.
 fn check_asked(scripted: &Scripted, expected: &[(u64, &str)]) {
     let lines = scripted.asked();
     let asked: Vec<(u64, &str)> =
@@ -24,10 +24,10 @@ fn check_asked(scripted: &Scripted, expected: &[(u64, &str)]) {
     assert_eq!(asked.len(), expected.len(), "{lines:?}");
 }
 
-/// Runs a script on a server that lists.
+/// Runs a script on a server that only lists in pages, and checks requests and changes.
 async fn check(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
     let scripted = Scripted::listing(answers).await;
-    // Shorter than the life of the silent watch at the end.
+    // Shorter than the timeout of the silent watch at the end.
     seconds(290).await;
     check_asked(&scripted, asked);
     assert_eq!(scripted.changes(), changes);
@@ -44,7 +44,7 @@ fn a(version: &str) -> String {
 const LISTED: [(u64, &str); 2] = [(0, "list"), (0, "watch from 7")];
 const INITIAL: [&str; 1] = ["initial +a@5"];
 
-/// A server that has listed `a`, and goes on like this.
+/// Runs a script on a server that has already listed `a`.
 async fn check_listed(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
     let answers = std::iter::once(list("7", &[&a("5")], "")).chain(answers).chain([silent()]).collect();
     check(answers, &[&LISTED, asked].concat(), &[&INITIAL, changes].concat()).await;
@@ -71,7 +71,7 @@ async fn expired_list_is_repeated_for_the_newest_state() {
         )
         .await;
     }
-    // The newest state can't be ahead.
+    // A list of the newest state can't be ahead of the server, so its error counts as a failure.
     check_listed(
         vec![watch(&[error(410)], 0), ahead(), ahead(), list("9", &[&a("5")], "")],
         &[(0, "list from 7"), (0, "list"), (800, "list"), (0, "watch from 9")],
@@ -93,12 +93,12 @@ async fn ended_watch_goes_on_from_its_last_bookmark() {
 #[tokio::test(start_paused = true)]
 async fn failed_watch_is_retried_without_a_list() {
     let broken = (0..7).map(|_| Answer::Break).chain([list("7", &[&a("5")], "")]).collect();
-    // The first version that the server sends is where the watch starts.
+    // The watch starts at the version in the first successful response.
     let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000].map(|wait| (wait, "probe"));
     check_listed(broken, &[&waits[..], &[(0, "watch from 7")]].concat(), &[]).await;
 }
 
-/// A server that has listed `a` and `b` at version 70, was away, and goes on like this.
+/// Runs a script on a server that has listed `a` and `b` at version 70 and was then unreachable.
 async fn check_restored(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
     let first = list("70", &[&a("5"), &object("b", "60")], "");
     let answers = [first, Answer::Break].into_iter().chain(answers).chain([silent()]).collect();
@@ -108,11 +108,11 @@ async fn check_restored(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[
 
 #[tokio::test(start_paused = true)]
 async fn state_restored_from_a_backup_is_accepted() {
-    // At version 20, when there was no `b`, and `a` was the same; since then `c` was made, and `a` changed.
+    // The backup was taken at version 20, before `b` existed. Since then `c` was created and `a` changed.
     let now = || list("22", &[&a("22"), &object("c", "21")], "");
     let asked = [(0, "list"), (800, "list"), (0, "watch from 22")];
     check_restored(vec![now(), now(), now()], &asked, &["-b@60", "~a@22", "+c@21"]).await;
-    // Later events count, although their versions were seen before.
+    // Later events are applied, although their versions are lower than the last one before the restore.
     let later = watch(&[event("MODIFIED", &a("23")), event("ADDED", &object("b", "24"))], 200);
     check_restored(
         vec![now(), now(), now(), later],
@@ -162,7 +162,7 @@ async fn immediately_ended_empty_watch_backs_off() {
     let ends = |_| watch(&[], 0);
     let waits = [800, 1_600, 3_200];
     check_listed((0..3).map(ends).collect(), &waits.map(|wait| (wait, "watch from 7")), &[]).await;
-    // One that brought something has worked.
+    // A watch that delivered an event counts as successful.
     let works = watch(&[event("MODIFIED", &a("8"))], 0);
     check_listed(vec![works], &[(0, "watch from 8")], &["~a@8"]).await;
 }
@@ -187,7 +187,7 @@ async fn malformed_event_ends_the_watch() {
     check_listed(vec![watch(&["<html>".into()], 10)], &[(800, "watch from 7")], &[]).await;
 }
 
-/// A watch that is broken by an error of the server after so many seconds.
+/// Returns a watch that ends with a server error after this many seconds.
 fn broken_after(seconds: u64) -> Answer {
     Answer::Lines(vec![(Duration::from_secs(seconds), error(429))], Duration::ZERO)
 }
@@ -278,7 +278,7 @@ async fn rejected_watch_list_falls_back_to_list() {
     }
 }
 
-/// A stream that ends before its state was whole, and then a whole one.
+/// Checks that an incomplete stream followed by a complete one leaves no state behind.
 async fn check_half_a_stream(lines: &[String], wait: u64) {
     let whole = watch(&[event("ADDED", &object("b", "8")), state_is_whole("10")], 10);
     let scripted = Scripted::streaming(vec![watch(lines, 1), whole, silent()]).await;
@@ -320,7 +320,7 @@ async fn refused_whole_list_is_requested_in_pages() {
     }
 }
 
-/// A list that breaks off behind its first item.
+/// Returns a list that is truncated after its first item.
 fn half_a_list() -> Answer {
     Answer::Whole(200, format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{},"#, a("9")))
 }
@@ -359,7 +359,8 @@ async fn silence_beyond_the_watch_timeout_ends_the_connection() {
     assert!(asked.len() == 1 && asked[0].ends_with(" watch from 7"), "{asked:?}");
 }
 
-/// A connection may be there and bring nothing: a proxy whose server has gone, one stream too many.
+/// An open connection may never respond, for example behind a proxy that lost its server, or with too many concurrent
+/// streams.
 #[tokio::test(start_paused = true)]
 async fn unanswered_watch_is_retried_after_a_minute() {
     let answers = vec![Answer::Never, list("7", &[&a("5")], ""), watch(&[event("MODIFIED", &a("8"))], 1000)];

@@ -1,10 +1,10 @@
-//! Why a key is reconciled, as logs see it, and triggers from outside.
+//! Reasons of reconciles, as they appear in logs, and external triggers.
 
 use kctl::{app::TRIGGERS_WAITING_MAX, prelude::*};
 
 use crate::world::{Configs, Log, With, World, app, seconds};
 
-/// Logs each reconcile with its reason, and takes the answers from `next`.
+/// Returns a function that logs each reconcile with its reason.
 fn logging(log: &Log) -> impl Fn(&str, String) + Clone + Send + Sync + 'static {
     let log = log.clone();
     move |name: &str, reason: String| log.add(format!("{name}: {reason}"))
@@ -37,7 +37,7 @@ async fn reason_names_everything_that_queued_the_key() {
     seconds(5).await;
     assert_eq!(log.take(), ["a: initial list"]);
     seconds(10).await;
-    // The controller's own write comes back as a change of what it owns; then the pod starts.
+    // The controller's own write comes back as a change of an owned object. Then the Pod starts.
     let seen = log.take();
     assert_eq!(seen[0], "a: requeue");
     assert!(seen[1..].iter().all(|line| line == "a: Pod changed"), "{seen:?}");

@@ -1,4 +1,4 @@
-//! A controller with everything: a primary with a generation and a status, which owns, watches and resyncs.
+//! A controller whose primary has a generation and a status, and which owns and watches other kinds.
 
 use std::pin::Pin;
 
@@ -68,7 +68,7 @@ impl World {
         self.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Creates a pod with these owners: the first of them is the controller.
+    /// Creates a Pod with these owner references.
     pub(crate) async fn create_pod_of(&self, name: &str, owners: &[OwnerReference]) {
         let mut pod = pod(name);
         pod.metadata.owner_references = Some(owners.to_vec());
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// The reference of a child to the one that controls it.
+/// Returns the controller reference to an owner.
 pub(crate) fn controlled_by<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
     owner.controller_owner_ref(&()).unwrap()
 }

@@ -1,4 +1,5 @@
-//! The role that is made of a declaration: with it everything declared can be done, and without any part of it something fails.
+//! The generated role of a declaration is minimal: everything declared works with it, and something fails without any
+//! part of it.
 
 use kctl::{
     apiserver::User,
@@ -16,7 +17,7 @@ use kctl::{
 
 use crate::world::{World, app, pod, seconds};
 
-/// Does everything that it declares, once.
+/// Uses each declared permission once.
 #[controller(of = Deployment, owns = Pod(create, patch, delete), reads = Secret, primary(patch, status), finalizer = "example.com/x")]
 struct Everything;
 
@@ -46,7 +47,7 @@ fn everything() -> App {
     app().controller_with(|_env| std::future::ready(Ok(Everything)))
 }
 
-/// The role of the app, and its binding.
+/// Returns the app's role and its binding.
 fn manifests() -> (ClusterRole, ClusterRoleBinding) {
     let options = RbacOptions::new("everything", "default");
     let manifests = manifest::rbac(&everything().specs(), &options).unwrap();
@@ -57,7 +58,7 @@ fn manifests() -> (ClusterRole, ClusterRoleBinding) {
     (kctl::from_json(of("ClusterRole")).unwrap(), kctl::from_json(of("ClusterRoleBinding")).unwrap())
 }
 
-/// Owns Pods with the verbs of `owns = K` without parentheses.
+/// Owns Pods with the default verbs of `owns = K`.
 #[controller(of = ConfigMap, owns = Pod)]
 struct Bare;
 
@@ -67,7 +68,7 @@ impl Reconcile for Bare {
     }
 }
 
-/// The same verbs, each written out.
+/// Owns Pods with the same verbs, written out.
 #[controller(of = ConfigMap, owns = Pod(create, update, patch, apply, delete))]
 struct WrittenOut;
 
@@ -77,7 +78,7 @@ impl Reconcile for WrittenOut {
     }
 }
 
-/// The permission types are compared by the compiler: both controllers meet the bound `Owns`.
+/// The compiler compares the permission types: both controllers implement `Owns`.
 #[test]
 fn bare_owns_declares_the_verbs_of_its_bound() {
     fn verbs<C: Controller + Owns<Pod>>() -> Vec<&'static str> {
@@ -87,7 +88,7 @@ fn bare_owns_declares_the_verbs_of_its_bound() {
     assert_eq!(verbs::<Bare>(), ["create", "update", "patch", "apply", "delete"]);
 }
 
-/// Requests that were refused while a deployment was made, reconciled and deleted with this role.
+/// Returns the requests that were rejected while a Deployment was created, reconciled and deleted with this role.
 async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
     let world = World::new();
     Api::all(world.client.clone()).create(&PostParams::default(), role).await.unwrap();
@@ -118,7 +119,8 @@ async fn generated_role_is_exactly_what_the_declaration_needs() {
         // Events are sent once and never fail a reconcile, so a missing permission goes unnoticed.
         let resources = rule.resources.clone().unwrap_or_default();
         for resource in resources.iter().filter(|resource| *resource != "events") {
-            // Reading is one permission: a cache needs `list` and `watch`, and a write in doubt `get`.
+            // `get`, `list` and `watch` are removed together: a cache needs `list` and `watch`, and an uncertain write
+            // needs `get`.
             for verbs in [&["get", "list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
                 if !verbs.iter().any(|verb| rule.verbs.iter().any(|known| known == verb)) {
                     continue;

@@ -1,4 +1,4 @@
-//! Definitions that cannot be made.
+//! CRDs that can't be generated.
 
 use kctl::{
     manifest::{self, Descriptions},

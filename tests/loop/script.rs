@@ -1,4 +1,4 @@
-//! A source whose API server is a script: each request gets the next answer, and is written down with its time.
+//! A source whose API server is scripted: each request gets the next response, and is recorded with its time.
 
 use std::{
     collections::VecDeque,
@@ -31,71 +31,71 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The response to one request.
 pub(crate) enum Answer {
-    /// This body, with this HTTP status.
+    /// A body with this HTTP status.
     Whole(u16, String),
-    /// These lines of a watch, each after a wait; then, after another wait, the end.
+    /// Lines of a watch, each after a delay, and the delay before the end.
     Lines(Vec<(Duration, String)>, Duration),
-    /// The connection breaks.
+    /// The connection fails.
     Break,
-    /// Nothing.
+    /// No response.
     Never,
 }
 
 /// Longer than any test.
 pub(crate) const EVER: Duration = Duration::from_secs(100_000);
 
-/// A list at a version, with a token when there are more pages.
+/// Returns a list at this version, with a continue token if there are more pages.
 pub(crate) fn list(version: &str, items: &[&str], token: &str) -> Answer {
     let items = items.join(",");
     let meta = format!(r#"{{"resourceVersion":"{version}","continue":"{token}"}}"#);
     Answer::Whole(200, format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{meta},"items":[{items}]}}"#))
 }
 
-/// A watch that brings these events at once and then nothing, and ends after some seconds.
+/// Returns a watch that delivers these events at once, and ends after this many seconds.
 pub(crate) fn watch(events: &[String], seconds: u64) -> Answer {
     let lines = events.iter().map(|event| (Duration::ZERO, event.clone())).collect();
     Answer::Lines(lines, Duration::from_secs(seconds))
 }
 
-/// A watch that brings nothing more.
+/// Returns a watch without events.
 pub(crate) fn silent() -> Answer {
     Answer::Lines(Vec::new(), EVER)
 }
 
-/// A refusal.
+/// Returns an error response.
 pub(crate) fn refuse(code: u16) -> Answer {
     Answer::Whole(code, status(code, "no"))
 }
 
-/// A status as refusals and ERROR events carry it.
+/// Returns a `Status` object, as in error responses and ERROR events.
 pub(crate) fn status(code: u16, message: &str) -> String {
     format!(r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","code":{code},"message":"{message}"}}"#)
 }
 
-/// One line of a watch.
+/// Returns one line of a watch.
 pub(crate) fn event(kind: &str, object: &str) -> String {
     format!(r#"{{"type":"{kind}","object":{object}}}"#)
 }
 
-/// A bookmark.
+/// Returns a bookmark event.
 pub(crate) fn bookmark(version: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"}}}}"#))
 }
 
-/// The bookmark that ends a streamed state.
+/// Returns the bookmark that ends the initial events.
 pub(crate) fn state_is_whole(version: &str) -> String {
     let mark = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
     event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}",{mark}}}}}"#))
 }
 
-/// A pod as the server sends it.
+/// Returns a Pod as the server sends it.
 pub(crate) fn object(name: &str, version: &str) -> String {
     format!(
         r#"{{"metadata":{{"namespace":"default","name":"{name}","uid":"uid-{name}","resourceVersion":"{version}"}}}}"#
     )
 }
 
-/// A source of pods at work on a script, with what it asks and what it says.
+/// A source of Pods that runs against a script, with its requests and changes.
 pub(crate) struct Scripted {
     pub(crate) source: Arc<Source>,
     asked: Log,
@@ -105,7 +105,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Starts on a server that wants pages. A request beyond the script is never answered.
+    /// Starts with a server that rejects lists without a limit. A request beyond the script is never answered.
     pub(crate) async fn listing(answers: Vec<Answer>) -> Self {
         let refusal = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
         let scripted = Self::whole(refusal.chain(answers).collect()).await;
@@ -115,12 +115,12 @@ impl Scripted {
         scripted
     }
 
-    /// Starts on a server that gives its state whole.
+    /// Starts with a server that lists without a limit.
     pub(crate) async fn whole(answers: Vec<Answer>) -> Self {
         Self::start(answers, false).await
     }
 
-    /// Starts with the wish that the state is streamed.
+    /// Starts a source that reads its initial state from a watch.
     pub(crate) async fn streaming(answers: Vec<Answer>) -> Self {
         Self::start(answers, true).await
     }
@@ -157,7 +157,7 @@ impl Scripted {
         self.asked.take()
     }
 
-    /// The lives that were asked of watches, in seconds.
+    /// Returns the `timeoutSeconds` of the watches since the last call.
     pub(crate) fn lives(&self) -> Vec<u64> {
         self.lives.take().iter().map(|seconds| seconds.parse().unwrap()).collect()
     }
@@ -168,7 +168,7 @@ impl Scripted {
     }
 }
 
-/// A handler that writes changes down, those of the initial state with a mark.
+/// Returns a handler that logs changes, and marks those of the initial state.
 pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
     let log = log.clone();
     Arc::new(move |change: &Change<Stored>, initial| {
@@ -192,7 +192,7 @@ struct Server {
 }
 
 impl Server {
-    /// `whole`, `list`, `watch`, `stream` or `probe`, with what it says beyond that.
+    /// Logs the type of a request (`whole`, `list`, `watch`, `stream` or `probe`) with its version and continue token.
     fn note(&self, query: &str) {
         let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let verb = match (value("sendInitialEvents"), value("watch"), value("limit")) {

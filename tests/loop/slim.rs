@@ -1,4 +1,4 @@
-//! Relations that read a part of their kind: requests, cache contents, queued keys, and shared informers.
+//! Relations that read only a part of their kind: requests, cache contents, queued keys, and shared informers.
 
 use kctl::{
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -22,7 +22,7 @@ use crate::{
 
 static COUNTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Writes down the pods of its namespace, by their metadata.
+/// Records all Pods by their metadata.
 #[controller(reads = Pod(metadata, delete))]
 async fn counter(config: Arc<ConfigMap>, cx: Context<counter>) -> Result<Action> {
     let pods = cx.store::<PartialObjectMeta<Pod>>();
@@ -36,7 +36,7 @@ async fn counter(config: Arc<ConfigMap>, cx: Context<counter>) -> Result<Action>
     Ok(Action::await_change())
 }
 
-/// Is called for each pod of its name.
+/// Is queued by Pods of the same name.
 #[controller(of = Secret, watches = Pod(metadata, map = of_pod))]
 struct Follower {
     log: Log,
@@ -53,7 +53,7 @@ impl Reconcile for Follower {
     }
 }
 
-/// Owns pods that it knows by their metadata.
+/// Owns Pods that it reads as metadata only.
 #[controller(of = Service, owns = Pod(metadata))]
 struct Keeper {
     log: Log,
@@ -75,7 +75,7 @@ impl Reconcile for Keeper {
     }
 }
 
-/// The forms in which pods were listed and watched.
+/// Logs the `Accept` forms in which Pods are listed and watched.
 fn note_forms(world: &World) -> Log {
     let log = Log::default();
     let forms = log.clone();
@@ -119,7 +119,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     assert_eq!(cached_now.len(), 2);
     for json in &cached_now {
         assert!(json.contains("\"metadata\"") && !json.contains("spec") && !json.contains("managedFields"), "{json}");
-        // The first one came in a list, the second one in an event; the server sends both as `PartialObjectMetadata`.
+        // The first object came in a list and the second in an event. The server sends both as `PartialObjectMetadata`.
         assert!(!json.contains("\"kind\"") && !json.contains("PartialObjectMetadata"), "{json}");
     }
     world.set("config", "2").await;
@@ -254,7 +254,7 @@ fn by_node(pod: &Placed) -> Vec<String> {
     pod.node.iter().cloned().collect()
 }
 
-/// Is called for the pods of its team, and writes down what it knows of all pods of the node `n`.
+/// Is queued by Pods of its team, and logs all Pods on the node `n`.
 #[controller(of = Secret, watches = Pod(as = Placed, map = of_team, when = has_team, index = by_node, patch))]
 struct Census {
     log: Log,
@@ -287,7 +287,7 @@ impl Reconcile for Census {
     }
 }
 
-/// Reads the same pods as something else.
+/// Reads the same Pods with another view.
 #[controller(of = Service, reads = Pod(as = Timed))]
 struct Timer {
     log: Log,
@@ -311,7 +311,7 @@ fn timer(log: &Log) -> impl FnOnce(App) -> App {
     move |app| app.controller_with(move |_env| std::future::ready(Ok(Timer { log: log.clone() })))
 }
 
-/// A pod of the team `a` on the node `n`.
+/// Creates a Pod of the team `a` on the node `n`.
 async fn create_placed(world: &World, name: &str) {
     let mut placed = pod(name);
     placed.metadata.annotations = Some([("team".to_owned(), "a".to_owned())].into());

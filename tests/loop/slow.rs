@@ -1,4 +1,4 @@
-//! Code of the user between cache and queue, in `map` and `when`: where it blocks or panics, only its own controller waits.
+//! User code in `map` and `when`, between cache and queue: if it blocks or panics, only its own controller is delayed.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use tokio::{runtime, time::timeout};
 
 use crate::world::{Log, With, World, app, seconds};
 
-/// Blocks its callers while it is shut, like a mapper that queries a database.
+/// Blocks callers while it is shut, like a mapper that queries a database.
 struct Gate {
     shut: Mutex<bool>,
     moved: Condvar,
@@ -50,7 +50,7 @@ fn when_the_gate_is_open(_change: &Change<ConfigMap>) -> bool {
 
 static MAPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A controller with a slow mapper on a kind that others watch, too.
+/// A controller with a slow mapper, on a kind that other controllers watch as well.
 #[controller(name = "mapped", watches = ConfigMap(map = through_the_gate))]
 async fn mapped(secret: Arc<Secret>, _cx: Context<mapped>) -> Result<Action> {
     MAPPED.lock().unwrap().push(secret.name_any());

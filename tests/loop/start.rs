@@ -1,4 +1,4 @@
-//! Invariants 5 and 7: workers wait for all caches of their controller, and for no other's.
+//! Invariants 5 and 7: workers wait for all caches of their own controller, and for no others.
 
 use std::sync::OnceLock;
 
@@ -49,7 +49,8 @@ async fn first_worker_starts_after_all_initial_objects() {
     assert_eq!(log.take(), ["4 wait", "3 wait", "2 wait", "1 wait", "0 wait"]);
 }
 
-/// Checks log and behaviour of the manager while lists and watches of Pods are rejected, and after they are allowed again.
+/// Checks the manager's log and behaviour while lists and watches of Pods are rejected, and after they are allowed
+/// again.
 async fn check_refused_pods(code: u16) {
     let mut world = World::new();
     world.set("a", "1").await;

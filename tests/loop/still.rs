@@ -1,5 +1,5 @@
-//! An idle program costs no CPU. The tests count wake-ups of the runtime under simulated time, so that the load of the machine does
-//! not matter.
+//! An idle program costs no CPU. The tests count wake-ups of the runtime with simulated time, so that the machine's
+//! load does not matter.
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -8,13 +8,14 @@ use tokio::{runtime, time::Duration};
 
 use crate::world::{Log, With, World, app, pod, seconds};
 
-/// In which nothing happens.
+/// Length of the measurement, in which nothing changes.
 const HOUR: Duration = Duration::from_secs(3600);
-/// Watches of the app: its primaries and what they own.
+/// Number of the app's watches: its primaries and the objects that they own.
 const N_WATCHES: u64 = 2;
-/// A watch is asked for again after five minutes at the earliest, as clients do.
+/// Maximum number of watch requests. A watch lasts at least five minutes, as in client-go.
 const N_WATCHES_MAX: u64 = N_WATCHES * 12;
-/// A bookmark a minute and watch, which goes through the connection, the source and the store; and each new watch likewise.
+/// Maximum number of wake-ups: one bookmark per minute and watch, and each new watch. Each passes through the
+/// connection, the source and the store.
 const N_WAKES_MAX: u64 = (N_WATCHES * 60 + N_WATCHES_MAX) * 6;
 
 /// Runs a test in a runtime with simulated time, and passes the runtime's handle.
@@ -23,7 +24,7 @@ fn in_runtime<Fut: Future<Output = ()>>(test: impl FnOnce(runtime::Handle) -> Fu
     runtime.block_on(test(runtime.handle().clone()));
 }
 
-/// How often the runtime had something to do in a quiet hour.
+/// Returns the number of wake-ups of the runtime in a quiet hour.
 async fn woken(handle: &runtime::Handle) -> u64 {
     let before = handle.metrics().worker_park_count(0);
     tokio::time::sleep(HOUR).await;
@@ -74,7 +75,7 @@ fn idle_controllers_wake_only_for_watches() {
 fn idle_cost_is_independent_of_the_object_count() {
     in_runtime(|handle| async move {
         let ((few, _), (many, _)) = (quiet_hour(&handle, 2).await, quiet_hour(&handle, 200).await);
-        // Watches end at random moments: now and then one more in the hour.
+        // Watches end at random times, so the number of new watches in an hour varies.
         assert!(many.abs_diff(few) <= 4 * 12, "woken {few} and {many} times in an hour");
     });
 }

@@ -1,4 +1,4 @@
-//! Subresources of owned objects: each with its verb, and never of objects with another owner.
+//! Subresources of owned objects: each needs its verb, and objects with another owner are never written.
 
 use kctl::{
     kube::{Api, api::PostParams},
@@ -65,7 +65,7 @@ async fn only_subresources_of_owned_kinds_are_written() {
     }
 }
 
-/// Writes a status to a Pod, then an invalid one, and a patch that is a string.
+/// Writes a status to a Pod, then a status that can't be serialized, and a patch that is a string.
 #[controller(of = ConfigMap, owns = Pod(create, patch, status))]
 struct Wrong {
     log: Log,

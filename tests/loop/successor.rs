@@ -1,4 +1,4 @@
-//! An object that was deleted and made anew under its name is another one: a write that was meant for the first one is refused.
+//! A deleted and recreated object is another object: a write that was meant for the old one is rejected.
 
 use kctl::{
     kube::{
@@ -10,7 +10,7 @@ use kctl::{
 
 use crate::world::{Log, World, app, named, seconds, text};
 
-/// Writes what it knows as the config map `go` says, and says what became of that.
+/// Performs the write that the `ConfigMap` `go` names, and logs its outcome.
 #[controller(of = Deployment, owns = Secret, watches = ConfigMap(map = every), primary(scale, patch))]
 struct Writing {
     log: Log,
@@ -43,7 +43,7 @@ impl Reconcile for Writing {
     }
 }
 
-/// The controller writes once as `go` says, while it has not heard that the objects were made anew.
+/// Has the controller perform one write before its watches deliver that the objects were recreated.
 async fn write(what: &str, makes_anew: bool) -> (World, Log) {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;

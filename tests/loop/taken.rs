@@ -1,4 +1,4 @@
-//! Writes that are rejected for ever: another owner has the name, or a child is never in the expected state.
+//! Writes that are always rejected: another owner has the name, or a child is never in the expected state.
 
 use kctl::{
     kube::{Api, api::PostParams},
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use crate::world::{World, app, seconds};
 
 const HOUR: u64 = 3_600;
-/// Runs in an hour: nine in the first eight seconds, then after waits that double up to a thousand seconds.
+/// Attempts in an hour: nine in the first eight seconds, then with delays that double up to a thousand seconds.
 const CONFLICTS_MAX: usize = 21;
-/// The same without the seconds at the beginning: an ordinary error waits 5 ms at first.
+/// Attempts in an hour after an ordinary error, whose first delay is 5 ms.
 const FAILURES_MAX: usize = 21;
 
-/// Wants a Secret of the name of each `ConfigMap`, and does not ask whether there is one.
+/// Creates a Secret named after each `ConfigMap`, without checking whether it exists.
 #[controller(owns = Secret(create))]
 async fn wants(config: Arc<ConfigMap>, cx: Context<wants>) -> Result<Action> {
     let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
@@ -43,11 +43,11 @@ async fn child_refused_for_ever_is_retried_with_backoff() {
         seconds(HOUR).await;
         let n_asked = *asked.lock();
         assert_eq!(n_asked, most, "conflict: {refused_as_conflict}");
-        // A change may remove the obstacle, so it ends the wait.
+        // A change may remove the cause, so it ends the wait.
         world.set("a", "2").await;
         seconds(1).await;
         assert!(*asked.lock() > n_asked, "a change of the object is tried at once");
-        // And a short trouble is as short as ever.
+        // The backoff has started again from its first delay.
         seconds(9).await;
         let again = *asked.lock() - n_asked;
         assert!((8..=12).contains(&again), "its waits begin anew: {again}");

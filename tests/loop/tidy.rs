@@ -1,4 +1,5 @@
-//! Rules that no lint checks: modules that may list, watch and write, the first line of files, and the examples in README.
+//! Rules that no lint checks: modules that may list, watch and write, the first line of files, and the examples in the
+//! README.
 
 use std::{
     fs,
@@ -9,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// All Rust files below a folder, in order, as paths from the workspace's folder and texts.
+/// Returns all Rust files below a folder in order, with paths relative to the workspace.
 pub(crate) fn sources(folder: &str) -> Vec<(String, String)> {
     let mut folders = vec![root().join(folder)];
     let mut files = Vec::new();
@@ -29,7 +30,7 @@ pub(crate) fn sources(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Checks that `words` stand in the runtime's sources only below these paths, and that they stand there at all.
+/// Checks that the runtime's sources contain `words` only below these paths, and do contain them there.
 fn check_only(places: &[&str], words: &[&str]) {
     for word in words {
         let found: Vec<_> = sources("kctl-runtime/src").into_iter().filter(|(_, text)| text.contains(word)).collect();
@@ -56,7 +57,7 @@ fn only_writer_and_the_lease_write() {
 #[test]
 fn only_writer_sends_requests() {
     check_only(&["transport/mod.rs", "writer/raw.rs"], &["client.send("]);
-    // kube's other ways to the API server, but for the test of the client that users get, and its controller runtime.
+    // kube's other ways to send requests, which are forbidden except in the raw client's module.
     check_only(&["writer/raw.rs"], &["Api::<"]);
     check_only(&[], &["client.request", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);
 }
@@ -79,7 +80,7 @@ fn every_example_is_in_the_readme() {
     }
 }
 
-/// Crates without functions that take a `bool` or parameters packed into a tuple: an enum, a struct or two functions say more.
+/// Crates without functions that take a `bool` or a tuple. An enum, a struct or two functions are clearer.
 const WITHOUT_FLAGS: [&str; 5] = ["kctl-apimachinery", "kctl-cli", "kctl-interpreter", "kctl-macros", "kctl-webhook"];
 
 #[test]
@@ -96,7 +97,7 @@ fn functions_take_no_bool_or_tuple_parameters() {
     }
 }
 
-/// Returns the parameters of functions whose type is `bool` or a tuple, also behind a reference. Closures are not read.
+/// Returns function parameters of type `bool` or tuple, including references to them. Closures are not checked.
 fn flags(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, word) in text.match_indices("fn ") {
@@ -114,7 +115,7 @@ fn flags(text: &str) -> Vec<&str> {
     found
 }
 
-/// Splits the brackets at the start of a string at their commas. Returns the pieces, and the string after the brackets.
+/// Splits the bracketed list at the start of a string at its commas. Returns the pieces and the rest of the string.
 fn pieces(text: &str, end: char) -> (Vec<&str>, &str) {
     let (mut depth, mut start, mut before, mut pieces) = (0, 1, ' ', Vec::new());
     for (at, c) in text.char_indices() {
@@ -139,7 +140,7 @@ fn pieces(text: &str, end: char) -> (Vec<&str>, &str) {
 
 fn is_flag(parameter: &str) -> bool {
     let Some((_name, ty)) = parameter.split_once(": ") else { return false };
-    // Of `&'a mut T` and `(a, b): (A, B)`.
+    // Handles types such as `&'a mut bool`.
     let ty = ty.trim_start_matches('&');
     let ty = if ty.starts_with('\'') { ty.split_once(' ').map_or(ty, |(_lifetime, ty)| ty) } else { ty };
     let ty = ty.trim_start_matches("mut ");

@@ -1,4 +1,4 @@
-//! A controller that declares it asks for tokens of a service account, and its role says so.
+//! A controller that declares `token` requests tokens of a ServiceAccount, and its role allows that.
 
 use kctl::{
     k8s::api::authentication::v1::TokenRequestSpec,
@@ -7,7 +7,7 @@ use kctl::{
     testing::Trial,
 };
 
-/// Notes until when the token of the account of its name lives.
+/// Writes when the token of the ServiceAccount of the same name expires.
 #[controller(reads = ServiceAccount(token), primary(patch))]
 async fn tokens(config: Arc<ConfigMap>, cx: Context<tokens>) -> Result<Action> {
     if config.data.as_ref().is_some_and(|data| data.contains_key("until")) {
@@ -34,7 +34,7 @@ async fn a_token_is_asked_for(trial: &Trial) -> Result<()> {
     let accounts = Api::<ServiceAccount>::default_namespaced(trial.client());
     let meta = || ObjectMeta { name: Some("robot".into()), ..ObjectMeta::default() };
     accounts.create(&PostParams::default(), &ServiceAccount { metadata: meta(), ..ServiceAccount::default() }).await?;
-    // A kind that is only read queues no keys, so it has to be in the cache before the object that needs it.
+    // A kind that is only read queues no keys, so the account must be in the cache before its `ConfigMap` is created.
     trial.idle().await?;
     configs.create(&PostParams::default(), &ConfigMap { metadata: meta(), ..ConfigMap::default() }).await?;
     trial.idle().await?;

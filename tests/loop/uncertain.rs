@@ -1,4 +1,5 @@
-//! Invariant 6 for every write: one whose answer is lost, or that is cut, is not made twice, however late the watches are.
+//! Invariant 6 for every write: a write whose response is lost, or that is cancelled, happens once, however late the
+//! watches are.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -17,7 +18,7 @@ use crate::{
     world::{World, app, named, pod, seconds, text},
 };
 
-/// Does what the config map `go` names, unless the cache shows that it is done.
+/// Performs the write that the `ConfigMap` `go` names, unless the cache shows its effect.
 #[controller(
     owns = Secret,
     watches = ConfigMap(map = every),
@@ -115,7 +116,7 @@ async fn scale(cx: &Context<doer>) -> Result<()> {
     Ok(())
 }
 
-/// Each write, with what is there before it.
+/// All writes, each with the object that exists before it.
 const WRITES: [(&str, &str); 21] = [
     ("owned.create", ""),
     ("owned.apply", ""),
@@ -140,7 +141,7 @@ const WRITES: [(&str, &str); 21] = [
     ("nothing", "pod"),
 ];
 
-/// A world that has what is there before, and a controller at work that waits for `go`.
+/// Creates a world with the object that the write needs, and a controller that waits for `go`.
 async fn world(before: &str) -> World {
     let mut world = World::new();
     let web = world.create_deployment("web").await;
@@ -171,7 +172,7 @@ fn n_writes(world: &World) -> usize {
 /// Resources that the controller writes.
 const CACHED: [&str; 4] = ["secrets", "pods", "statefulsets", "deployments"];
 
-/// Nothing is heard of what is written, until the faults are cleared and for a while after that.
+/// Stops the watches of all written resources until the faults are cleared. They reconnect with a delay.
 fn deafen(world: &World) {
     for plural in CACHED {
         world.deafen(plural);
@@ -182,7 +183,7 @@ fn is_write(asked: &Asked) -> bool {
     asked.method != "GET" && !asked.path.ends_with("/events")
 }
 
-/// Each of the writes is made once, whatever a fault of that duration hides of it. The watches are deaf meanwhile.
+/// Checks that each write happens once if this fault hides its response for this long. The watches are down meanwhile.
 async fn each_is_made_once(fault: Fault, lasts: Duration) {
     let mut n_made = Vec::new();
     for (what, before) in WRITES {
@@ -208,7 +209,7 @@ async fn write_with_lost_response_happens_once_without_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn timed_out_write_happens_once_without_watches() {
-    // At the end the watches have been tried again just now, in vain.
+    // The fault ends just after the watches were retried without success.
     each_is_made_once(Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(999)).await;
 }
 
@@ -232,7 +233,7 @@ async fn next_reconcile_sees_answered_writes_despite_deaf_watches() {
     assert_eq!(n_made, WRITES.map(|(what, _)| (what, usize::from(what != "nothing"))));
 }
 
-/// Has a finalizer, and counts how often it cleans up.
+/// Has a finalizer, and counts its clean-ups.
 #[controller(of = Deployment, finalizer = "loop.example.com/kept", timeout = "1s")]
 struct Kept {
     n_cleaned: Arc<AtomicUsize>,
@@ -251,7 +252,7 @@ impl Finalize for Kept {
     }
 }
 
-/// This happens to each write from now on; from the first one on nothing is heard of deployments.
+/// Injects this fault into each write. From the first write on, watches of Deployments are down.
 fn fault_that_deafens(world: &World, fault: Fault) {
     let (faults, deaf) = (world.faults.clone(), Arc::<AtomicBool>::default());
     let is_deaf = deaf.clone();
@@ -265,7 +266,7 @@ fn fault_that_deafens(world: &World, fault: Fault) {
     });
 }
 
-/// The requests that patch deployments while a fault lasts, and after it.
+/// Returns the number of requests that patch Deployments during a fault, and after it.
 async fn patches_under(world: &World, fault: Fault, lasts: Duration, cause: impl AsyncFnOnce()) -> [usize; 2] {
     let n = || world.n_requests("patch", "deployments");
     let n_before = n();

@@ -1,4 +1,4 @@
-//! Objects that do not fit their type: reported, and the last good state stays. Where that is not so yet, the test says it.
+//! Objects that do not fit their type are reported, and the cache keeps their last good state.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::world::{World, pod, seconds};
 
-/// A pod without the label `broken`.
+/// A Pod type that can't represent Pods with the label `broken`.
 #[derive(Deserialize)]
 #[serde(try_from = "Pod")]
 struct Sound(Pod);
@@ -59,7 +59,7 @@ impl Resource for Sound {
     }
 }
 
-/// A source to which pods with the label `broken` are undecodable, and a pod that is cached and then breaks.
+/// Starts a source that can't decode Pods with the label `broken`. Its cached Pod then gets that label.
 async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let world = World::new();
     let client = world.faults.client(&world.server);
@@ -97,7 +97,7 @@ async fn undecodable_object_that_is_deleted_leaves_the_cache() {
 async fn last_good_state_survives_the_next_list() {
     let (world, source, _tasks) = start().await;
     world.deafen("pods");
-    // The watch has to lag behind the compaction.
+    // Makes the watch lag behind the compaction.
     world.pods().create(&PostParams::default(), &pod("b")).await.unwrap();
     world.server.compact();
     world.faults.clear();

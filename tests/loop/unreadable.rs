@@ -1,4 +1,4 @@
-//! Objects that the primary's type can't read: they get an event, and their finalizer can be resolved.
+//! Objects that the primary's type can't read: they get an Event, and their finalizer can be resolved.
 
 use kctl::{
     k8s::{
@@ -24,7 +24,7 @@ struct GaugeSpec {
     level: u8,
 }
 
-/// Cleans up what it can read.
+/// Cleans up objects that it can read.
 #[controller(of = Gauge, finalizer = "loop.example.com/gauge")]
 struct Gauges {
     log: Log,
@@ -45,7 +45,7 @@ impl Finalize for Gauges {
     }
 }
 
-/// Cleans up the rest as well.
+/// Cleans up unreadable objects as well.
 #[controller(of = Gauge, finalizer = "loop.example.com/gauge")]
 struct Thorough {
     log: Log,
@@ -107,7 +107,7 @@ async fn is_there(world: &World) -> bool {
     gauges(world).get_opt("a").await.unwrap().is_some()
 }
 
-/// The reasons and notes of all warnings.
+/// Returns the reasons and notes of all Events of type `Warning`.
 async fn warnings(world: &World) -> Vec<(String, String)> {
     let events = Api::<Event>::default_namespaced(world.client.clone()).list(&ListParams::default()).await.unwrap();
     let warnings = events.items.into_iter().filter(|event| event.type_.as_deref() == Some("Warning"));

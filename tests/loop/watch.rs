@@ -1,4 +1,5 @@
-//! Invariant 8 and informer identity: missed events are made up for by a list, and one informer lists once.
+//! Invariant 8 and informer identity: a list makes up for missed events, and informers with the same identity list
+//! once.
 
 use kctl::{
     key::ObjectKey,

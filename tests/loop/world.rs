@@ -21,10 +21,10 @@ use tokio::{
 
 type Act<C, K> = Arc<dyn Fn(Arc<K>, Context<C>) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
 
-/// How often `Configs` tries a key again.
+/// Number of retries of `Configs`.
 pub(crate) const RETRIES: u32 = 10;
 
-/// Reconciles `ConfigMap`s, four at once, and owns pods.
+/// Reconciles up to four `ConfigMap`s concurrently, and owns Pods.
 #[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = RETRIES)]
 pub(crate) struct Configs {
     act: Act<Configs, ConfigMap>,
@@ -36,7 +36,7 @@ impl Reconcile for Configs {
     }
 }
 
-/// Reconciles `Secret`s and reads pods.
+/// Reconciles `Secret`s and reads Pods.
 #[controller(of = Secret, reads = Pod)]
 pub(crate) struct Secrets {
     act: Act<Secrets, Secret>,
@@ -60,7 +60,7 @@ impl Reconcile for Services {
     }
 }
 
-/// An app to which controllers are added as closures.
+/// Adds controllers to an app as closures.
 pub(crate) trait With {
     fn configs<F, Fut>(self, act: F) -> Self
     where
@@ -105,12 +105,12 @@ impl With for App {
     }
 }
 
-/// An app without controllers.
+/// Returns an app without controllers.
 pub(crate) fn app() -> App {
     App::new("loop")
 }
 
-/// Record of the steps of a test.
+/// A log of the steps of a test.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -119,13 +119,13 @@ impl Log {
         self.0.lock().push(line.into());
     }
 
-    /// The lines since the last call.
+    /// Returns the lines since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }
 }
 
-/// A server, a client that never fails, and a manager whose connection has faults.
+/// A server, a client that never fails, and a manager whose connection has injected faults.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
@@ -135,19 +135,19 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world in which nothing runs yet.
+    /// Creates a world without a running manager.
     pub(crate) fn new() -> Self {
         Self::seeded(0)
     }
 
-    /// The same on a server that gives lists in pages only.
+    /// Creates a world whose server only lists in pages.
     pub(crate) fn in_pages() -> Self {
         let mut world = Self::seeded(0);
         world.faults.pages_only = true;
         world
     }
 
-    /// The same with a seed of uids and generated names.
+    /// Creates a world with a seed for UIDs and generated names.
     pub(crate) fn seeded(seed: u64) -> Self {
         let server = ApiServer::seeded(seed);
         let client = Client::new(server.service(), "default");
@@ -160,13 +160,13 @@ impl World {
         self.begin(manager)
     }
 
-    /// The same through this client.
+    /// Starts the controllers with this client.
     pub(crate) async fn run_on(&mut self, client: Client, app: App) -> View {
         let manager = app.manager(client).await.unwrap();
         self.begin(manager)
     }
 
-    /// The same, with the wish that states are streamed.
+    /// Starts the controllers with streaming lists.
     pub(crate) async fn run_streaming(&mut self, app: App) -> View {
         let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
         self.begin(manager.stream_states())
@@ -178,7 +178,7 @@ impl World {
         view
     }
 
-    /// Starts the controllers, and says what may be watched beside them.
+    /// Starts the controllers, and returns the handle for watches at run time.
     pub(crate) async fn run_with_watches(&mut self, app: App) -> Watches {
         let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
         let watches = manager.watches();
@@ -187,17 +187,18 @@ impl World {
         watches
     }
 
-    /// Returns the manager that [`World::run_with_watches`] started.
+    /// Returns the view of the manager that [`World::run_with_watches`] started.
     pub(crate) fn view(&self) -> &View {
         self.view.as_ref().unwrap()
     }
 
-    /// Ends the controllers, as a manager that is dropped does.
+    /// Aborts the controllers, like a dropped manager.
     pub(crate) async fn stop(&mut self) {
         self.tasks.shutdown().await;
     }
 
-    /// Starts the garbage collector and a kubelet. Namespaces get no root certificates, whose `ConfigMap`s tests would count.
+    /// Starts the garbage collector and a kubelet. Namespaces get no `kube-root-ca.crt`, which tests would count as a
+    /// `ConfigMap`.
     pub(crate) fn run_cluster(&mut self) {
         let controllers = ControllerOptions::default().without_service_accounts();
         self.tasks.spawn(self.server.controllers_with(&controllers));
@@ -225,7 +226,7 @@ impl World {
             "spec": { "ports": [{ "port": 80 }], "type": "ClusterIP" },
         });
         let services = Api::<Service>::default_namespaced(self.client.clone());
-        // That of the API server itself would be one more in each of these tests.
+        // The API server's own Service would be counted in each of these tests.
         if services.get_opt("kubernetes").await.unwrap().is_some() {
             services.delete("kubernetes", &DeleteParams::default()).await.unwrap();
         }
@@ -236,19 +237,19 @@ impl World {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// The names of all pods, in order.
+    /// Returns the names of all Pods in order.
     pub(crate) async fn pod_names(&self) -> Vec<String> {
         let pods = self.pods().list(&ListParams::default()).await.unwrap();
         pods.items.iter().map(ResourceExt::name_any).collect()
     }
 
-    /// From now on the manager hears nothing about a resource.
+    /// Stops all reads of a resource by the manager from now on.
     pub(crate) fn deafen(&self, plural: &'static str) {
         self.faults.add(Fault::Break, move |asked: &Asked| asked.reads(plural));
         self.faults.cut_watches();
     }
 
-    /// Answered requests with this verb on a resource.
+    /// Returns the number of answered requests with this verb on a resource.
     pub(crate) fn n_requests(&self, verb: &str, resource: &str) -> usize {
         let requests = self.server.requests();
         requests.iter().filter(|request| request.verb == verb && request.resource == resource).count()

@@ -158,7 +158,7 @@ async fn object_in_desired_state_is_not_written_again() {
     world.run(app).await;
     seconds(5).await;
     let writes = |world: &World| (world.n_requests("patch", "pods"), world.n_requests("delete", "pods"));
-    // None is desired; one; the same twice again; another; none.
+    // Desired are: no Pod, one, the same one twice, a changed one, no Pod.
     let steps = [("other", Some("x"), (0, 0)), ("color", Some("red"), (1, 0)), ("other", Some("y"), (1, 0))];
     let more = [("other", Some("z"), (1, 0)), ("color", Some("blue"), (2, 0)), ("color", None, (2, 1))];
     for (name, value, expected) in steps.into_iter().chain(more) {
@@ -260,7 +260,7 @@ async fn changed_own_status_is_written_without_a_loop() {
 
 const FINALIZER: &str = "example.com/clean";
 
-/// Cleans up at the third try.
+/// Fails its first two clean-ups.
 #[controller(of = ConfigMap, finalizer = "example.com/clean")]
 struct Cleaning {
     log: Log,
@@ -296,7 +296,7 @@ async fn finalizer_is_added_before_reconcile_removed_after_cleanup() {
         .await;
     seconds(5).await;
     assert_eq!(log.take()[0], format!("reconcile with example.com/other {FINALIZER}"));
-    // An entry twice is taken away twice.
+    // A finalizer that is listed twice is removed completely.
     let twice = kctl::json!({ "metadata": { "finalizers": [FINALIZER, "example.com/other", FINALIZER] } });
     configs.patch("a", &PatchParams::default(), &Patch::Merge(twice)).await.unwrap();
     seconds(5).await;

@@ -1,4 +1,4 @@
-//! A candidate of client-go and candidates of kctl contend for one lease: never do both hold it.
+//! A client-go candidate and kctl candidates contend for one Lease: they must never hold it at the same time.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,19 +17,19 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{Folder, printed, program, served};
 
-/// So long they contend.
+/// Duration of the contest.
 const LASTS: Duration = Duration::from_secs(75);
-/// How long a candidate of kctl lives; then another one comes.
+/// Time after which a kctl candidate is replaced by the next one.
 const LIVES: Duration = Duration::from_secs(5);
 /// Minimum number of terms of each side.
 const TERMS_MIN: usize = 3;
-/// Longer than a Lease lasts, plus the time after which the other side notices.
+/// Longer than the duration of the Lease plus the time in which the other side notices that it expired.
 const ABSENT: Duration = Duration::from_secs(6);
-/// How often it is looked who leads.
+/// Interval at which a candidate's leadership is recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const LEASE: &str = "contended";
 
-/// A term of one of them, in microseconds since 1970.
+/// A term of one side, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Term {
     begins: i64,
@@ -41,7 +41,7 @@ fn now() -> i64 {
     Timestamp::now().as_microsecond()
 }
 
-/// The terms that the program in Go has printed: `… leads` and `… ends`.
+/// Parses the terms that the Go program prints as `… leads` and `… ends`.
 fn terms(told: &str) -> Vec<Term> {
     let mut terms = Vec::new();
     let mut began = None;
@@ -57,12 +57,12 @@ fn terms(told: &str) -> Vec<Term> {
     terms
 }
 
-/// The terms of one candidate, as its permit to write says them.
+/// Returns the terms of one candidate, as its write permit reports them.
 async fn watch(leadership: Leadership) -> Vec<Term> {
     let (mut terms, mut began) = (Vec::new(), None);
     let until = Instant::now() + LIVES;
     while Instant::now() < until {
-        // In this order, a term is never shorter than it was.
+        // The time is read first, so that a recorded term is never shorter than the real one.
         let (before, leads) = (now(), leadership.is_leading());
         match (leads, began) {
             (true, None) => began = Some(before),
@@ -78,7 +78,7 @@ async fn watch(leadership: Leadership) -> Vec<Term> {
     terms
 }
 
-/// Candidates of kctl, one after the other: some hand the lease back, some go without a word.
+/// Runs kctl candidates one after the other. Every third one stops without releasing the Lease.
 async fn contend(client: Client, namespace: String) -> Vec<Term> {
     let (mut terms, until) = (Vec::new(), Instant::now() + LASTS);
     for round in 0.. {
@@ -96,7 +96,7 @@ async fn contend(client: Client, namespace: String) -> Vec<Term> {
         terms.extend(watch(leadership).await);
         if round % 3 == 2 {
             running.abort();
-            // Both can win, so this one stays away: the other side takes the Lease.
+            // Wait until the other side has acquired the Lease. Otherwise the next candidate might acquire it.
             tokio::time::sleep(ABSENT).await;
         } else {
             stop.send(true).unwrap();

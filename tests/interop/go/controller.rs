@@ -1,4 +1,4 @@
-//! A controller on controller-runtime.
+//! A controller on controller-runtime, against the embedded API server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{Folder, assert_streamed, printed, program, served, served_under};
 use crate::plan::{assert_acted, plan};
 
 const WITHIN: Duration = Duration::from_secs(240);
-/// Plans of faults that are tried.
+/// Number of fault plans to run.
 const N_SEEDS: u64 = 3;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,7 @@ async fn a_controller_on_controller_runtime_converges() {
     let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
     let told = told.expect("the program ends");
     assert!(told.contains("the informer has seen"), "{told}");
-    // An informer of client-go, and the caches of controller-runtime.
+    // A client-go informer reads Secrets, and controller-runtime's cache reads ConfigMaps.
     assert_streamed(&folder, &["secrets", "configmaps"]);
 }
 

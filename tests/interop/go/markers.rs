@@ -1,4 +1,5 @@
-//! Compares the golden manifests with those that controller-gen generates from the same kinds and role in Go (`controller-gen/`).
+//! Compares the golden manifests with those that controller-gen generates from the same kinds and roles in Go
+//! (`controller-gen/`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +10,11 @@ use serde_json::Value;
 
 use super::{Folder, printed, program_of};
 
-/// Fields of built-in types: their schemas come from k8s-openapi here and from Go's sources there. `guide/controller-gen.md` lists
-/// the differences.
+/// Fields of built-in types. Their schemas come from k8s-openapi here and from Go's sources there;
+/// `guide/controller-gen.md` lists the differences.
 const BUILT_IN: [&str; 3] = ["spec.selector", "spec.template", "status.conditions"];
 
-/// All other differences; why they are is in `guide/controller-gen.md`.
+/// All other differences. `guide/controller-gen.md` explains them.
 const KNOWN: [&str; 14] = [
     "Bounds metadata.name: \"boundses.example.com\" here, \"bounds.example.com\" there",
     "Bounds names.plural: \"boundses\" here, \"bounds\" there",
@@ -31,8 +32,8 @@ const KNOWN: [&str; 14] = [
     "Words names.plural: \"wordses\" here, \"words\" there",
 ];
 
-/// Where a part of a template is one whole there, and field by field here, as in the API server itself: a reference in which another one is
-/// embedded. The metadata of templates, which is kept here only, is left out.
+/// References with an embedded `LocalObjectReference`: controller-gen marks them as atomic, but our schema and the API
+/// server merge their fields. Metadata of templates, which only our schema keeps, is left out.
 const MERGED_OTHERWISE: [&str; 9] = [
     ".template.spec.containers[].envFrom[].configMapRef: map-type null here, \"atomic\" there",
     ".template.spec.containers[].envFrom[].secretRef: map-type null here, \"atomic\" there",
@@ -59,7 +60,7 @@ fn merged_otherwise(here: &Value, there: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A field, and one of the marks about merging.
+/// A field and the name of one of its merge extensions.
 type Place = (String, &'static str);
 
 fn merging(schema: &Value, place: &str, marks: &mut BTreeMap<Place, Value>) {
@@ -78,10 +79,10 @@ fn merging(schema: &Value, place: &str, marks: &mut BTreeMap<Place, Value>) {
     }
 }
 
-/// The kinds whose templates and conditions are of built-in types.
+/// Kinds whose templates and conditions have built-in types.
 const WITH_BUILT_IN: [&str; 2] = ["PodSet", "RestartPolicy"];
 
-/// The roles of examples, and the packages in Go that say the same.
+/// Roles of examples, and the Go packages with the same RBAC markers.
 const ROLES: [(&str, &str); 2] = [("podset", "./apps"), ("config-restarter", "./restarter")];
 
 #[tokio::test]
@@ -115,7 +116,7 @@ async fn controller_gen_makes_the_same_definitions_and_roles() {
     }
 }
 
-/// The objects that a generator makes of packages.
+/// Returns the objects that a controller-gen generator creates for packages.
 async fn generated(option: &str, generator: &str, packages: &str) -> Vec<Value> {
     let made = Folder::new(&format!("controller-gen-{}", packages.trim_matches(['.', '/'])));
     let mut program = program_of("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen").await;
@@ -165,12 +166,12 @@ fn compare(kind: &str, here: &Value, there: &Value, different: &mut Vec<String>)
     }
 }
 
-/// A schema as a tree of its fields, as far as API servers treat it differently.
+/// Returns a schema as a tree of its fields, without parts that make no difference to API servers.
 fn normal(schema: &Value, is_root: bool) -> Value {
     let mut own = serde_json::Map::new();
     for (key, value) in schema.as_object().into_iter().flatten() {
         match key.as_str() {
-            // Descriptions, fields of all objects, and formats that the type implies.
+            // Ignore descriptions, the fields that all objects have, and formats that the type implies.
             "description" => {}
             "format" if value == "double" => {}
             "anyOf" if schema["x-kubernetes-int-or-string"] == true => {}

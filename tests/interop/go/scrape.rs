@@ -1,4 +1,4 @@
-//! Prometheus' own parsers read `/metrics`.
+//! Prometheus' parsers accept `/metrics`, and promtool has no complaints.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,12 +35,13 @@ fn by_name(secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> 
     vec![Key::namespaced(&secret.namespace().unwrap_or_default(), &secret.name_any())]
 }
 
-/// A webhook, for its metrics.
+/// A webhook whose metrics are scraped.
 #[admission(validate)]
 fn anything(_config: &ConfigMap) {}
 
-/// Metrics of controller-runtime, client-go (with all optional ones) and the informers of Kubernetes' components, with the types
-/// that dashboards expect. The time of name lookups is left out, because it is not visible here, and so are those of Go's runtime.
+/// Metrics of controller-runtime, client-go (including all optional ones) and the informers of Kubernetes components,
+/// with the types that dashboards expect. The duration of name lookups is left out because kctl can't measure it, and
+/// so are Go's runtime metrics.
 const NAMES: [(&str, &str); 38] = [
     ("certwatcher_read_certificate_errors_total", "counter"),
     ("certwatcher_read_certificate_total", "counter"),
@@ -82,7 +83,7 @@ const NAMES: [(&str, &str); 38] = [
     ("workqueue_work_duration_seconds", "histogram"),
 ];
 
-/// Lines of the program by their first word.
+/// Groups the program's output lines by their first word.
 fn by_word(told: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut words = BTreeMap::<_, BTreeSet<_>>::new();
     for (word, rest) in told.lines().filter_map(|line| line.split_once(' ')) {
@@ -91,7 +92,7 @@ fn by_word(told: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     words
 }
 
-/// A program with a webhook, which contends for a lease and is scraped.
+/// A program with a webhook and leader election, whose metrics are scraped.
 struct Scraped {
     url: String,
     running: tokio::task::JoinSet<()>,
@@ -139,7 +140,7 @@ impl Scraped {
     }
 }
 
-/// The alerts and the dashboard of the program, as files: the rules as Prometheus reads them, and what Grafana imports.
+/// Writes the program's alerts as a Prometheus rule file and its dashboard as a Grafana file.
 fn monitoring(folder: &Folder) -> [PathBuf; 2] {
     let names = RbacOptions::new("scraped", "default");
     let manifests =
@@ -169,7 +170,7 @@ async fn prometheus_parsers_accept_both_formats_with_every_name() {
     let queries = printed(program("prometheus").await.args(monitoring(&folder))).await;
     let asked = by_word(&queries);
     assert!(asked["alert"].len() > 10 && asked["panel"].len() > 10, "{queries}");
-    // Prometheus itself says whether a target is up.
+    // Prometheus itself creates `up`.
     let unknown: Vec<_> =
         asked["asks"].iter().filter(|name| **name != "up" && !words["text"].contains(*name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}\n{told}");
