@@ -1,11 +1,12 @@
-//! The format of a file in `cases/`: topics, cases and steps. Reads a topic and completes its steps from their bases.
+//! The format of the files in `cases/`: topics, cases and steps. Reads a topic and completes its steps from their
+//! bases.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Short names of API groups in relative paths. Other relative paths are of the core group.
+/// Short names of API groups in relative paths. All other relative paths belong to the core group.
 const GROUPS: &[(&str, &str)] = &[
     ("apps", "apps/v1"),
     ("autoscaling", "autoscaling/v2"),
@@ -50,7 +51,7 @@ impl Topic {
     pub(crate) fn read(name: &str, picked: &str) -> Self {
         let file = crate::folder().join(format!("cases/{name}.yaml"));
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        // Otherwise a plain `y` is read as `true`.
+        // Without strict booleans, YAML's plain `y` would be read as `true`.
         let options = serde_saphyr::options! { strict_booleans: true };
         let read = serde_saphyr::from_str_with_options(&text, options);
         let mut topic: Self = read.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -66,7 +67,7 @@ impl Topic {
     }
 }
 
-/// Requests that build on each other. Each case has a new namespace, `$NS`.
+/// Requests that build on each other. Each case has a separate namespace, `$NS`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -79,7 +80,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Returns the index of the answer to the step of this name. A watch and the steps in its `meanwhile` have an answer each.
+    /// Returns the index of the answer to the step of this name. A watch and each step in its `meanwhile` have separate
+    /// answers.
     pub(crate) fn answer_index(&self, name: &str) -> Option<usize> {
         let with_meanwhile = |step: &'_ Step| std::iter::once(step.clone()).chain(step.meanwhile.clone());
         self.steps.iter().flat_map(with_meanwhile).position(|step| step.name == name)
@@ -90,17 +92,17 @@ impl Case {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
-    /// Method and path: `POST apps/deployments`. Besides those of HTTP, the methods are `JSON`, `MERGE`, `STRATEGIC`
-    /// and `APPLY` for patches, and `WATCH`. `SEEN reviews` is answered with the reviews that the webhook was sent.
+    /// Method and path: `POST apps/deployments`. In addition to HTTP's methods, `JSON`, `MERGE`, `STRATEGIC` and
+    /// `APPLY` send patches, and `WATCH` opens a watch. `SEEN reviews` returns the reviews that the webhook received.
     #[serde(rename = "do", default)]
     pub(crate) request: String,
-    /// A name by which `differences` finds the step; most steps have no name.
+    /// The name by which `differences` refers to the step; most steps have none.
     #[serde(default)]
     name: String,
     /// Values to set in the body of the base, by JSON pointer; null removes the field.
     #[serde(default)]
     with: BTreeMap<String, Value>,
-    /// The request body. A string is sent unchanged, other values as JSON.
+    /// The request body. A string is sent unchanged, any other value as JSON.
     #[serde(default)]
     pub(crate) body: Value,
     #[serde(default)]
@@ -111,7 +113,7 @@ pub(crate) struct Step {
     /// Repeats the request until the response has this status code.
     #[serde(default)]
     pub(crate) until: Option<u16>,
-    /// Repeats the request until the body has these values, by JSON pointer: controllers write some time later.
+    /// Repeats the request until the body has these values, by JSON pointer, because controllers write with a delay.
     #[serde(default)]
     pub(crate) awaits: BTreeMap<String, Value>,
     /// Requests to send while the watch is open. The comparison includes whether the watch ended early or at its timeout.

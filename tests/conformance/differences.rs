@@ -1,4 +1,4 @@
-//! Intended differences from the real server: the part of the answer, the answer of the embedded server and the reason.
+//! Intended differences from the real server: the part of the answer, the embedded server's value and the reason.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) struct Difference {
     pub(crate) step: &'static str,
     /// A JSON pointer into the answer to the step: `/body` and so on; empty for the whole answer.
     pub(crate) at: &'static str,
-    /// The JSON that the embedded server answers there; empty if the field is missing.
+    /// The JSON value of the embedded server; empty if the field is missing.
     pub(crate) ours: &'static str,
     /// The reason why this answer is better, or no worse.
     pub(crate) why: &'static str,
@@ -85,7 +85,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// Returns the answers that the embedded server is expected to give: the recorded ones with the intended differences.
+/// Returns the answers expected of the embedded server: the recorded ones with the intended differences.
 pub(crate) fn apply(case: &Case, recorded: &[Value]) -> Vec<Value> {
     let mut answers = recorded.to_vec();
     for difference in DIFFERENCES.iter().filter(|difference| difference.case == case.name) {

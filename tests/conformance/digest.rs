@@ -1,11 +1,11 @@
-//! Digests of documents that are too long to be recorded.
+//! Digests of documents that are too large to be recorded.
 
 use serde_json::{Map, Value};
 
-/// Returns the digests of the parts of a body, by their pointers.
+/// Returns the digests of parts of a body, by JSON pointer.
 pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
     let is_v2 = body["swagger"].is_string();
-    // The OpenAPI v2 document has custom resources of all groups, also those of concurrent cases.
+    // The OpenAPI v2 document has custom resources of all groups, including those of concurrent cases.
     for part in ["definitions", "paths"].into_iter().filter(|_| is_v2) {
         if let Some(part) = body.get_mut(part).and_then(Value::as_object_mut) {
             part.retain(|name, _| !is_custom(name));
@@ -29,7 +29,7 @@ fn is_custom(name: &str) -> bool {
     name.contains(".example.com/") || name.contains("/example.com/") || name.starts_with("com.example.")
 }
 
-/// Returns length and digest of a value. The order of fields does not count.
+/// Returns length and digest of a value. The order of fields does not matter.
 fn of(value: &Value) -> String {
     let mut sum = Sum { digest: 0xcbf2_9ce4_8422_2325, length: 0 };
     sum.value(value);

@@ -1,4 +1,4 @@
-//! Selects the headers of an answer to compare: all of them except `LEFT_OUT`.
+//! Selects the headers of an answer that are compared: all except `LEFT_OUT`.
 
 use http::HeaderMap;
 use serde_json::{Map, Value};
@@ -14,9 +14,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("date", "it is the time of the answer"),
     ("transfer-encoding", "it is about the connection; HTTP/2 has none"),
 ];
-/// Headers with these values are not recorded, as nearly every answer has them; a missing one is recorded as null.
+/// Headers with these values are not recorded, because nearly every answer has them. A missing one is recorded as null.
 const USUAL: &[(&str, &str)] = &[("cache-control", "no-cache, private"), ("content-type", "application/json")];
-/// Headers whose values differ between servers or over time: only their presence is compared, by the placeholder.
+/// Headers whose values differ between servers or over time. They are compared as placeholders, so only their presence
+/// matters.
 const OWN: &[(&str, &str)] = &[("etag", "ETAG"), ("last-modified", "TIME")];
 
 /// Returns the headers to compare, by name.

@@ -1,4 +1,4 @@
-//! The webhook at `$HOOK`: answers each `AdmissionReview` by the path that was called, and records it.
+//! The webhook at `$HOOK`: answers each `AdmissionReview` according to the requested path, and records it.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// Returns the reviews of a namespace in order of arrival, each with the path that was called.
+    /// Returns the recorded reviews of a namespace in order of arrival, each with the requested path.
     pub(crate) fn seen(&self, namespace: &str) -> Vec<Value> {
         let about = |review: &&Value| review.to_string().contains(&format!("{namespace:?}"));
         self.seen.lock().iter().filter(about).cloned().collect()
@@ -141,7 +141,7 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
     respond(200, reviewed(response).to_string())
 }
 
-/// Returns the answers that change the object.
+/// Returns the response for a path that patches the object; `None` for other paths.
 fn patched(path: &str, review: &Value) -> Option<Value> {
     let allowed = |patch: Value| {
         let patch = STANDARD.encode(patch.to_string());
@@ -158,7 +158,7 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
     };
     let annotations = &review["request"]["object"]["metadata"]["annotations"];
     Some(match path {
-        // The object contains the answer: a patch, possibly malformed, or a whole response.
+        // The object's annotations contain a patch, possibly malformed, or a whole response.
         "/by-annotation" => {
             if let Some(response) = annotations["answer"].as_str() {
                 return serde_json::from_str(response).ok();
@@ -168,7 +168,7 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
         }
         "/label-a" => set("a", "hook"),
         "/label-b" => set("b", "hook"),
-        // Adds the number of labels that it found.
+        // Sets a label to the number of labels.
         "/count" => {
             let count = review["request"]["object"]["metadata"]["labels"].as_object().map_or(0, serde_json::Map::len);
             set("count", &count.to_string())

@@ -17,7 +17,7 @@ use crate::{
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// Variables that are unique to a case: a rule that contains one matches nothing of other cases.
+/// Variables that are unique to a case. A rule that contains one matches nothing of other cases.
 const OWN: [&str; 2] = ["$NS", "$GROUP"];
 /// Groups and resources that no server has.
 const NOTHING: [&str; 3] = ["nope.x", "nothings", "xs"];
@@ -71,7 +71,7 @@ fn is_own(limits: &Value, rule: &Value, cluster_wide: &BTreeSet<String>) -> bool
     let in_namespace = rule["scope"] == "Namespaced"
         || resources().all(|resource| {
             let resource = resource.split('/').next().unwrap_or_default();
-            // A request for a Namespace object has that namespace as its `namespace` attribute.
+            // A request for a Namespace object has this namespace as its `namespace` attribute.
             resource == "namespaces" || (resource != "*" && !cluster_wide.contains(resource))
         });
     by_object.into_iter().any(names) || is_nothing || (in_namespace && names(&constraints["namespaceSelector"]))

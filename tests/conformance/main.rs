@@ -1,11 +1,11 @@
-//! Differential tests of the embedded API server: sends requests, compares the answers with those of the real one.
+//! Differential tests of the embedded API server: sends requests and compares the answers with those of a real server.
 //!
 //! Answers must agree in meaning. Differences in wording are printed and written to `target/tmp/wording` (see `tiers`).
 //!
-//! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG`
-//! the requests go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they become
-//! the recorded ones. Recorded answers that agree with the server in meaning stay, so that the diff shows what changed
-//! for clients. `CASE=substring` picks the cases whose names contain it.
+//! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG` the
+//! requests are also sent to that server, whose answers must match the recorded ones; with `RECORD=1` they are
+//! recorded. Recorded answers that agree in meaning are kept, so that the diff only shows changes that matter to
+//! clients. `CASE=substring` selects the cases whose names contain it.
 
 mod case;
 mod combinators;
@@ -39,8 +39,8 @@ const AT_A_TIME_MAX: usize = 8;
 /// Attempts for a case whose answers differ from the recorded ones: the real server reads policies, roles and CRDs from caches,
 /// which lag on a busy machine.
 const TRIES_MAX: usize = 3;
-/// Pauses after the first and the second attempt. Another case may interfere, for example by a default `StorageClass`, and has
-/// ended by then.
+/// Pauses after the first and the second attempt. Another case may interfere, for example by a default `StorageClass`,
+/// and should have ended by then.
 const PAUSES: [Duration; TRIES_MAX - 1] = [Duration::from_secs(3), Duration::from_secs(20)];
 
 macro_rules! topics {
@@ -208,7 +208,7 @@ fn check(topic: &str) {
 }
 
 fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
-    // The server uses tokio's paused clock, so timeouts of watches pass at once.
+    // The server uses tokio's paused clock, so watches time out at once.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut answers = BTreeMap::new();
@@ -221,7 +221,7 @@ fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
     })
 }
 
-/// Why the real server is asked.
+/// The reason for sending cases to the real server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Compare,
@@ -256,7 +256,7 @@ fn ask_real(
                         }
                         break;
                     }
-                    // The same answers twice are those of the server, not of a cache that lags.
+                    // Two equal attempts show the server's real answer, not that of a lagging cache.
                     Some(_) if purpose == Purpose::Record && agree(&before, &answers) => break,
                     Some(_) => {}
                 }

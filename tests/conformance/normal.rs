@@ -42,7 +42,7 @@ impl Normal {
     }
 
     pub(crate) fn of(&mut self, mut answer: Value) -> Value {
-        // The real server sends bookmarks by a timer, except for the one at the end of the initial events.
+        // The real server sends bookmarks on a timer, except for the one at the end of the initial events.
         if let Some(events) = answer["body"].as_array_mut() {
             let timed =
                 |event: &Value| event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null();
@@ -72,7 +72,7 @@ impl Normal {
             Value::String(text) => *text = self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|value| self.change(value)),
             Value::Object(map) => {
-                // Writes of concurrent cases raise the revision of a list and of a bookmark.
+                // Writes of concurrent cases increase the `resourceVersion` of lists and bookmarks.
                 let shared = map
                     .get("kind")
                     .and_then(Value::as_str)
@@ -128,7 +128,8 @@ impl Normal {
         let text = MICRO_TIME.replace_all(&text, "MICROTIME");
         let text = TIME.replace_all(&text, "TIME");
         let text = ADDRESS.replace_all(&text, "ADDRESS");
-        // Objects in messages: the order of fields differs, and truncated ones depend on the lengths of names.
+        // Objects in messages: the order of fields differs, and the position of a truncation depends on the lengths of
+        // names.
         let text = BODY.replace_all(&text, "Invalid value: BODY: ");
         let text = BEGINNING.replace_all(&text, "(BEGINNING)");
         REVISION.replace_all(&text, "${1}RV").into_owned()
@@ -146,8 +147,8 @@ fn forget_revision(map: &mut Map<String, Value>) {
     }
 }
 
-/// Sorts `managedFields` entries by operation, manager and subresource. The server sorts by time in whole seconds first, so that
-/// the order changes when a run crosses a second.
+/// Sorts `managedFields` entries by operation, manager and subresource. The server sorts them by time in whole seconds
+/// first, so their order changes if a run crosses a second.
 fn by_manager(entries: &[Value]) -> Vec<Value> {
     let key = |entry: &Value| ["operation", "manager", "subresource"].map(|name| entry[name].to_string());
     let mut entries = entries.to_vec();
@@ -158,7 +159,7 @@ fn by_manager(entries: &[Value]) -> Vec<Value> {
 /// Adds a line for each difference between two answers.
 pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
     match (expected, found) {
-        // After a different status code, further differences are noise.
+        // If the status codes differ, further differences are noise.
         (Value::Object(one), Value::Object(other))
             if at.matches('/').count() == 1 && one.get("code").is_some_and(|code| Some(code) != other.get("code")) =>
         {

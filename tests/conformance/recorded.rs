@@ -1,4 +1,4 @@
-//! The recorded answers of the real server: one file for each topic, one line for each answer.
+//! Recorded answers of the real server: one file per topic, one line per answer.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::case::Topic;
 
-/// Returns the recorded answers by case; none if the file is missing.
+/// Returns the recorded answers by case; empty if the file is missing.
 pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     let file = crate::folder().join(format!("recorded/{topic}.json"));
     match std::fs::read(&file) {

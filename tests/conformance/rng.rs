@@ -2,12 +2,12 @@
 
 use std::env;
 
-/// The choices of one seed.
+/// Random choices from one seed.
 pub(crate) struct Rng(kctl_tests::Rng);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        // Spreads the seeds, which follow each other, over all states.
+        // Multiplying spreads consecutive seeds over all states.
         Self(kctl_tests::Rng::new(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b)))
     }
 
@@ -15,7 +15,7 @@ impl Rng {
         self.0.index(n)
     }
 
-    /// Returns `true` once in `n` times on average.
+    /// Returns `true` with a probability of one in `n`.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -24,7 +24,7 @@ impl Rng {
         all[self.below(all.len())]
     }
 
-    /// Returns a copy of one of these.
+    /// Returns a copy of a random element.
     pub(crate) fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }

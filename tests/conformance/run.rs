@@ -1,4 +1,4 @@
-//! Sends the steps of a case to a server in order, and returns the answers in a form that can be compared.
+//! Sends the steps of a case to a server in order, and returns the answers in a comparable form.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ const OPENED_AFTER: Duration = Duration::from_secs(1);
 /// Length of the string `$LONG`: an answer that contains it twice is compressed.
 const LONG_LEN: usize = 70_000;
 
-/// The values of `$name` in requests.
+/// The values of `$name` variables in requests.
 #[derive(Clone, Default)]
 pub(crate) struct Variables(BTreeMap<String, String>);
 
@@ -40,7 +40,7 @@ impl Variables {
     }
 
     fn fill(&self, text: &str) -> String {
-        // In reverse order, so that a name is replaced before its own prefixes.
+        // In reverse order, so that a name is replaced before shorter names that are its prefixes.
         self.0.iter().rev().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${name}"), value))
     }
 
@@ -78,7 +78,7 @@ pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variab
     variables
 }
 
-/// Deletes what the setup of a topic has created outside of namespaces.
+/// Deletes the cluster-scoped objects that the setup of a topic created.
 pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variables) {
     variables.clean_up(server).await;
     for step in &topic.setup {
@@ -91,7 +91,8 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
     }
 }
 
-/// Sends the steps of a case and returns the answers. Deletes cluster-scoped objects and finalizers that the case leaves.
+/// Sends the steps of a case and returns the answers. Deletes cluster-scoped objects and finalizers that the case
+/// leaves behind.
 pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
     let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
     normal.learn_hook(&server.hook_url, &server.hook_trusted);
@@ -165,7 +166,7 @@ async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal
     std::iter::once(watch).chain(others).collect()
 }
 
-/// Returns the path of a created object that is not deleted with the namespace of the case.
+/// Returns the path of a created object that is not deleted with the case's namespace.
 fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
     let (method, path, _) = step.request();
     let name = step.body["metadata"]["name"].as_str().filter(|name| name.contains("$NS") && method == "POST")?;
@@ -233,7 +234,7 @@ fn compared(step: &Step, body: Value) -> Value {
     Value::Object(step.only.iter().map(of_part).collect())
 }
 
-/// Decompresses a body in gzip.
+/// Decompresses a gzip body.
 fn unpacked(bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     GzDecoder::new(bytes).read_to_end(&mut plain).expect("the answer is whole gzip");

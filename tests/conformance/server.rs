@@ -1,4 +1,4 @@
-//! The two servers behind one function: a request in, status, headers and body out.
+//! Sends a request to either of the two servers, and returns status code, headers and body.
 
 use http::{HeaderMap, Request, header::AUTHORIZATION};
 use http_body_util::BodyExt;
@@ -11,13 +11,13 @@ use crate::hook::{self, Hook};
 /// Time limit of a request.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Pause after a write of a webhook configuration or a policy: the real server reads them from a cache.
+/// Pause after a write of a webhook configuration or a policy, because the real server reads them from a cache.
 const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
 
-/// Pause after a write of a Namespace: `PodSecurity` of the real server reads its labels from a cache.
+/// Pause after a write of a Namespace, because the real server's `PodSecurity` plugin reads its labels from a cache.
 const LABELLED_AFTER: std::time::Duration = std::time::Duration::from_millis(300);
 
-/// The server under test, and the webhook that it can call.
+/// The server under test, and the webhook that it calls.
 pub(crate) struct Server {
     connection: Connection,
     pub(crate) hook: Hook,
@@ -27,8 +27,8 @@ pub(crate) struct Server {
 
 enum Connection {
     Embedded(ApiServer),
-    /// A client with the administrator's certificate, and one without credentials for requests that carry a token: a client
-    /// certificate takes precedence over a token.
+    /// A client with the administrator's certificate, and one without credentials for requests with a token. A client
+    /// certificate would take precedence over a token.
     Real(kube::Client, kube::Client),
 }
 
@@ -36,7 +36,8 @@ impl Server {
     /// Starts an embedded server with its controllers.
     pub(crate) fn embedded() -> Self {
         let server = ApiServer::new();
-        // Like the recorded server: no ServiceAccount controllers, and the admission plugin `ServiceAccount` disabled.
+        // Like the recorded server, this one has no ServiceAccount controllers and does not use the `ServiceAccount`
+        // admission plugin.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
         let hook = Hook::default();
         let answering = hook.clone();
@@ -108,7 +109,7 @@ impl Server {
     }
 }
 
-/// Returns the bearer token of a request; a request without one is the administrator's.
+/// Returns the bearer token of a request. Requests without one are sent as the administrator.
 fn token(request: &Request<Body>) -> Option<&str> {
     request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

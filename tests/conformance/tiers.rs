@@ -1,7 +1,8 @@
-//! The two tiers of a comparison: the meaning of an answer is asserted, its wording is only reported.
+//! The two tiers of a comparison: the meaning of an answer is asserted, and its wording is only reported.
 //!
-//! Asserted: HTTP code, headers, reason, the set of (field path, error type), the number of warnings, stored objects with
-//! their managedFields, events of a watch. Reported: texts of messages and warnings, and order and repetition of field errors.
+//! Asserted are the HTTP status code, headers, reason, the set of (field path, error type), the number of warnings,
+//! stored objects with their managedFields, and watch events. Reported are messages, warnings, and the order and
+//! repetition of field errors.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -12,17 +13,17 @@ use crate::normal;
 
 /// Placeholder of a message: its presence is asserted, its wording is not.
 const TEXT: &str = "(text)";
-/// How each warning of the header `Warning` begins.
+/// The beginning of each warning in the `Warning` header.
 const WARNING: &str = "299 - \"";
-/// Fields of reviews that explain in words.
+/// Fields of reviews with an explanation in words.
 const EXPLANATIONS: &[&str] = &["body/status/error", "body/status/evaluationError"];
 
 /// The lines in which the answers of a case differ.
 #[derive(Default)]
 pub(crate) struct Differences {
-    /// Differences in meaning. They fail the test.
+    /// Differences in meaning, which fail the test.
     pub(crate) asserted: Vec<String>,
-    /// Differences in words. They are reported.
+    /// Differences in wording, which are reported.
     pub(crate) wording: Vec<String>,
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
     differences
 }
 
-/// Returns answers without their wording. UIDs get new numbers, because a UID may stand first in a message.
+/// Returns answers without their wording. UIDs are numbered again, because a UID may occur first in a message.
 fn meanings(answers: &[Value]) -> Vec<Value> {
     static UID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"UID\d+").expect("the pattern is right"));
     let text = Value::Array(answers.iter().map(meaning).collect()).to_string();
@@ -82,7 +83,7 @@ fn meaning(answer: &Value) -> Value {
     answer
 }
 
-/// Returns a body in YAML as JSON, so that the order of keys and the style of strings do not count.
+/// Returns a YAML body as JSON, so that the order of keys and the style of strings do not matter.
 fn parsed(text: &str, is_error: bool) -> Value {
     match serde_saphyr::from_str(text) {
         Ok(Value::Object(fields)) => Value::Object(fields),
@@ -91,14 +92,15 @@ fn parsed(text: &str, is_error: bool) -> Value {
     }
 }
 
-/// The kind of object that a value belongs to.
+/// The kind of object to which a value belongs.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Status,
     Object,
 }
 
-/// Removes the wording below a value. A step's `only` makes a body whose keys are pointers, like `/details/causes`.
+/// Removes the wording below a value. The keys of a body that a step's `only` selected are JSON pointers, like
+/// `/details/causes`.
 fn strip(value: &mut Value, at: &str, within: Within) {
     let within = if value["kind"] == "Status" { Within::Status } else { within };
     match value {
@@ -128,17 +130,17 @@ fn field_errors(causes: &Value) -> Value {
         json!([cause["field"], cause["reason"], has_message]).to_string()
     };
     let all: BTreeSet<String> = causes.iter().map(meant).collect();
-    // By its value as key, so that one missing error is one line of a failure.
+    // Errors are keys of an object, so that one missing error is a single difference.
     Value::Object(all.into_iter().map(|one| (one, Value::Null)).collect::<Map<_, _>>())
 }
 
-/// Returns the message of an answer, for the reader of a failure.
+/// Returns the message of an answer, for the report of a failure.
 fn message(answer: &Value) -> String {
     let message = &answer["body"]["message"];
     format!("{} {}", answer["code"], if message.is_null() { &answer["body"]["/message"] } else { message })
 }
 
-/// Prints the differences in wording, and keeps them in a file: the report of a topic.
+/// Prints the differences in wording of a topic, and writes them to a file.
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 pub(crate) fn report(topic: &str, wording: &[String]) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("wording");
@@ -178,7 +180,7 @@ mod tests {
         ] })
     }
 
-    /// The numbers of differences in meaning and in wording after a change.
+    /// Returns the number of differences in meaning and in wording after a change.
     fn changed(answer: Value, pointer: &str, value: Value) -> (usize, usize) {
         let mut other = answer.clone();
         *other.pointer_mut(pointer).expect("the answer has this part") = value;

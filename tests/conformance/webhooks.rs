@@ -1,4 +1,4 @@
-//! Tests of webhooks that recorded answers cannot show: TLS, and writes to an object during a webhook call.
+//! Webhook tests that recorded answers cannot cover: TLS, and concurrent writes during a webhook call.
 
 use std::sync::{
     Arc,
@@ -57,7 +57,8 @@ async fn concurrent_write_repeats_the_webhook_call() {
     server.serve_webhook("hook.example.com", move |request: Request<Bytes>| {
         let (server, n_asked) = (inner.clone(), counted.clone());
         async move {
-            // Another client writes during the first call. The server holds no lock then, or this request would deadlock.
+            // Another client writes during the first call. If the server held a lock during calls, this request would
+            // deadlock.
             if n_asked.fetch_add(1, Ordering::SeqCst) == 0 {
                 let written =
                     ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } })).await;
@@ -75,7 +76,7 @@ async fn concurrent_write_repeats_the_webhook_call() {
         .await;
     let (code, answer) = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
     assert_eq!((code, &answer["data"]), (200, &json!({ "mine": "y", "other": "x" })));
-    // Three calls: the first patch, the concurrent patch, and the first one again after the conflict.
+    // Three calls: for the first patch, for the concurrent patch, and for the first patch again after the conflict.
     assert_eq!(n_asked.load(Ordering::SeqCst), 3);
 }
 

@@ -1,7 +1,7 @@
 //! Collects the Rust blocks of the book's pages into one module per program, for `programs.rs`.
 //!
-//! The blocks of a page form one program, in the order in which a reader meets them. A line `<!-- new program -->` starts
-//! another one. Blocks of another form, such as `rust,ignore`, are an error.
+//! The blocks of a page form one program, in order. A line `<!-- new program -->` starts another program. Blocks with
+//! other attributes, such as `rust,ignore`, are an error.
 
 use std::{
     env,
@@ -12,7 +12,8 @@ use std::{
 
 const NEW_PROGRAM: &str = "<!-- new program -->";
 
-/// Calls of [`kctl::App::main`], which reads the arguments of the process: a program with one is compiled and not run.
+/// A call of [`kctl::App::main`], which parses the process's arguments. A program with such a call is compiled, but not
+/// run.
 const READS_ARGUMENTS: &str = ".main()";
 
 fn main() -> io::Result<()> {
@@ -46,7 +47,7 @@ fn markdown_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns a test that runs the program's `main`, where it has one that ends by itself.
+/// Returns a test that runs the program's `main`; empty if it has none, or one that parses arguments.
 fn run(program: &str) -> &'static str {
     let has_main = program.lines().any(|line| line.starts_with("fn main(") || line.starts_with("async fn main("));
     if has_main && !program.contains(READS_ARGUMENTS) {
@@ -60,7 +61,7 @@ fn main_succeeds() {
     }
 }
 
-/// Returns the programs of a page. Each block is preceded by a comment with its place, so that an error can be found.
+/// Returns the programs of a page. A comment before each block names its page and line, so that errors can be located.
 fn programs(name: &str, text: &str) -> Vec<String> {
     let mut programs = vec![String::new()];
     let mut in_block = None;

@@ -1,4 +1,5 @@
-//! A `cargo test … NAME` on a page selects at least one test: a filter without a match passes in silence.
+//! A `cargo test … NAME` in the docs selects at least one test, because cargo accepts a filter without a match
+//! silently.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +12,7 @@ use crate::links::{pages, root};
 /// Options of `cargo test` that take a value.
 const WITH_VALUE: [&str; 5] = ["-p", "--package", "--test", "--bin", "--features"];
 
-/// Returns the names of functions and modules in the Rust files of a folder, as the path of a test has them.
+/// Collects the names of functions, modules and Rust files in a folder, which can be parts of a test's path.
 fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         let name = entry.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -27,7 +28,7 @@ fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the filters of the `cargo test` commands on a page. Placeholders such as `NAME` are none.
+/// Returns the filters of the `cargo test` commands on a page, without placeholders such as `NAME`.
 fn filters(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for command in text.split("cargo test ").skip(1) {

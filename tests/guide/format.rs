@@ -1,4 +1,5 @@
-//! Rust blocks of the book have rustfmt's default style, so that pasted code passes `cargo fmt --check` in a new project.
+//! Rust blocks of the book have rustfmt's default style, so that pasted code passes `cargo fmt --check` in a new
+//! project.
 
 use std::{
     fs,
@@ -25,7 +26,7 @@ fn write_blocks(page: &str, text: &str, folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// rustfmt is not installed.
 fn unformatted(files: &[PathBuf], folder: &Path) -> std::io::Result<String> {
-    // An empty configuration: that of this repository has longer lines.
+    // An empty configuration, because this repository's own allows longer lines.
     fs::write(folder.join("rustfmt.toml"), "").unwrap();
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.args(["--edition", "2024", "--check", "-l", "--config-path"]).arg(folder).args(files);

@@ -1,4 +1,4 @@
-//! Links between pages lead to files and headings that exist, and every page is in the table of contents.
+//! Links between pages point to files and headings that exist, and every page is in the table of contents.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the pages that readers see: those at the root of the repository, and the book.
+/// Returns the pages for readers: those at the root of the repository, in `docs`, and the book.
 pub(crate) fn pages() -> Vec<PathBuf> {
     let folders = ["", "docs", "docs/decisions", "guide", "guide/recipes"].map(|folder| root().join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
-/// Returns the targets of the Markdown links of a page, outside of code.
+/// Returns the targets of a page's Markdown links outside of code.
 fn links(text: &str) -> Vec<&str> {
     let mut in_code = false;
     let mut links = Vec::new();
@@ -29,7 +29,7 @@ fn links(text: &str) -> Vec<&str> {
     links
 }
 
-/// Returns a heading as GitHub and mdBook name it in a link.
+/// Returns the fragment that GitHub and mdBook generate for a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
@@ -70,7 +70,7 @@ fn every_page_is_in_the_table_of_contents() {
     assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
 }
 
-/// Returns the Rust files of the workspace, as paths from its root.
+/// Collects the Rust files of the workspace, as paths relative to its root.
 fn rust_files(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,5 @@
-//! The book is true: its programs compile and pass their tests as rendered, its links lead somewhere, its words are plain.
+//! Tests of the book: its programs compile and pass their tests, its links point to existing files, and its English is
+//! plain.
 
 mod filters;
 mod format;
@@ -6,7 +7,7 @@ mod links;
 mod prose;
 mod public_api;
 
-/// One module for each program of the book, collected by `build.rs`.
+/// One module per program of the book, collected by `build.rs`.
 #[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]
 #[expect(
     clippy::pedantic,

@@ -1,7 +1,7 @@
-//! Plain English: phrases that readers had to decode stay out of the book, and become rarer elsewhere.
+//! Plain English: phrases that readers had to decode must not occur in the book, and become rarer elsewhere.
 //!
-//! The patterns are those that CONTRIBUTING.md asks writers to avoid. `LIMITS` says how many lines of each crate's docs still have one:
-//! it only ever goes down.
+//! CONTRIBUTING.md asks writers to avoid these patterns. `LIMITS` has the number of lines with such a phrase in each
+//! crate's docs, which may only decrease.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use regex::Regex;
 
-/// A phrase, what to write instead, and continuations that are fine.
+/// A phrase, its replacement, and continuations that are allowed.
 struct Pattern {
     phrase: Regex,
     except: Option<Regex>,
@@ -43,7 +43,7 @@ fn patterns() -> Vec<Pattern> {
     ]
 }
 
-/// Lines of public docs with such a phrase, by folder.
+/// Number of lines with such a phrase in public docs, by folder.
 const LIMITS: [(&str, usize); 10] = [
     ("kctl", 0),
     ("kctl-apimachinery", 0),
@@ -61,7 +61,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the files below `folder` with this extension, without what is built or recorded.
+/// Returns the files below `folder` with this extension, except build outputs and recorded data.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -77,7 +77,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the prose of a Markdown page: number and text of each line outside of code and tables' rulers.
+/// Returns the prose of a Markdown page: number and text of each line, without code and table rulers.
 fn markdown(text: &str) -> Vec<(usize, String)> {
     let mut in_code = false;
     let mut lines = Vec::new();
@@ -91,7 +91,7 @@ fn markdown(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Returns the doc comments of a Rust file, without their examples.
+/// Returns the lines of a Rust file's doc comments, without examples.
 fn docs(text: &str) -> Vec<(usize, String)> {
     let mut in_code = false;
     let mut lines = Vec::new();

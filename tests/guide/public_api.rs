@@ -1,8 +1,8 @@
-//! The public items of the published crates are those that `tests/api` records.
+//! The public items of the published crates are those recorded in `tests/api`.
 //!
-//! The items are read from the source by their syntax, so that the record needs neither a nightly compiler nor a build: what is
-//! reachable from `lib.rs` through public modules and re-exports, with signatures, public fields, variants, and public methods.
-//! Items behind `#[doc(hidden)]` are left out, and implementations of traits are not recorded.
+//! The items are parsed from the source, so that neither a nightly compiler nor a build is needed. Recorded is what is
+//! reachable from `lib.rs` by public modules and re-exports: signatures, public fields, variants and public methods.
+//! Items with `#[doc(hidden)]` and trait implementations are left out.
 
 use std::{
     cell::RefCell,
@@ -30,20 +30,20 @@ const CRATES: [&str; 9] = [
 
 type ModulePath = Vec<String>;
 
-/// The items of a module, in the order of the file.
+/// The items of a module, in source order.
 #[derive(Default)]
 struct Module {
     items: Vec<Item>,
-    /// The names that `use` items bring in, with their paths.
+    /// Paths of imported names, by name.
     imports: BTreeMap<String, Vec<String>>,
 }
 
-/// The modules of a crate by their paths.
+/// The modules of a crate, by path.
 struct Crate {
     modules: BTreeMap<ModulePath, Module>,
-    /// Crates whose items are named in public signatures, with the items that name them.
+    /// Crates that public signatures name, with the items that name them.
     foreign: RefCell<BTreeMap<String, BTreeSet<String>>>,
-    /// Public enums, and structs with public fields alone, without `#[non_exhaustive]`.
+    /// Public enums, and structs with only public fields, that lack `#[non_exhaustive]`.
     exhaustive: RefCell<BTreeSet<String>>,
 }
 
@@ -59,7 +59,7 @@ impl<'ast> Visit<'ast> for Paths {
 
     fn visit_attribute(&mut self, _attribute: &'ast Attribute) {}
 
-    /// A body is not a part of the signature.
+    /// A function body is not part of the signature.
     fn visit_block(&mut self, _block: &'ast syn::Block) {}
 }
 
@@ -83,7 +83,7 @@ fn text(tokens: impl ToTokens) -> String {
     tight.iter().fold(text, |text, (from, to)| text.replace(from, to)).replace(" :", ":").replace(" ;", ";")
 }
 
-/// Returns what an attribute decides: whether the item is hidden, for tests alone, or behind features.
+/// Returns the attributes to record; `None` if the item is hidden or only compiled in tests.
 fn attributes(attributes: &[Attribute]) -> Option<String> {
     let mut prefix = String::new();
     for attribute in attributes {
@@ -122,7 +122,7 @@ impl Crate {
         Self { modules, foreign: RefCell::default(), exhaustive: RefCell::default() }
     }
 
-    /// Records the crates that a part of a public item names, by the imports of its module.
+    /// Records the crates that a part of a public item names, resolved by the imports of its module.
     fn record_foreign(&self, module: &ModulePath, shown: &str, visit: impl FnOnce(&mut Paths)) {
         let mut paths = Paths::default();
         visit(&mut paths);
@@ -130,7 +130,7 @@ impl Crate {
             let is_module = |name: &String| self.modules.contains_key(&[module.clone(), vec![name.clone()]].concat());
             let first = match self.modules[module].imports.get(&path[0]) {
                 Some(imported) => imported[0].clone(),
-                // A name of this module, of the prelude, or a generic parameter with an associated type.
+                // A name of this module or of the prelude, or an associated type of a generic parameter.
                 None if path.len() == 1 || path[0].starts_with(char::is_uppercase) => continue,
                 None => path[0].clone(),
             };
@@ -146,7 +146,7 @@ impl Crate {
         }
     }
 
-    /// Returns the public item of this name in a module, with the module that defines it.
+    /// Returns the item of this name in a module, with the path of the module.
     fn find(&self, module: &ModulePath, name: &str) -> Option<(ModulePath, &Item)> {
         self.modules
             .get(module)?
@@ -156,7 +156,7 @@ impl Crate {
             .map(|item| (module.clone(), item))
     }
 
-    /// Resolves the path of a re-export in this crate; `None` for one that leads to another crate.
+    /// Resolves the path of a re-export within this crate; `None` if it leads to another crate.
     fn resolve(&self, from: &ModulePath, path: &[String]) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let mut at = match first.as_str() {
@@ -182,7 +182,7 @@ impl Crate {
         Some(at)
     }
 
-    /// Writes the public items below a path that is public under the name `shown`.
+    /// Writes the public items of a module whose public path is `shown`.
     fn write_module(
         &self,
         module: &ModulePath,
@@ -261,7 +261,7 @@ impl Crate {
             let Some(inner) = attributes(attributes_of(item)) else { return };
             return self.write_item(&module, item, &format!("{shown}::{name}"), &format!("{prefix}{inner}"), out);
         }
-        // A re-export of a re-export.
+        // The re-export of a re-export.
         for item in self.modules.get(&module).into_iter().flat_map(|module| &module.items) {
             let Item::Use(inner) = item else { continue };
             for (path, found) in flatten(&inner.tree) {
@@ -337,7 +337,7 @@ impl Crate {
         }
     }
 
-    /// Writes the public methods of a type, whose `impl` blocks are in its module or below its parent.
+    /// Writes the public methods of a type. Its `impl` blocks are in its module, or in a module below its parent.
     fn methods(&self, module: &ModulePath, name: &str, shown: &str, out: &mut BTreeSet<String>) {
         let near = &module[..module.len().saturating_sub(1)];
         for (module, found) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
@@ -367,7 +367,7 @@ impl Crate {
     }
 }
 
-/// Returns `(…)` with the public positions of a tuple struct.
+/// Returns the fields of a tuple struct as `(…)`, with `_` for private ones.
 fn positions(of: &Fields) -> String {
     let Fields::Unnamed(fields) = of else { return String::new() };
     let shown = |field: &syn::Field| if is_public(&field.vis) { text(&field.ty) } else { "_".to_owned() };
@@ -395,7 +395,7 @@ fn named(item: &Item) -> Option<String> {
     })
 }
 
-/// Returns the paths of a `use` with the names that it gives.
+/// Returns the paths of a `use` declaration, with the names that it imports.
 fn flatten(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     fn walk(tree: &UseTree, path: &[String], found: &mut Vec<(Vec<String>, String)>) {
         let with = |name: String| [path, &[name]].concat();
@@ -414,7 +414,7 @@ fn flatten(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// Reads a file and the files of its modules. `folder` has the files of the modules inside it.
+/// Reads a file and the files of its submodules, which are in `folder`.
 fn read_file(file: &Path, folder: &Path, path: ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
     let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let parsed = syn::parse_file(&source).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -447,9 +447,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What other crates see of a crate.
+/// The public interface of a crate.
 struct Public {
-    /// One line per public item, sorted. The functions of a crate of macros are the macros.
+    /// One line per public item, sorted. In a macro crate, the functions are the macros.
     lines: BTreeSet<String>,
     foreign: BTreeMap<String, BTreeSet<String>>,
     exhaustive: BTreeSet<String>,
@@ -466,7 +466,7 @@ static PUBLIC: LazyLock<BTreeMap<&str, Public>> = LazyLock::new(|| {
     CRATES.into_iter().map(read).collect()
 });
 
-/// Returns the record of a crate.
+/// Returns the current record of a crate.
 fn listed(name: &str) -> String {
     PUBLIC[name].lines.iter().map(|line| line.clone() + "\n").collect()
 }
@@ -497,13 +497,14 @@ fn public_items_are_those_of_the_record() {
     );
 }
 
-/// The number of items of the facade, which may only go down without a reason in the commit: users read all of them.
+/// Maximum number of public items of the facade, because users have to read all of them. An increase needs a reason in
+/// the commit.
 const ITEMS_MAX: usize = 193;
 
 #[test]
 fn facade_has_few_public_items() {
     let listed = listed("kctl");
-    // Methods and variants count with their type, and the prelude repeats items.
+    // Methods and variants are counted with their type, and the prelude repeats items.
     let is_item = |line: &&str| {
         let (path, what) = line.split_once(": ").unwrap();
         let names: Vec<_> = path.split("::").collect();
@@ -514,7 +515,7 @@ fn facade_has_few_public_items() {
     assert!(n <= ITEMS_MAX, "{n} public items, and {ITEMS_MAX} are allowed");
 }
 
-/// The module that expansions name has the minor version in its name, so that nothing else relies on it.
+/// The module that macro expansions use has the minor version in its name, so that no other code relies on it.
 #[test]
 fn private_module_is_named_after_the_minor_version() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
@@ -524,10 +525,10 @@ fn private_module_is_named_after_the_minor_version() {
     assert!(file.exists(), "rename `__private_…` in all crates and tests: {} does not exist", file.display());
 }
 
-/// The crates whose items public signatures may name, with the published crates that may name them and the reason. A breaking
-/// version of such a crate is a breaking version of kctl, so `guide/versions.md` lists those of the facade.
+/// Crates whose items may occur in public signatures, with the published crates that may name them and the reason. A
+/// breaking version of such a crate is a breaking version of kctl, so `guide/versions.md` lists those of the facade.
 ///
-/// Implementations of traits of other crates are not checked.
+/// Implementations of foreign traits are not checked.
 const FOREIGN: [(&str, &[&str], &str); 22] = [
     ("axum", &["kctl-webhook"], "routes of webhooks are merged into a server of the user"),
     ("bytes", &["kctl-apiserver", "kctl-webhook"], "bodies of requests and responses, as http and hyper have them"),
@@ -565,7 +566,7 @@ const FOREIGN: [(&str, &[&str], &str); 22] = [
     ),
 ];
 
-/// Names that only one item has a reason for.
+/// Crates that only a single item may name.
 const FOREIGN_ITEMS: [(&str, &str, &str); 2] = [
     ("regex", "kctl_cel::pattern", "the compiled form of a pattern, which RE2's limits have judged"),
     ("tower", "kctl_runtime::connection::Connected", "kube's client is built from a service"),
@@ -607,8 +608,8 @@ fn guide_lists_foreign_crates_in_public_api() {
     }
 }
 
-/// Public enums, and structs with public fields alone, that are complete: a variant or field more would be a breaking change, on
-/// purpose. Another one gets `#[non_exhaustive]`, and a constructor if users build it.
+/// Public enums, and structs with only public fields, that are complete: another variant or field is a breaking change
+/// on purpose. All other types need `#[non_exhaustive]`, and a constructor if users build them.
 const EXHAUSTIVE: [(&str, &str); 55] = [
     ("kctl_apimachinery::labels::Operator", "the operators of label selectors"),
     ("kctl_apimachinery::quantity::Format", "the formats of quantities"),

@@ -1,4 +1,4 @@
-//! An API server that asks for a moment: complained of when it asks again.
+//! An API server that rejects watches with `Retry-After`: the manager logs a warning only when the rejection repeats.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

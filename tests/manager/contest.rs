@@ -1,4 +1,4 @@
-//! A server with candidates for one Lease, each with a separate connection.
+//! An API server with candidates for one Lease, each with a separate connection.
 
 use kctl::{
     Json,
@@ -18,13 +18,13 @@ use tokio::{
     time::{Duration, sleep},
 };
 
-/// Where the candidates meet.
+/// The API server on which the candidates contend.
 pub(crate) struct Contest {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
 }
 
-/// One of them.
+/// A running candidate.
 pub(crate) struct Candidate {
     pub(crate) faults: Faults,
     pub(crate) leadership: Leadership,
@@ -49,12 +49,12 @@ impl Contest {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// The lease as it is.
+    /// Returns the current Lease.
     pub(crate) async fn lease(&self) -> Lease {
         self.leases().get("podset").await.unwrap()
     }
 
-    /// The holder, the duration and the transitions that the lease names.
+    /// Returns holder, duration and number of transitions of the Lease.
     pub(crate) async fn held(&self) -> (String, i32, i32) {
         let spec = self.lease().await.spec.unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
@@ -85,8 +85,7 @@ impl Contest {
         Candidate { faults, leadership, stop, running }
     }
 
-    /// Requests about the lease, other than those of its watch, that were answered since the server began, in order: the verb
-    /// and the status.
+    /// Returns verb and status code of the answered requests for the Lease in order, without those of its watch.
     pub(crate) fn requests(&self) -> Vec<String> {
         let requests = self.server.requests();
         let about = requests.iter().filter(|request| request.resource == "leases");
@@ -96,7 +95,7 @@ impl Contest {
 }
 
 impl Candidate {
-    /// Stops it; `release` says that no write is on its way.
+    /// Stops the candidate. `release` is `true` if no write is in flight, so that the Lease can be released.
     pub(crate) async fn stop(self, release: bool) -> End {
         self.stop.send(release).unwrap();
         self.running.await.unwrap()

@@ -1,4 +1,4 @@
-//! The debug page over real connections: its content, its access control, and secrets that it never shows.
+//! The debug page over real connections: its content, its access control, and secrets that it must not show.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::contest::{Contest, config, conflict};
 
-/// Fails, conflicts or hangs for what is named so.
+/// Fails, conflicts or hangs, depending on the object's name.
 #[controller(reads = Secret, concurrency = 2)]
 async fn does(config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
     match config.metadata.name.as_deref().unwrap_or_default() {
@@ -67,7 +67,7 @@ impl Site {
         Api::<ConfigMap>::namespaced(client, "default").create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// The head and the body of an answer.
+    /// Sends a request and returns the head and the body of the response.
     async fn ask(&self, method: &str, path: &str, host: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let request =
@@ -83,7 +83,7 @@ impl Site {
         self.ask("GET", path, &self.address).await
     }
 
-    /// The state once it is as wanted.
+    /// Returns the state once it fulfills a condition.
     async fn state_when(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..500 {
             let (head, body) = self.get("/debug/state.json").await;

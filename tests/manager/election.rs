@@ -1,4 +1,4 @@
-//! Behaviours of client-go's leader election (`tools/leaderelection`), one a test.
+//! Behaviours of client-go's leader election (`tools/leaderelection`), one per test.
 
 use kctl::{json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
@@ -51,7 +51,7 @@ async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
 async fn lease_is_taken_after_its_duration_without_change() {
     for duration in [5, 15, 40] {
         let passed = seconds_until_taken(duration, "2026-01-01T00:00:00.000000Z").await;
-        // A try comes every 2 s and up to 1.2 times that later.
+        // A try starts 2 s after the previous one, or up to 1.2 times that.
         assert!((duration..=duration + 5).contains(&passed), "{duration} s: taken after {passed} s");
     }
 }
@@ -71,7 +71,7 @@ async fn a_lease_that_changes_is_not_taken() {
     let candidate = contest.start(config("a"));
     for n in 0..20 {
         seconds(9).await;
-        // The other's clock stands still but for a microsecond: only that something changes counts.
+        // The other holder's clock hardly advances. Only the change of `renewTime` matters, not its value.
         let time = format!("2001-01-01T00:00:00.{n:06}Z");
         contest.change(json!({ "spec": { "renewTime": time } })).await;
     }
@@ -129,7 +129,7 @@ async fn leader_with_forbidden_updates_reads_once_per_period() {
     candidate.faults.add(Fault::Refuse(403), writes_leases);
     let before = contest.requests().len();
     seconds(8).await;
-    // Tries begin after 2, 4, 6 and 8 seconds.
+    // Tries start after 2, 4, 6 and 8 seconds.
     assert_eq!(contest.requests()[before..], ["get 200"; 4]);
     assert!(candidate.leadership.is_leading());
     candidate.faults.clear();
@@ -167,7 +167,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
         let End::Lost(cause) = &end else { panic!("{fault:?}: {end:?}") };
         assert!(cause.starts_with("the lease was not renewed within 10s: "), "{cause}");
         assert!(cause.contains("default/podset"), "{cause}");
-        // The next renewal would have been a second later, and had 10 s.
+        // The next renewal was due a second later, with a deadline of 10 s.
         assert_eq!(begun.elapsed().as_secs(), 11, "{fault:?}");
         assert_eq!(candidate.leadership.standing(), Standing::Over(end));
         assert!(!candidate.leadership.is_leading() && !candidate.leadership.led().await);
@@ -191,7 +191,7 @@ async fn leader_that_sees_another_holder_stops_at_once() {
 async fn lease_that_is_deleted_stays_with_its_leader() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
-    // Their tries are shifted against each other: the candidate is often the first to see that the lease is gone.
+    // Deletions are shifted relative to the tries, so the standby is often the first to see that the Lease is gone.
     for n in 0..20 {
         tokio::time::sleep(Duration::from_millis(1_000 + n * 170)).await;
         contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
@@ -203,7 +203,7 @@ async fn lease_that_is_deleted_stays_with_its_leader() {
     contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
     seconds(14).await;
     assert!(!standby.leadership.is_leading(), "the leader's time is not over");
-    // It is seen to be gone within 4.4 s, and taken as much after its end.
+    // The standby notices the deletion within 4.4 s, and acquires the Lease up to 4.4 s after it expired.
     seconds(11).await;
     assert!(standby.leadership.is_leading());
 }
@@ -346,10 +346,10 @@ async fn hanging_leader_is_unhealthy_and_candidate_always_healthy() {
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     let tolerance = Duration::from_secs(20);
     seconds(1).await;
-    // Nobody polls them any more, as on a thread that is blocked.
+    // Neither candidate is polled any more, as on a blocked thread.
     leader.running.abort();
     standby.running.abort();
-    // The last renewal was in the first second, and was good for 15.
+    // The last renewal was in the first second, and was valid for 15 s.
     seconds(33).await;
     assert_eq!(leader.leadership.check(tolerance), Ok(()));
     seconds(3).await;
@@ -404,7 +404,7 @@ async fn candidates_of_one_lease_never_lead_together() {
     assert_eq!(led.len(), 5, "each has led and was cut off: {led:?}");
 }
 
-/// The request that acquires the Lease is on its way when the candidate is stopped.
+/// The request that acquires the Lease is in flight when the candidate is stopped.
 #[tokio::test(start_paused = true)]
 async fn candidate_stopped_while_it_acquires_leaves_no_holder() {
     for fault in [Fault::Delay(Duration::from_secs(1)), Fault::DelayAnswer(Duration::from_secs(1))] {

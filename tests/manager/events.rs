@@ -1,4 +1,4 @@
-//! Events as they are in the API server: series, lost answers, and the errors of keys that fail.
+//! Events in the API server: series, lost responses, and errors of failing keys.
 
 use kctl::{
     k8s::{
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::contest::{Contest, conflict, seconds};
 
-/// Fails, conflicts, is given up or tells by the name of the object.
+/// Fails, conflicts, fails terminally or records Events, depending on the object's name.
 #[controller]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     match config.metadata.name.as_deref().unwrap_or_default() {
@@ -54,7 +54,7 @@ struct World {
     faults: Faults,
 }
 
-/// A manager at work on one object.
+/// Starts a manager with one object.
 async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> World {
     let (contest, faults) = (Contest::new(), Faults::default());
     let mut object = ConfigMap::default();
@@ -66,7 +66,7 @@ async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> World {
 }
 
 impl World {
-    /// `reason: note ×count` of each event.
+    /// Returns `type reason: note ×count` of each Event.
     async fn events(&self) -> Vec<String> {
         let all =
             Api::<Event>::default_namespaced(self.contest.client.clone()).list(&ListParams::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The write permit: no write of a leader is still on its way when the next one begins to write.
+//! The write permit: no write of a former leader is in flight when the next leader starts to write.
 
 use std::collections::HashSet;
 
@@ -21,28 +21,29 @@ use tokio::{
 
 use crate::contest::{Contest, config, seconds};
 
-/// Returns a time of up to `max`, in whole milliseconds.
+/// Returns a random duration of up to `max`, in whole milliseconds.
 fn up_to(rng: &mut Rng, max: Duration) -> Duration {
     Duration::from_millis(rng.below(u64::try_from(max.as_millis()).unwrap() + 1))
 }
 
-/// Names of the writers, in the order in which their writes arrived.
+/// The writers in the order in which their writes arrived.
 type Arrived = Arc<Mutex<Vec<String>>>;
 
-/// Writes as fast as it may. A write arrives within its timeout and the margin, or `late` later than that.
+/// Writes whenever the permit allows it. A write arrives within its timeout plus the margin, or up to `late` after
+/// that.
 async fn write(identity: String, leadership: Leadership, mut rng: Rng, late: Duration, arrived: Arrived) {
     let margin = leadership.config().write_margin();
     while leadership.led().await {
         let Ok(guard) = leadership.permit().acquire("write").await else { return };
         let within = guard.timeout();
-        // Most writes are quick; those that are not are what this is about.
+        // One in four writes is slow, which is the case under test.
         let slowest = if rng.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
         sleep(up_to(&mut rng, slowest)).await;
         arrived.lock().push(identity.clone());
     }
 }
 
-/// Runs a process that is started again whenever it has lost its Lease. Each start writes under another name.
+/// Runs a process that restarts whenever it loses its Lease. It writes under a new name after each start.
 async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duration, arrived: Arrived) {
     let mut writers = JoinSet::new();
     for start in 0_u64.. {
@@ -61,8 +62,8 @@ async fn process(contest: Arc<Contest>, name: u64, faults: Faults, late: Duratio
     }
 }
 
-/// Runs three processes for a quarter of an hour while their connections to the lease fail. Returns how many of them wrote, and how
-/// many writes arrived after another one's.
+/// Runs three processes for a quarter of an hour while their connections to the Lease fail. Returns the number of
+/// writers that were replaced, and the number of their writes that arrived late.
 async fn run(seed: u64, late: Duration) -> (usize, usize) {
     let contest = Arc::new(Contest::new());
     let arrived = Arrived::default();
@@ -123,7 +124,7 @@ async fn write_near_the_lease_end_waits_for_renewal() {
     let within = permit.acquire("write").await.unwrap().timeout();
     assert_eq!(within, Duration::from_millis(9_750));
     candidate.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
-    // 15 s less 9.75 s less a margin of 1.3 s.
+    // A write may start for 15 s, less its timeout of 9.75 s, less a margin of 1.3 s.
     for (passed, may) in [(0, true), (3_900, true), (60, false)] {
         sleep(Duration::from_millis(passed)).await;
         let asked = timeout(Duration::from_millis(1), permit.acquire("write")).await;
@@ -152,17 +153,17 @@ async fn writes_without_the_lease_fail_with_the_reason() {
     assert!(WritePermit::always().acquire("write").await.is_ok());
 }
 
-/// The outcome of the only write of a reconcile.
+/// What happens to the only write of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Write {
     Answered,
-    /// The reconcile is cut by its timeout two seconds after it has begun to write, at 10 s.
+    /// The write starts after 10 s. The reconcile's timeout cancels it two seconds later.
     CutByTimeout,
-    /// The reconcile itself waits for two seconds only.
+    /// The reconcile cancels the write after two seconds.
     CutBySelect,
-    /// Nobody answers within the 9.75 s that it may take.
+    /// The API server does not respond within the write's timeout of 9.75 s.
     GivenUp,
-    /// The write is an Event, and the server does not answer.
+    /// The write is an Event to which the API server does not respond.
     Event,
 }
 
@@ -192,7 +193,7 @@ impl Reconcile for Once {
     }
 }
 
-/// Stops a leader at this second; returns the second in which it ended, and that in which it handed the lease back.
+/// Stops a leader after `stop_at` seconds. Returns the seconds after which it ended and released the Lease.
 async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (u64, Option<u64>) {
     let contest = Contest::new();
     let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
@@ -226,7 +227,7 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
 
 #[tokio::test(start_paused = true)]
 async fn lease_release_waits_for_in_flight_writes() {
-    // A write may take 9.75 s, and go on for another 1.3 s.
+    // A write may take 9.75 s, and its effect may arrive up to 1.3 s later.
     let cases = [
         (Write::Answered, 3, None, (3, Some(3))),
         (Write::CutByTimeout, 13, None, (21, Some(21))),
@@ -234,7 +235,7 @@ async fn lease_release_waits_for_in_flight_writes() {
         (Write::GivenUp, 10, None, (11, Some(11))),
         (Write::GivenUp, 12, None, (12, Some(12))),
         (Write::Event, 3, None, (11, Some(11))),
-        // If the stop can't wait for a write, the Lease is not released, and expires.
+        // If the stop can't wait for a write, the Lease is not released and has to expire.
         (Write::CutByTimeout, 13, Some(Duration::from_secs(5)), (13, None)),
         (Write::CutByTimeout, 13, Some(Duration::from_secs(9)), (21, Some(21))),
         (Write::Event, 3, Some(Duration::from_secs(2)), (8, None)),

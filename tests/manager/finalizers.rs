@@ -1,4 +1,4 @@
-//! Two controllers with a finalizer each on one kind: neither takes the other's away, and none is lost by a crash.
+//! Two controllers with a finalizer each on one kind: neither removes the other's, and none is lost by a crash.
 
 use kctl::{
     kube::{
@@ -64,7 +64,7 @@ async fn finalizers(api: &Api<ConfigMap>) -> Option<Vec<String>> {
     Some(finalizers)
 }
 
-/// Returns the clean-ups that ran if this fault breaks the first one, before and after a restart.
+/// Returns the clean-ups that ran before and after a restart, with this fault on the first finalizer removal.
 async fn crash(fault: Fault) -> Vec<&'static str> {
     let (contest, faults, log) = (Contest::new(), Faults::default(), Log::default());
     let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());

@@ -1,4 +1,4 @@
-//! Probes: readiness tells the truth, and liveness notices what only a new start helps against.
+//! Probes: readiness reflects failing caches and elections, and liveness only reports failures that a restart fixes.
 
 use kctl::{
     kube::{Api, Client, api::PostParams},
@@ -21,7 +21,7 @@ async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Actio
     Ok(Action::await_change())
 }
 
-/// A manager under test, whose health is asked without a socket.
+/// A manager whose health is checked without a socket.
 struct Process {
     faults: Faults,
     health: Health,
@@ -181,7 +181,7 @@ async fn replicas_racing_to_create_lease_are_ready() {
     let mut processes = Vec::new();
     for identity in ["a", "b"] {
         let faults = Faults::default();
-        // Both read a missing Lease before either creates it.
+        // Both replicas read the missing Lease before either creates it.
         faults.add(Fault::Delay(Duration::from_millis(100)), |asked: &Asked| asked.path.contains("/leases"));
         processes.push(start_with(&contest, Some(config(identity)), faults).await);
     }
@@ -208,7 +208,7 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
     faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
     let process = start_with(&contest, Some(config("a")), faults).await;
     for _ in 0..30 {
-        // Also between two tries, each of which begins by reading the Lease.
+        // The check also has to fail between two tries, each of which starts with a successful read of the Lease.
         tokio::time::sleep(Duration::from_millis(310)).await;
         let said = process.ready()[2].clone();
         assert!(said.starts_with("leader-election FAILS: create the lease default/podset: "), "{said}");
@@ -236,7 +236,8 @@ async fn candidate_without_permission_is_ready_once_another_leads() {
 async fn new_leader_becomes_ready_after_comparing_caches() {
     let contest = Contest::new();
     let faults = Faults::default();
-    // The comparison of a cache with the newest state lists metadata; lists and watches of the cache itself work all the time.
+    // Only the comparison of the cache with the newest state fails, which lists metadata. Lists and watches of the
+    // cache work.
     let compares = |asked: &Asked| asked.reads("secrets") && asked.accept.contains("PartialObjectMetadataList");
     faults.add(Fault::Refuse(500), compares);
     let process = start_with(&contest, Some(config("a")), faults).await;
@@ -247,13 +248,13 @@ async fn new_leader_becomes_ready_after_comparing_caches() {
     assert_eq!(process.ready()[..2], ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"]);
 }
 
-/// Reconciles what is in two namespaces.
+/// Reconciles objects in two namespaces.
 #[controller(name = "limited", namespaces = ["closed", "open"])]
 async fn limited(_config: Arc<ConfigMap>, _cx: Context<limited>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// A leader that may not list or watch in the namespace `closed`, or may not compare its cache with what is there.
+/// Starts a leader whose requests for the namespace `closed` are rejected, or only those that compare its cache.
 async fn start_limited(contest: &Contest, concerns: fn(&Asked) -> bool) -> (Process, Watches, View) {
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), concerns);
@@ -269,7 +270,7 @@ async fn failing_namespace_fails_readiness_until_removed() {
     let contest = Contest::new();
     let (process, watches, _view) = start_limited(&contest, |asked| asked.path.contains("/namespaces/closed/")).await;
     for _ in 0..20 {
-        // Also after the other namespace was listed, and watched anew, without a failure.
+        // The other namespace is listed and watched again without failures, which must not hide the error.
         seconds(60).await;
         let said = process.ready()[0].clone();
         assert!(said.starts_with("cache-configmaps FAILS: list configmaps: "), "{said}");
@@ -310,7 +311,7 @@ async fn idle_workers_beside_waiting_keys_are_reported() {
     let health = Health::new(view.clone(), manager.metrics().clone());
     let running = tokio::spawn(manager.run(std::future::pending()));
     seconds(1).await;
-    // Its workers are gone, its caches and its queue are not.
+    // The workers have stopped, but caches and queue remain.
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     view.controllers()[0].1.add(kctl::key::ObjectKey::new(Some("default"), "x"));
@@ -364,7 +365,7 @@ async fn stuck_workers_are_reported_while_other_caches_fill() {
     let health = Health::new(view.clone(), manager.metrics().clone());
     let running = tokio::spawn(manager.run(std::future::pending()));
     seconds(1).await;
-    // The workers are gone, caches and queues are not: those of one controller have nothing to wait for.
+    // The workers have stopped, but caches and queues remain. The caches of one controller are complete.
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     for (_, queue) in view.controllers() {
@@ -391,7 +392,7 @@ async fn standby_whose_keys_await_the_lease_is_healthy() {
     }
 }
 
-/// Asks one page over a real connection and returns the status line and the body.
+/// Requests a page over a real connection. Returns the status line and the body.
 async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
@@ -450,7 +451,7 @@ async fn http_probes_follow_kubernetes_component_conventions() {
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
 }
 
-/// A server of probes and what is asked of it, for a controller whose caches are full.
+/// Starts a probe server for a controller whose caches are filled. Returns its address and task.
 async fn probes() -> (String, tokio::task::JoinHandle<()>) {
     let contest = Contest::new();
     let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
@@ -475,10 +476,10 @@ async fn probes_are_answered_beside_stalled_clients() {
     for begun in begun {
         let (address, _running) = probes().await;
         let mut others = Vec::new();
-        // Far more than there may be at a time.
+        // Far more connections than the server serves concurrently.
         for _ in 0..300 {
             let mut stream = TcpStream::connect(&address).await.unwrap();
-            // The server may have closed it already.
+            // The server may have closed the connection already.
             let _sent = stream.write_all(begun.as_bytes()).await;
             others.push(stream);
         }
@@ -510,7 +511,7 @@ async fn unusable_listen_address_is_named_with_its_flag() {
     assert!(all.local_addr().unwrap().ip().is_unspecified());
 }
 
-/// Reconciles some of the objects that `configs` reconciles.
+/// Reconciles a part of the objects that `configs` reconciles.
 #[controller(primary(selector = "app"), name = "labelled")]
 async fn labelled(_config: Arc<ConfigMap>, _cx: Context<labelled>) -> Result<Action> {
     Ok(Action::await_change())

@@ -1,4 +1,4 @@
-//! Start and stop of a manager: the parts that run before it leads, and the work that it finishes after the signal.
+//! Start and stop of a manager: parts that run before it leads, and work that it completes after the signal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +18,7 @@ use crate::{
     trace::logged,
 };
 
-/// Says that it saw a `ConfigMap`, and takes its time over it.
+/// Takes some time, then creates a Secret and records an Event.
 #[controller(of = ConfigMap, owns = Secret, concurrency = 4)]
 struct Configs {
     takes: Duration,
@@ -45,7 +45,7 @@ struct Process {
 }
 
 impl Process {
-    /// Stops it and returns what it ends with.
+    /// Stops the manager and returns its result.
     async fn stop(self) -> Result<(), ManagerError> {
         self.stop.send(()).unwrap();
         self.running.await.unwrap()
@@ -135,7 +135,7 @@ async fn warm_standby_takes_over_within_a_second() {
     assert_eq!(contest.held().await, ("b".into(), 15, 1));
 }
 
-/// Makes a `Secret` under a new name for a `ConfigMap` that seems to have none.
+/// Creates a `Secret` with a generated name for a `ConfigMap` that seems to have none.
 #[controller(of = ConfigMap, name = "namer", owns = Secret)]
 struct Namer {
     done: Arc<AtomicUsize>,
@@ -152,7 +152,8 @@ impl Reconcile for Namer {
     }
 }
 
-/// Two candidates, of which the second hears nothing of what the first one does; then it leads, and asks through `faults`.
+/// Checks a takeover by a standby whose watches deliver nothing. `fault` makes its lists of Secrets fail for some
+/// seconds.
 async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     let contest = Contest::new();
     let start = async |identity| {
@@ -169,7 +170,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     seconds(1).await;
     let standby = start("b").await;
     seconds(1).await;
-    // Its watches begin, and bring nothing for an hour.
+    // Its watches reconnect, but deliver nothing for an hour.
     let deaf = |asked: &Asked| asked.is_watch && !asked.path.contains("/leases");
     standby.faults.add(Fault::DelayAnswer(Duration::from_secs(3_600)), deaf);
     standby.faults.cut_watches();
@@ -219,7 +220,7 @@ async fn takeover_with_current_caches_lists_each_kind_once() {
     leader.stop().await.unwrap();
     seconds(10).await;
     assert_eq!(standby.n_done(), 3);
-    // Each of its three reconciles looks for its secret as well: it is there.
+    // Each of the three reconciles also reads its Secret, which exists already.
     assert_eq!(n_lists(), [n_configs + 1, n_secrets + 1 + 3]);
 }
 
@@ -247,11 +248,11 @@ async fn leader_without_renewal_stops_writing_and_standby_continues() {
     seconds(1).await;
     let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
     assert!(before.0 > 0);
-    // The leader alone is cut off from the lease; its writes would arrive.
+    // Only the leader's requests for the Lease fail. Its other writes would succeed.
     leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
     seconds(6).await;
     create(&contest, 1..4).await;
-    // So much of the lease is left that it still leads, and too little for a write.
+    // The rest of the lease duration is enough to lead, but not for a write.
     seconds(3).await;
     assert!(!leader.running.is_finished());
     assert_eq!((leader.n_done(), n_requests(&contest, "create", "secrets")), before);
@@ -282,7 +283,7 @@ async fn stop_finishes_reconciles_and_releases_the_lease() {
     assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "handing back comes last");
 }
 
-/// The debug page keeps reports, and a user's task may keep a context.
+/// Reports and contexts may outlive their reconcile, for example in the debug page or in a user's task.
 #[tokio::test(start_paused = true)]
 async fn kept_reports_do_not_delay_the_stop() {
     let contest = Contest::new();
@@ -308,11 +309,12 @@ async fn no_reconcile_starts_after_the_stop() {
     seconds(1).await;
     let done = process.done.clone();
     process.stop().await.unwrap();
-    // Four run at once; the queue is worked off no further than that.
+    // Four reconciles run concurrently. After the stop, no further key is taken from the queue.
     assert_eq!(done.load(Ordering::Relaxed), 4);
 }
 
-/// Runs a manager with one reconcile of 40 s. Returns its error, the seconds from the stop to its end, and the holder of the Lease.
+/// Runs a manager with one reconcile that takes 40 s more. Returns its error, the seconds from stop to end, and the
+/// Lease's holder.
 async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, String) {
     let contest = Contest::new();
     create(&contest, 0..1).await;
@@ -349,7 +351,7 @@ async fn idle_manager_releases_the_lease_without_any_grace() {
         let process = start(&contest, Duration::ZERO, setup).await;
         let view = seen.unwrap();
         create(&contest, 0..1).await;
-        // The event comes last, but for what the Secret brings.
+        // The Event is the last write. The event of the Secret triggers one more reconcile.
         while n_requests(&contest, "create", "events") < 1 || !view.is_idle() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

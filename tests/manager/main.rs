@@ -1,4 +1,4 @@
-//! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
+//! The manager around the control loop: on the embedded API server, with simulated time.
 
 mod busy;
 mod contest;

@@ -1,4 +1,4 @@
-//! The generated manifests are what the manager needs: no more, and nothing less.
+//! The generated manifests grant the manager exactly the permissions that it needs.
 
 use kctl::{
     apiserver::{ApiServer, User},
@@ -45,7 +45,7 @@ async fn install(client: &Client, manifests: Vec<Manifest>) {
     }
 }
 
-/// Returns the readiness check of the election, for a program that runs under its generated roles.
+/// Returns the readiness check of the election for a program that runs with its generated roles.
 async fn election(options: ManagerOptions) -> Result<String, String> {
     let server = ApiServer::new();
     let admin = Client::new(server.service(), "default");

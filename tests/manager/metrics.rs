@@ -1,4 +1,4 @@
-//! `/metrics`: the names and labels that dashboards of controller-runtime know, and what they count.
+//! `/metrics`: names, labels and values that dashboards of controller-runtime expect.
 
 use http_body_util::BodyExt;
 use kctl::{
@@ -19,7 +19,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::contest::{Contest, config, seconds};
 
-/// Does what the name of the object says.
+/// Succeeds, fails, panics or hangs, depending on the object's name.
 #[controller(owns = Secret, concurrency = 3, retries = 0, timeout = "5s", name = "does")]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     match config.name_any().as_str() {
@@ -54,7 +54,7 @@ async fn create(contest: &Contest, name: &str) {
     Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// The value of a sample, which is named with its labels.
+/// Returns the value of a sample, given by its name and labels.
 fn written<'a>(text: &'a str, sample: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in:\n{text}"))
@@ -64,7 +64,7 @@ fn seconds_of(text: &str, sample: &str) -> f64 {
     written(text, sample).parse().unwrap()
 }
 
-/// The value of a sample that is a whole number.
+/// Returns the value of a sample as an integer.
 fn value(text: &str, sample: &str) -> u64 {
     written(text, sample).trim_end_matches(".0").parse().unwrap()
 }
@@ -123,7 +123,7 @@ async fn controller_runtime_and_client_go_metrics_exist_initially() {
 async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let contest = Contest::new();
     let faults = Faults::default();
-    // Without this cache no worker takes a key away.
+    // Workers do not start without this cache, so no key leaves the queue.
     faults.add(Fault::Refuse(403), |asked| asked.path.ends_with("/secrets"));
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     let (view, metrics) = (manager.view(), manager.metrics().clone());
@@ -250,7 +250,7 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
         let request = http::Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
         let answer = client.clone().oneshot(request).await;
         assert_eq!(answer.is_err(), path == "/gone");
-        // One is read, the others are dropped as they are.
+        // The body of this response is read. Other responses are dropped with their body.
         if method == "POST" {
             assert_eq!(answer.unwrap().into_body().collect().await.unwrap().to_bytes(), "yes");
         }
@@ -289,7 +289,7 @@ async fn names_of_objects_are_never_labels() {
     seconds(5).await;
     let text = metrics.text(Format::Prometheus);
     assert!(!text.contains("an-object"));
-    // A priority that was never used before is one line more.
+    // Each priority adds a line when it is used for the first time.
     assert!(text.lines().count() <= n_before + 2, "{n_before} lines became {}", text.lines().count());
 }
 
@@ -320,8 +320,8 @@ async fn app_metrics_are_those_of_all_its_managers() {
     }
 }
 
-/// Metrics of client-go's requests that controller-runtime can register, without `rest_client_dns_resolution_duration_seconds`:
-/// the time of a name lookup is not visible to a client layer.
+/// Metrics of client-go's requests that controller-runtime can register. `rest_client_dns_resolution_duration_seconds`
+/// is left out, because a client layer can't measure name lookups.
 const OF_REQUESTS: [(&str, &str); 6] = [
     ("rest_client_rate_limiter_duration_seconds", "histogram"),
     ("rest_client_request_duration_seconds", "histogram"),

@@ -1,4 +1,4 @@
-//! Several processes of one app over `ConfigMap`s that have a state, and the work that they have done.
+//! Several processes of one app that reconcile `ConfigMap`s with a state, and the work that they have done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// One process.
+/// A process of the app.
 pub(crate) struct Replica {
     pub(crate) faults: Faults,
     pub(crate) view: View,

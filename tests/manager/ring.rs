@@ -1,4 +1,4 @@
-//! Shards of a controller ring of kubernetes-controller-sharding, beside a sharder that follows its protocol.
+//! Shards of a controller ring of kubernetes-controller-sharding, with a sharder that follows its protocol.
 
 mod sharder;
 
@@ -39,9 +39,9 @@ const N_KEYS: usize = 24;
 /// The work of all shards.
 #[derive(Default)]
 struct Seen {
-    /// Keys that are reconciled now, with the controller.
+    /// Keys that are being reconciled, with controller and shard.
     busy: HashSet<(String, &'static str)>,
-    /// Keys that two shards reconciled at once.
+    /// Keys that two shards reconciled at the same time.
     twice: Vec<String>,
     /// Keys that were reconciled although their object had the drain label.
     drained: Vec<String>,
@@ -50,7 +50,7 @@ struct Seen {
     failed: Vec<(&'static str, String)>,
 }
 
-/// A reconcile that runs. It may be dropped at any time.
+/// A running reconcile, which may be dropped at any time.
 struct Busy(Arc<Mutex<Seen>>, (String, &'static str));
 
 impl Drop for Busy {
@@ -60,7 +60,7 @@ impl Drop for Busy {
 }
 
 impl Busy {
-    /// Notes a reconcile that begins. One of the same key in another shard must not run.
+    /// Records the start of a reconcile. No other shard may be reconciling the key.
     fn begin(seen: &Arc<Mutex<Seen>>, key: &str, shard: &'static str, of: &'static str) -> Self {
         let mut all = seen.lock();
         if !all.busy.insert((format!("{key} by {of}"), shard))
@@ -73,7 +73,7 @@ impl Busy {
     }
 }
 
-/// Ignores all changes but those of `data`.
+/// Returns `true` for changes of `data`, and for added and deleted objects.
 fn data_changed(change: &Change<ConfigMap>) -> bool {
     match change {
         Change::Updated { old, new } => old.data != new.data,
@@ -97,7 +97,7 @@ impl Reconcile for Configs {
         }
         sleep(self.takes).await;
         let state = state_of(&config);
-        // As much code does, it copies the labels of the primary.
+        // Copies the labels of the primary, as many controllers do.
         let metadata = json!({ "name": &name, "labels": config.labels() });
         let data = json!({ "by": self.shard, "state": state.to_string() });
         let written = cx.owned::<Secret>().apply(json!({ "metadata": metadata, "stringData": data })).await;
@@ -111,7 +111,7 @@ impl Reconcile for Configs {
     }
 }
 
-/// A second controller of the same primaries, which takes much longer.
+/// A second controller for the same primaries that takes much longer.
 #[controller(of = ConfigMap, name = "slow", concurrency = 64)]
 struct Slow {
     shard: &'static str,
@@ -134,7 +134,7 @@ struct World {
     sharder: Sharder,
     seen: Arc<Mutex<Seen>>,
     takes: Duration,
-    /// The time that a reconcile of the second controller takes; without it there is none.
+    /// Duration of a reconcile of the second controller; `None` if it does not run.
     slow: Option<Duration>,
 }
 
@@ -306,7 +306,7 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
     let sharder = world.shards();
     let a = world.start("a").await;
     world.reaches(0).await;
-    // Each Secret that was written queues its primary once more.
+    // Wait for the reconciles that the written Secrets trigger.
     seconds(100).await;
     sharder.abort();
     let moves: BTreeSet<String> =
@@ -348,7 +348,7 @@ async fn change_during_a_drain_is_reconciled_again() {
         world.configs().patch(&name, &PatchParams::default(), &patch).await.unwrap();
     };
     change("1").await;
-    // A shard that joins and leaves again before it gets anything.
+    // This shard joins, and leaves again before an object is assigned to it.
     let leases = Api::<Lease>::default_namespaced(world.client.clone());
     let lease = json!({
         "metadata": { "name": "b", "labels": { "alpha.sharding.timebertt.dev/controllerring": RING } },
@@ -367,13 +367,13 @@ async fn change_during_a_drain_is_reconciled_again() {
     world.check_nothing_ran_twice();
 }
 
-/// Returns `true` if the sharder assigns an object to `b` when that joins `a`.
+/// Returns `true` if the sharder moves an object to `b` when `b` joins `a`.
 fn moves_to_b(name: &str) -> bool {
     let shards = ["a", "b"].map(ToOwned::to_owned);
     sharder::assigned(&format!("/ConfigMap/default/{name}"), &shards).as_deref() == Some("b")
 }
 
-/// Returns the objects that the sharder asks for.
+/// Returns the objects with the drain label.
 fn drained(world: &World) -> BTreeSet<String> {
     let objects = world.server.objects("", "configmaps");
     let drained = objects.iter().filter(|object| !object["metadata"]["labels"][DRAIN_LABEL].is_null());
@@ -402,7 +402,7 @@ async fn unanswered_write_delays_the_hand_over() {
     let sharder = world.shards();
     let a = world.start("a").await;
     world.reaches(0).await;
-    // The last write of each key is lost on its way back.
+    // The response to the last write of each key is lost.
     a.faults.add(Fault::LoseAnswer, |asked: &Asked| asked.path.contains("/secrets") && asked.method == "PATCH");
     world.change(1).await;
     seconds(1).await;
@@ -489,7 +489,7 @@ async fn same_named_shards_never_reconcile_concurrently() {
     world.check_nothing_ran_twice();
 }
 
-/// Reads more than the objects of its shard.
+/// Reads objects that may belong to another shard.
 #[controller(owns = Secret(apply))]
 async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
     let configs = cx.store::<ConfigMap>();
@@ -549,7 +549,7 @@ async fn cluster_scoped_primary_does_not_join_a_ring() {
     );
 }
 
-/// Runs a shard on a separate clock, which can stand still while the others go on.
+/// Runs a shard with a separate clock, which can be stopped while the others continue.
 mod frozen {
     use tokio::runtime::{Builder, Runtime};
 
@@ -625,7 +625,7 @@ fn names() -> RbacOptions {
     RbacOptions::new("podset", "default")
 }
 
-/// Installs roles and bindings for the service account of the app.
+/// Installs roles and bindings for the ServiceAccount of the app.
 async fn install(server: &ApiServer, manifests: &[Manifest]) {
     let admin = Client::new(server.service(), "default");
     let new = PostParams::default();
@@ -662,8 +662,8 @@ async fn install(server: &ApiServer, manifests: &[Manifest]) {
     }
 }
 
-/// Runs two shards one after the other under these roles beside those of their controllers, and returns the requests
-/// that were refused.
+/// Runs two shards one after the other with these roles and those of their controllers. Returns the requests that were
+/// rejected.
 async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
     let server = ApiServer::new();
     let sharder = Sharder::start(&server).await;
@@ -688,7 +688,7 @@ async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
         seconds(5).await;
     }
     let (stop, running) = stops.remove(0);
-    // It has lost its Lease if it may not renew it.
+    // A shard that may not renew its Lease has lost it and ended already.
     let _stopped = stop.send(());
     let _ended = running.await.unwrap();
     let listed = configs.list(&ListParams::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A rolling update under load: replicas are replaced one by one while objects change all the time.
+//! A rolling update under load: replicas are replaced one by one while objects change continuously.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,22 +17,22 @@ use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::contest::{Contest, config, seconds};
 
-/// Those that change.
+/// Number of objects that change.
 const N_CHANGING: u64 = 100;
-/// Those that are only in the caches, where these are large.
+/// Number of objects that never change, for tests with large caches.
 const N_QUIET: u64 = 3_000;
-/// 200 changes a second.
+/// Interval between two changes, for 200 changes per second.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(5);
 
-/// The work of all replicas, as seen from outside.
+/// The work of all replicas.
 #[derive(Default)]
 struct Seen {
     /// Keys that are being reconciled.
     busy: HashSet<String>,
     twice: Vec<String>,
-    /// The last state of each key that was worked on to the end.
+    /// The last state of each key whose reconcile completed.
     states: BTreeMap<String, u64>,
-    /// When the last reconcile ended, and the longest time between two.
+    /// Time at which the last reconcile ended, and the longest time between two.
     last: Option<Instant>,
     pause: Duration,
     /// Replicas that reconciled, in order.
@@ -90,7 +90,7 @@ async fn start(contest: &Contest, faults: &Faults, replica: &'static str, seen: 
     Replica { stop, running: tokio::spawn(manager.run(async move { drop(stopped.await) })) }
 }
 
-/// Changes one object after another until the stop. Returns the last number written to each.
+/// Changes one object after another until it is stopped. Returns the last number written to each.
 async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTreeMap<String, u64> {
     let mut written = BTreeMap::new();
     for number in 1_u64.. {
@@ -111,7 +111,7 @@ async fn create(api: &Api<ConfigMap>, name: String, data: Option<BTreeMap<String
     api.create(&PostParams::default(), &ConfigMap { metadata, data, ..ConfigMap::default() }).await.unwrap();
 }
 
-/// Returns delays as in a large cluster: each request takes a while, and a list for a cache takes longer.
+/// Returns delays as in a large cluster: each request takes a while, and lists take longer.
 fn as_in_a_large_cluster() -> Faults {
     let faults = Faults::default();
     let lists = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.contains("/leases");
@@ -120,7 +120,7 @@ fn as_in_a_large_cluster() -> Faults {
     faults
 }
 
-/// Three replicas are replaced one by one; each asks the API server by a connection like this.
+/// Checks that three replicas are replaced one by one. Their connections have these delays.
 async fn check(n_quiet: u64, faults: Faults) {
     let contest = Contest::new();
     let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());
@@ -139,12 +139,12 @@ async fn check(n_quiet: u64, faults: Faults) {
     let (quiet, stopped) = oneshot::channel();
     let changes = tokio::spawn(change(api, stopped));
     seconds(1).await;
-    // Before the load there was nothing to do.
+    // There was nothing to do before the load started, so that pause does not count.
     seen.lock().pause = Duration::ZERO;
     seconds(1).await;
     let mut new = Vec::new();
     for (replica, old) in ["a-new", "b-new", "c-new"].into_iter().zip(old) {
-        // As a Deployment does it: the new one has to be ready before an old one goes.
+        // Like a Deployment: the new replica has to be ready before an old one is stopped.
         new.push(start(&contest, &faults, replica, &seen).await);
         seconds(2).await;
         old.stop.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Replicas that disagree about the live seats: no slot stays without an owner.
+//! Replicas that disagree about which seats are live: no slot stays without an owner.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,10 @@ use crate::{
     shards::{N_SLOTS, World, shards},
 };
 
-/// Longest time without an owner for a slot whose owner did not crash: a second for replicas that disagree, and the requests.
+/// Longest time without an owner for a slot whose owner did not crash: one second in which replicas may disagree, and
+/// the requests.
 const UNOWNED_MAX: Duration = Duration::from_millis(1_500);
-/// The same for a slot whose preferred owner asks for it and does not take it: two retry periods.
+/// Longest time without an owner for a slot that its preferred owner asks for but does not acquire: two retry periods.
 const NOT_TAKEN_MAX: Duration = Duration::from_millis(4_500);
 const STEP: Duration = Duration::from_millis(50);
 
@@ -24,7 +25,8 @@ fn owned(replicas: &[&Replica]) -> Vec<u32> {
     slots.filter(|slot| slot.state == "owned").map(|slot| slot.slot).collect()
 }
 
-/// Runs replicas for a time, and returns for how long each slot had no owner at most. Time before its first owner does not count.
+/// Runs replicas for some time. Returns the longest time that each slot had no owner, not counting the time before its
+/// first owner.
 async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, Duration> {
     let (begun, mut longest) = (Instant::now(), BTreeMap::new());
     let mut since: BTreeMap<u32, Instant> = BTreeMap::new();
@@ -44,7 +46,7 @@ async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, D
     longest
 }
 
-/// Starts three replicas, and ends the third. Its seat keeps its holder.
+/// Starts three replicas, and crashes the third. Its seat keeps its holder.
 async fn world_after_a_crash() -> (World, Replica, Replica) {
     let world = World::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
@@ -55,7 +57,7 @@ async fn world_after_a_crash() -> (World, Replica, Replica) {
     (world, a, b)
 }
 
-/// Starts a replica this long after a crash, and checks that each slot has an owner and the replica its share.
+/// Starts a replica this long after a crash. Checks that each slot has an owner and that the replica gets its share.
 async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
     let (world, a, b) = world_after_a_crash().await;
     for replica in [&a, &b].into_iter().filter(|_| !seat_can_be_released) {
@@ -132,7 +134,7 @@ async fn replica_that_loses_its_seat_keeps_slots_until_others_ask() {
     world.check_nothing_ran_twice();
 }
 
-/// Returns the number of lists that a replica sends which gains all slots, each this much later than the one before.
+/// Returns the number of lists that a new replica sends while it gains all slots, each `apart` after the previous one.
 async fn lists_of_a_start(apart: Duration) -> usize {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
@@ -162,13 +164,13 @@ async fn slots_gained_within_milliseconds_are_listed_once() {
     }
 }
 
-/// The owner of some slots finishes its reconciles first, so they are gained later.
+/// The owner of some slots completes its reconciles first, so these slots are gained later.
 #[tokio::test(start_paused = true)]
 async fn slot_that_is_waited_for_delays_others_little() {
     let world = World::new(Duration::from_secs(5)).await;
     let a = world.start("a").await;
     seconds(30).await;
-    // Four reconciles run, of slots that partly move.
+    // Four reconciles run, some of them for slots that move.
     world.change(1).await;
     sleep(Duration::from_millis(50)).await;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Several active replicas: each reconciles the keys of its slots, and none writes for another's.
+//! Several active replicas: each reconciles the keys of its slots, and none writes for those of another replica.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -39,20 +39,20 @@ const N_KEYS: usize = 40;
 /// The work of all replicas.
 #[derive(Default)]
 struct Seen {
-    /// Keys that are reconciled now, with the replica.
+    /// Keys that are being reconciled.
     busy: HashSet<String>,
-    /// Keys that two replicas reconciled at once.
+    /// Keys that two replicas reconciled at the same time.
     twice: Vec<String>,
     last: Finished,
     /// Errors of writes, with the replica.
     failed: Vec<(&'static str, String)>,
-    /// Keys whose Secret was written and then missing in the cache of the reconcile that followed.
+    /// Keys whose Secret was written, but missing in the cache of the next reconcile.
     lost: Vec<String>,
     /// Number of reconciles of each key.
     n_runs: BTreeMap<String, usize>,
 }
 
-/// A reconcile that runs. It may be dropped at any time.
+/// A running reconcile, which may be dropped at any time.
 struct Busy(Arc<Mutex<Seen>>, String);
 
 impl Drop for Busy {
@@ -265,7 +265,7 @@ async fn slots_return_after_a_minute_without_api_server() {
     for lost in [a, b] {
         assert!(matches!(lost.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
     }
-    // The kubelet starts them again.
+    // New processes start, as after a restart by the kubelet.
     let (a, b) = (world.start("a2").await, world.start("b2").await);
     world.reaches(1).await;
     assert_eq!(a.n_owned() + b.n_owned(), 8);
@@ -344,7 +344,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
     world.check_nothing_ran_twice();
 }
 
-/// The key's next owner does the work, so it is logged at debug level and counted as a conflict.
+/// The key's next owner does the work, so the rejected write is logged at debug level and counted as a conflict.
 #[tokio::test(start_paused = true)]
 async fn write_under_a_lost_slot_counts_as_conflict() {
     let world = World::new(Duration::from_secs(3)).await;
@@ -361,7 +361,7 @@ async fn write_under_a_lost_slot_counts_as_conflict() {
     let a = a.await;
     let _b = world.start("b").await;
     seconds(3).await;
-    // The Lease of the settings ends before those of the slots.
+    // The Lease with the settings expires before those of the slots.
     a.faults.add(Fault::Break, |asked: &Asked| asked.path.ends_with("/leases/podset"));
     for state in 1..20 {
         world.change(state).await;
@@ -391,7 +391,7 @@ async fn slot_with_a_deleted_lease_keeps_one_owner() {
     world.check_nothing_ran_twice();
 }
 
-/// The owner does not reach its Leases, so it does not create them again, and works until its write permit ends.
+/// The owner can't reach its Leases, so it does not recreate them. It works until its write permit ends.
 #[tokio::test(start_paused = true)]
 async fn new_replica_waits_before_taking_deleted_lease() {
     let world = World::new(Duration::from_millis(200)).await;
@@ -526,7 +526,7 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
     assert_eq!(world.seen.lock().failed, []);
 }
 
-/// The answer to a list of a large kind takes long. The watch has passed it when it arrives.
+/// The list of a large kind takes long. Its response arrives after newer watch events.
 #[tokio::test(start_paused = true)]
 async fn list_overtaken_by_the_watch_fills_gained_slots() {
     let world = World::new(Duration::from_millis(5)).await;
@@ -547,7 +547,7 @@ async fn list_overtaken_by_the_watch_fills_gained_slots() {
     assert_eq!(shares(&[&a, &b]).iter().map(BTreeSet::len).sum::<usize>(), N_KEYS);
 }
 
-/// Returns the cached `ConfigMap`s of each replica, and checks that their Secrets are cached with them and nothing else.
+/// Returns the cached `ConfigMap`s of each replica. Checks that exactly their Secrets are cached with them.
 fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
     let shares: Vec<_> = replicas.iter().map(|replica| replica.cached("configmaps")).collect();
     for (replica, share) in replicas.iter().zip(&shares) {
@@ -608,14 +608,14 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     assert!(!a.cached("secrets").contains("extra") && b.cached("secrets").contains("extra"));
     let after = runs();
     assert!(after[0] > before[0] && after[1] > before[1], "both owners are reconciled: {before:?}, {after:?}");
-    // An orphan belongs to no slot.
+    // A Secret without an owner belongs to no slot.
     let orphan = json!({ "metadata": { "ownerReferences": null } });
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
     seconds(1).await;
     assert!(![&a, &b].iter().any(|replica| replica.cached("secrets").contains("extra")));
 }
 
-/// Creates a `Secret`, with this `ConfigMap` as its controller if there is one.
+/// Creates a `Secret`, optionally with this `ConfigMap` as its controller.
 async fn create_secret(world: &World, name: &str, owner: Option<&str>) {
     let mut metadata = json!({ "name": name });
     if let Some(owner) = owner {
@@ -676,7 +676,7 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
     seconds(1).await;
     let of_b: Vec<_> = names.iter().filter(|name| b.cached("configmaps").contains(*name)).collect();
     assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
-    // The replica that caches the child knows its controller. For the other one the API server does.
+    // The replica that caches the child knows its controller. The other replica gets the error from the API server.
     let expected =
         |by| if by == "a" { "is not controlled by ConfigMap" } else { "only one owner may be the controller" };
     let failed: Vec<_> = world.seen.lock().failed.clone();
@@ -708,7 +708,7 @@ async fn metrics_keep_share_and_whole_cache_apart() {
     assert!(b.n_owned() > 0);
 }
 
-/// Keeps a `Secret` in each `Namespace` of a shop.
+/// Keeps a `Secret` in each `Namespace` whose name begins with `shop-`.
 #[controller(owns = Secret(apply), name = "spaces")]
 async fn spaces(space: Arc<Namespace>, cx: Context<spaces>) -> Result<Action> {
     if space.name_any().starts_with("shop-") {
@@ -780,7 +780,7 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
     Ok(Action::await_change())
 }
 
-/// Runs one sharded replica over `ConfigMap`s that each read something else, and returns those whose reconcile panicked.
+/// Runs one sharded replica over `ConfigMap`s with different reads. Returns those whose reconcile panicked.
 async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
     let contest = Contest::new();
     for reads in ["all", "namespace", "number", "children", "nothing"] {
@@ -818,7 +818,7 @@ async fn read_beyond_the_share_panics_unless_cached_whole() {
     assert_eq!(whole, BTreeMap::new());
 }
 
-/// Runs a replica on a separate clock, which can stand still while the others go on.
+/// Runs a replica with a separate clock, which can be stopped while the others continue.
 mod frozen {
     use tokio::runtime::{Builder, Runtime};
 
@@ -875,7 +875,7 @@ mod frozen {
     }
 }
 
-/// Runs two replicas under a role, stops one of them, and returns the requests about Leases that were refused.
+/// Runs two replicas with a role, stops one of them, and returns the requests for Leases that were rejected.
 async fn refused_under(rules: &kctl::Json) -> Vec<String> {
     let server = ApiServer::new();
     let admin = Client::new(server.service(), "default");

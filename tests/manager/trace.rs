@@ -1,4 +1,4 @@
-//! A reconcile is one trace: its requests and the lines that it logs name it.
+//! A reconcile is one trace: its requests and log lines have the same trace ID.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use crate::contest::{Contest, seconds};
 #[controller(owns = Secret(apply))]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     tracing::info!(current = %Trace::current().unwrap(), "looked");
-    // Nothing is sent for an object that is as it was applied: each reason applies another one.
+    // An apply that changes nothing is not sent, so the annotation changes with the reason.
     let annotations = serde_json::json!({ "reason": cx.reason().to_string() });
     let secret = serde_json::json!({ "metadata": { "name": config.metadata.name, "annotations": annotations } });
     cx.owned::<Secret>().apply(secret).await?;
@@ -51,13 +51,13 @@ pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     let writer = lines.clone();
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     let guard = tracing::subscriber::set_default(log);
-    // If another test uses a callsite for the first time while a subscriber starts, the subscriber can miss it: tracing-core
-    // registers a callsite after asking the existing subscribers. So ask again.
+    // If another test uses a callsite for the first time while a subscriber starts, the subscriber can miss it:
+    // tracing-core registers a callsite after asking the existing subscribers. So rebuild the cache.
     tracing::callsite::rebuild_interest_cache();
     (lines, guard)
 }
 
-/// The `traceparent` of all applied Secrets, and the lines that were logged.
+/// Returns the `traceparent` headers of all applied Secrets, and the logged lines.
 async fn run() -> (Vec<String>, String) {
     let (lines, _logged) = logged();
     let (contest, faults) = (Contest::new(), Faults::default());
@@ -86,7 +86,7 @@ async fn run() -> (Vec<String>, String) {
 #[tokio::test(start_paused = true)]
 async fn reconcile_requests_and_logs_share_trace_id() {
     let (asked, lines) = run().await;
-    // The Secrets that come make the third and the fourth.
+    // Two reconciles follow the initial list, and two the events of the created Secrets.
     assert_eq!(asked.len(), 4, "{asked:?}");
     assert_eq!(asked.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each is a trace of its own");
     let reconciles = [("a", "initial list"), ("a", "Secret changed"), ("b", "initial list"), ("b", "Secret changed")];

@@ -1,4 +1,4 @@
-//! Each checker of a whole run finds what it is for: controllers that are nothing but their fault.
+//! Each checker of the simulator finds its kind of bug, in controllers that have only that bug.
 
 use kctl::{
     k8s::api::rbac::v1::PolicyRule,
@@ -9,7 +9,7 @@ use kctl::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Writes again and again, so far apart.
+/// Patches its object at this interval.
 #[controller(of = ConfigMap, primary(patch))]
 struct Ticks {
     every: Duration,
@@ -43,7 +43,7 @@ async fn leaves(config: Arc<ConfigMap>, cx: Context<leaves>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Makes a secret, as those that it owns are, without an owner.
+/// Creates an object of an owned kind without an owner reference.
 #[controller(owns = Secret, rbac(making()))]
 async fn disowns(config: Arc<ConfigMap>, cx: Context<disowns>) -> Result<Action> {
     let secrets = Api::<Secret>::namespaced(cx.client(), &config.namespace().unwrap_or_default());
@@ -57,19 +57,19 @@ fn making() -> PolicyRule {
     PolicyRule { api_groups: Some(groups), resources: Some(resources), verbs, ..PolicyRule::default() }
 }
 
-/// Is back at once, although there is nothing to do.
+/// Requeues after 100 ms although nothing is left to do.
 #[controller]
 async fn spins(_config: Arc<ConfigMap>, _cx: Context<spins>) -> Result<Action> {
     Ok(Action::requeue(Duration::from_millis(100)))
 }
 
-/// Is back without any wait.
+/// Requeues without delay.
 #[controller]
 async fn restarts(_config: Arc<ConfigMap>, _cx: Context<restarts>) -> Result<Action> {
     Ok(Action::requeue(Duration::ZERO))
 }
 
-/// Changes its object without an end.
+/// Patches its object in an endless loop.
 #[controller(primary(patch))]
 async fn floods(_config: Arc<ConfigMap>, cx: Context<floods>) -> Result<Action> {
     for n in 0_u64.. {
@@ -78,7 +78,7 @@ async fn floods(_config: Arc<ConfigMap>, cx: Context<floods>) -> Result<Action> 
     Ok(Action::await_change())
 }
 
-/// Asks the API server for the same again and again.
+/// Reads its object from the API server hundreds of times.
 #[controller(primary(get))]
 async fn asks(_config: Arc<ConfigMap>, cx: Context<asks>) -> Result<Action> {
     for _ in 0..400 {
@@ -87,7 +87,7 @@ async fn asks(_config: Arc<ConfigMap>, cx: Context<asks>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Sends requests without an end.
+/// Reads its object from the API server in an endless loop.
 #[controller(primary(get))]
 async fn rages(_config: Arc<ConfigMap>, cx: Context<rages>) -> Result<Action> {
     loop {
@@ -95,7 +95,7 @@ async fn rages(_config: Arc<ConfigMap>, cx: Context<rages>) -> Result<Action> {
     }
 }
 
-/// Sends the same again and again: the server accepts it, and nothing changes.
+/// Sends the same patch in each reconcile, which changes nothing.
 #[controller(primary(patch))]
 async fn repeats(_config: Arc<ConfigMap>, cx: Context<repeats>) -> Result<Action> {
     cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
@@ -107,7 +107,7 @@ impl Cluster for Edge {
     const NAME: &'static str = "edge";
 }
 
-/// The same as `leaves` on another cluster.
+/// Does the same as [`leaves`] on another cluster.
 #[controller(reads = Secret(create, on = Edge))]
 async fn leaves_there(config: Arc<ConfigMap>, cx: Context<leaves_there>) -> Result<Action> {
     let metadata = ObjectMeta { name: Some(config.name_any()), namespace: config.namespace(), ..ObjectMeta::default() };
@@ -119,7 +119,7 @@ async fn leaves_there(config: Arc<ConfigMap>, cx: Context<leaves_there>) -> Resu
 }
 
 fn with_edge() -> App {
-    // The simulator has its own clients.
+    // The simulator replaces this client by its own.
     App::new("leaver").controller::<leaves_there>().cluster(Edge::NAME, || async { Err("not connected".into()) })
 }
 
@@ -206,7 +206,7 @@ fn each_checker_reports_its_bug_and_author() {
     }
 }
 
-/// A scenario is found without any fault, by this checker with this end of its message.
+/// Checks that a scenario fails without any faults, in this checker and with a message that ends with this text.
 fn check(checker: &str, message: &str, scenario: Scenario) {
     let scenario = scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
     let report = Sim::single_faults().run(&scenario).unwrap();
@@ -221,7 +221,7 @@ fn requeue_without_delay_is_found_in_frozen_time() {
     check("no hot loop", &format!("{SIXTY} done, requeue after 0ns"), restarter);
 }
 
-/// Applies what it owns and what it does not own in each reconcile, and reconciles again and again.
+/// Applies an owned and another object in each reconcile, and requeues.
 #[controller(owns = Secret(apply), reads = Service(apply))]
 async fn applies(config: Arc<ConfigMap>, cx: Context<applies>) -> Result<Action> {
     let (name, namespace) = (config.name_any(), config.namespace());

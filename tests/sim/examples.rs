@@ -1,4 +1,4 @@
-//! Each example controller survives single faults and 64 combinations.
+//! Each example controller survives single faults and 64 combinations of faults.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use kctl::{
 #[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "a program, of which only the app is used")]
 mod quickstart;
 
-/// Patches an object of the default namespace.
+/// Patches an object in the default namespace.
 async fn patch(client: Client, kind: &str, name: &str, change: kctl::Json) -> Result<()> {
     let (group, version) = if kind == "ConfigMap" { ("", "v1") } else { ("apps.example.com", "v1") };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -40,7 +40,7 @@ fn quickstart_survives_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml")))
 }
 
-/// Names of faults in the counts of a report.
+/// Names of faults in a report's counts.
 const KINDS: [&str; 15] = [
     "conflict",
     "connection reset",
@@ -58,11 +58,11 @@ const KINDS: [&str; 15] = [
     "watch closed",
     "watch expired",
 ];
-/// Single faults of one set without anything that a user does.
+/// Number of runs with single faults for one set without user actions.
 const SINGLES: std::ops::RangeInclusive<usize> = 200..=1_500;
 
-/// Each request meets each fault that it can meet, and so does each event; each write is followed by a restart on each older
-/// state.
+/// Injects each possible fault into each request and each event, and restarts the program after each write with each
+/// older state.
 #[test]
 fn quickstart_survives_each_single_fault_there_is() {
     let scenario = Scenario::new(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"));
@@ -75,19 +75,19 @@ fn quickstart_survives_each_single_fault_there_is() {
     assert_eq!(injected, KINDS);
 }
 
-/// Crashes, partitions, late writes, and clocks that jump for one of them: two never write at once.
+/// Crashes, partitions, late writes and clock jumps of a single instance: two instances never write at the same time.
 #[kctl::test(seeds = 16)]
 fn three_candidates_survive_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"))).instances(3)
 }
 
-/// Three replicas share the sets: each has one owner at a time, whatever fails.
+/// Three replicas share the PodSets: each has one owner at a time, whatever fails.
 #[test]
 fn sharded_podset_survives_simulated_faults() {
     sharded(scaled(Scenario::new(podset::app).objects(include_str!("../../examples/podset/web.yaml"))));
 }
 
-/// Runs a scenario with three replicas that share the keys, by 16 seeds. `KCTL_SEEDS=200` runs more.
+/// Runs a scenario with three replicas that share the keys and 16 seeds. `KCTL_SEEDS=200` runs more.
 fn sharded(scenario: Scenario) {
     let report = Sim::from_env(16).unwrap().run(&scenario.instances(3).sharded()).unwrap();
     if let Some(failure) = report.failure() {
@@ -102,7 +102,7 @@ fn podset_survives_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml")))
 }
 
-/// Fewer: with two leases to renew, simulated time costs more than twice as much.
+/// Fewer seeds, because two Leases to renew more than double the cost of simulated time.
 #[kctl::test(seeds = 12)]
 fn two_podset_processes_survive_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml"))).instances(2)

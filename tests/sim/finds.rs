@@ -5,7 +5,7 @@ use kctl::{
     testing::{Scenario, Sim},
 };
 
-/// Makes one pod, and then says so: a crash between both makes two.
+/// Creates a Pod and then records that in an annotation: a crash in between creates two Pods.
 #[controller(owns = Pod(create), primary(patch))]
 async fn once(config: Arc<ConfigMap>, cx: Context<once>) -> Result<Action> {
     if !config.annotations().contains_key("made") {
@@ -51,7 +51,7 @@ fn unreadable_objects_are_an_error_and_no_finding() {
     assert!(error.starts_with("the objects of the scenario: "), "{error}");
 }
 
-/// Has something that is there as long as its process is.
+/// Holds a reference that must be dropped with its process.
 #[controller(of = ConfigMap)]
 struct Holds(Arc<()>);
 

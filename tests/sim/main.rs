@@ -1,4 +1,4 @@
-//! The simulator: it finds what is wrong, and the examples survive it.
+//! The simulator finds bugs in controllers, and the examples pass.
 
 mod checkers;
 mod examples;

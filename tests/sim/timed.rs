@@ -1,4 +1,4 @@
-//! Controllers that act when a time comes: correct ones pass, and their broken twins are found.
+//! Controllers that act at a given time: correct ones pass, and the bugs of their broken twins are found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn left(session: &Session, now: kctl::k8s::jiff::Timestamp) -> Duration {
     Duration::from_secs(session.spec.ttl_seconds.into()).saturating_sub(age)
 }
 
-/// Deletes what has expired, and comes back when the rest does.
+/// Deletes an expired session, and requeues any other until it expires.
 #[controller(primary(delete))]
 async fn expires(session: Arc<Session>, cx: Context<expires>) -> Result<Action> {
     let left = left(&session, cx.now());
@@ -36,7 +36,7 @@ async fn expires(session: Arc<Session>, cx: Context<expires>) -> Result<Action> 
     Ok(Action::requeue(left))
 }
 
-/// Does not come back.
+/// Does not requeue a session that has not expired.
 #[controller(primary(delete))]
 async fn forgets(session: Arc<Session>, cx: Context<forgets>) -> Result<Action> {
     if left(&session, cx.now()).is_zero() {
@@ -45,7 +45,7 @@ async fn forgets(session: Arc<Session>, cx: Context<forgets>) -> Result<Action> 
     Ok(Action::await_change())
 }
 
-/// Takes minutes for an hour.
+/// Deletes a session 50 minutes too early.
 #[controller(primary(delete))]
 async fn hurries(session: Arc<Session>, cx: Context<hurries>) -> Result<Action> {
     let left = left(&session, cx.now()).saturating_sub(Duration::from_secs(3_000));
@@ -69,7 +69,7 @@ fn sessions(app: fn() -> App) -> Scenario {
         .without_clock_faults()
         .waiting_for_requeues(Duration::from_secs(3_700))
         .invariant("not before its time", |snapshot: &Snapshot| {
-            // `creationTimestamp` is in whole seconds: it may be up to one earlier than the session.
+            // `creationTimestamp` has whole seconds, so a session may seem up to one second older than it is.
             let is_early = snapshot.all::<Session>().is_empty() && snapshot.time() < Duration::from_secs(3_599);
             if is_early { Err(format!("it is gone after {:?}", snapshot.time())) } else { Ok(()) }
         })
@@ -98,10 +98,10 @@ metadata: { name: backup }
 spec: { history: 2 }
 ";
 
-/// The label of a Job with its minute.
+/// Label of a Job with its minute.
 const MINUTE: &str = "minute";
 
-/// The minute that runs and what is left of it.
+/// Returns the current minute and the time until the next one.
 fn minute(now: kctl::k8s::jiff::Timestamp) -> (i64, Duration) {
     let millis = u64::try_from(60_000 - now.as_millisecond().rem_euclid(60_000)).unwrap_or_default();
     (now.as_second().div_euclid(60), Duration::from_millis(millis))
@@ -119,7 +119,7 @@ fn is_due(schedule: &Schedule, minute: i64) -> bool {
     schedule.status.as_ref().is_none_or(|status| status.last_minute < minute)
 }
 
-/// Makes a Job each minute, by a name that no second one can have, and keeps the last ones.
+/// Creates a Job each minute with a name derived from the minute, and keeps the newest Jobs.
 #[controller(owns = Job(create, delete))]
 async fn schedules(schedule: Arc<Schedule>, cx: Context<schedules>) -> Result<Action> {
     let (minute, left) = minute(cx.now());
@@ -137,7 +137,7 @@ async fn schedules(schedule: Arc<Schedule>, cx: Context<schedules>) -> Result<Ac
     Ok(Action::requeue(left))
 }
 
-/// The same by generated names: a crash between the two writes makes two Jobs of one minute.
+/// Uses generated names: a crash between the two writes creates two Jobs for one minute.
 #[controller(owns = Job(create, delete))]
 async fn schedules_twice(schedule: Arc<Schedule>, cx: Context<schedules_twice>) -> Result<Action> {
     let (minute, left) = minute(cx.now());
@@ -150,7 +150,7 @@ async fn schedules_twice(schedule: Arc<Schedule>, cx: Context<schedules_twice>) 
     Ok(Action::requeue(left))
 }
 
-/// The same without coming back when the next minute begins.
+/// Does not requeue at the start of the next minute.
 #[controller(owns = Job(create, delete))]
 async fn schedules_once(schedule: Arc<Schedule>, cx: Context<schedules_once>) -> Result<Action> {
     let (minute, _left) = minute(cx.now());
@@ -174,7 +174,7 @@ fn one_a_minute(snapshot: &Snapshot) -> Result<(), String> {
 }
 
 fn newest_is_of_now(snapshot: &Snapshot) -> Result<(), String> {
-    // Near the begin of a minute its Job may not be there yet.
+    // At the start of a minute its Job may not exist yet.
     let (due, _left) = minute(snapshot.now() - kctl::k8s::jiff::SignedDuration::from_secs(30));
     match minutes(snapshot).into_iter().max() {
         Some(newest) if newest >= due => Ok(()),
@@ -236,7 +236,7 @@ fn settled_rule_that_fails_names_the_pending_requeue() {
     assert!(message.starts_with(begin) && message.ends_with(end), "{message}");
 }
 
-/// Remembers copied objects in its process, and never copies later changes.
+/// Remembers copied objects in memory, and never copies later changes.
 #[controller(of = ConfigMap, primary(patch))]
 struct CopiesOnce(Mutex<BTreeSet<String>>);
 

@@ -1,4 +1,4 @@
-//! An operator that has its work done by Jobs and Deployments, whose pods are made beside it.
+//! An operator that runs Jobs and Deployments, whose Pods the simulator creates.
 
 use kctl::{
     k8s::api::{apps::v1::Deployment, batch::v1::Job},
@@ -126,7 +126,7 @@ async fn database_is_filled_and_served(trial: &Trial) -> Result<()> {
 
 kctl::role_tests!(app, database_is_filled_and_served);
 
-/// Runs a Job once and deletes it, in this way.
+/// Runs a Job once and deletes it. `keeps_pods` orphans its Pods.
 #[controller(of = Database, owns = Job(create, delete), name = "passing")]
 struct Passing {
     keeps_pods: bool,

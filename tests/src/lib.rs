@@ -1,5 +1,4 @@
-//! A connection to an embedded API server that fails on demand: reads requests of a client, hands on those that no fault
-//! concerns.
+//! A connection to an embedded API server with injected faults. Requests without a fault are forwarded.
 
 mod rng;
 
@@ -24,37 +23,37 @@ use tower::Service;
 
 pub use rng::Rng;
 
-/// Fault of a request.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server says no, with this HTTP status.
+    /// The server rejects the request with this HTTP status.
     Refuse(u16),
-    /// The server says no, with this HTTP status, and asks for a wait of so many seconds.
+    /// The server rejects the request with this HTTP status, and `Retry-After` with this many seconds.
     RefuseFor(u16, u32),
-    /// The connection breaks before the server has seen the request.
+    /// The connection fails before the server receives the request.
     Break,
-    /// The server does what was asked for; the connection breaks before the answer.
+    /// The server executes the request, but the connection fails before the response.
     LoseAnswer,
-    /// The server gets the request after this time.
+    /// The server receives the request after this time.
     Delay(Duration),
-    /// The server answers at once, and the answer takes this time.
+    /// The server executes the request at once, but the response arrives after this time.
     DelayAnswer(Duration),
 }
 
-/// A request as faults see it.
+/// The parts of a request by which a fault selects it.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The HTTP method.
     pub method: Method,
     /// The path, without the query.
     pub path: String,
-    /// The query; empty without one.
+    /// The query; empty if there is none.
     pub query: String,
-    /// Whether it is a watch.
+    /// `true` for a watch.
     pub is_watch: bool,
-    /// The header `traceparent`; empty without one.
+    /// The header `traceparent`; empty if there is none.
     pub trace: String,
-    /// The header `accept`; empty without one.
+    /// The header `accept`; empty if there is none.
     pub accept: String,
 }
 
@@ -68,7 +67,7 @@ impl Asked {
         Self { method, path, query, is_watch, trace, accept }
     }
 
-    /// Whether it is a list of objects of which it wants all at once.
+    /// Returns `true` for a list of objects without a limit.
     fn is_whole_list(&self) -> bool {
         let of_objects = self.path.starts_with("/api/v1/") || self.path.matches('/').count() > 3;
         let is_part =
@@ -76,7 +75,7 @@ impl Asked {
         self.method == Method::GET && of_objects && self.path.ends_with('s') && !is_part
     }
 
-    /// Whether it is a list or a watch of the resource with this plural.
+    /// Returns `true` for a list or a watch of the resource with this plural.
     pub fn reads(&self, plural: &str) -> bool {
         self.method == Method::GET && self.path.ends_with(&format!("/{plural}"))
     }
@@ -84,35 +83,35 @@ impl Asked {
 
 type Concerns = Box<dyn Fn(&Asked) -> bool + Send>;
 
-/// The faults of one connection, which can be changed while it is used. Clones share them.
+/// Injected faults of a connection, which can be changed while it is used. Clones share them.
 #[derive(Clone, Default)]
 pub struct Faults {
     rules: Arc<Mutex<Vec<(Concerns, Fault)>>>,
-    /// Ends watches in the order in which they began; tokio's `watch` channel would wake them in any order.
+    /// Ends watches in the order in which they were opened. tokio's `watch` channel would wake them in any order.
     cut: Arc<Notify>,
-    /// The server does not stream its state before a watch, as those before Kubernetes 1.32.
+    /// The server rejects streaming lists (`sendInitialEvents`), like those before Kubernetes 1.32.
     pub lists_only: bool,
-    /// Makes a proxy in front of the server refuse lists without a limit.
+    /// Simulates a proxy in front of the server that rejects lists without a limit.
     pub pages_only: bool,
 }
 
 impl Faults {
-    /// A client of the server whose requests these faults concern.
+    /// Returns a client of the server with these faults.
     pub fn client(&self, server: &ApiServer) -> Client {
         Client::new(Connection { server: server.service(), faults: self.clone() }, "default")
     }
 
-    /// From now on this happens to all requests that the function picks; of several faults the first one counts.
+    /// Adds a fault to all requests that the function selects. The first of several matching faults is used.
     pub fn add(&self, fault: Fault, concerns: impl Fn(&Asked) -> bool + Send + 'static) {
         self.rules.lock().push((Box::new(concerns), fault));
     }
 
-    /// Ends all faults.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.rules.lock().clear();
     }
 
-    /// Ends all open watches, as a server that stops does.
+    /// Ends all open watches, like a server that stops.
     pub fn cut_watches(&self) {
         self.cut.notify_waiters();
     }

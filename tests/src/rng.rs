@@ -1,16 +1,16 @@
 //! Seeded random numbers for tests.
 
-/// A seeded generator (splitmix64): the same seed gives the same sequence, on every machine.
+/// A seeded generator (splitmix64) that returns the same sequence for the same seed on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Creates a generator that starts at this state. Seeds that follow each other give unrelated sequences.
+    /// Creates a generator from a seed. Consecutive seeds give unrelated sequences.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next number.
+    /// Returns the next random number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -24,12 +24,12 @@ impl Rng {
         self.number() % bound
     }
 
-    /// Returns an index of a collection of `len` items, which is not empty.
+    /// Returns a random index into a collection of `len` items, which must not be empty.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.number() % len.max(1) as u64).unwrap_or_default()
     }
 
-    /// Returns one of the items.
+    /// Returns a random item.
     pub fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.index(items.len())]
     }

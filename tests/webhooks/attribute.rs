@@ -1,4 +1,5 @@
-//! `conversion(…)` of `#[resource]` beside `App::conversion`: both may name the same converter, and never two.
+//! `conversion(…)` of `#[resource]` combined with `App::conversion`: both may name the same converter, but not two
+//! different ones.
 
 use kctl::{
     kube::{Api, Client, api::PostParams},
@@ -41,7 +42,7 @@ fn app() -> App {
     App::new("pages").conversion::<(up, down)>()
 }
 
-/// Writes an object in one version and reads it in the other one.
+/// Writes an object in one version and reads it in the other.
 async fn is_converted(client: Client) {
     let old = v1::Page::new("a", v1::PageSpec { text: "hello".into() });
     Api::<v1::Page>::default_namespaced(client.clone()).create(&PostParams::default(), &old).await.unwrap();

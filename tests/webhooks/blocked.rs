@@ -1,4 +1,4 @@
-//! Functions that block their threads, more of them than there are threads: others are answered as if these were not there.
+//! Functions that block more threads than the runtime has: other requests are answered without delay.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
@@ -30,11 +30,11 @@ pub(crate) struct DoorSpec {
     pub width: String,
 }
 
-/// All together more than the runtime of the test has threads, and fewer than may run at a time.
+/// Number of blocked requests per function. Together they exceed the runtime's threads, but not the concurrency limit.
 const N_EACH: usize = 2;
-/// Those who are blocked wait no longer, so that a test which fails ends; they do so two at a time.
+/// Longest time for which a function blocks, so that a failing test ends. Functions block two at a time.
 const BLOCKED_AT_MOST: Duration = Duration::from_secs(20);
-/// Requests that don't wait for the blocked functions are answered within this time, also on a busy machine.
+/// Time limit for requests that do not wait for blocked functions, also on a busy machine.
 const WITHIN: Duration = Duration::from_secs(15);
 
 static IS_OVER: Mutex<bool> = Mutex::new(false);
@@ -45,7 +45,7 @@ fn block() {
     drop(OVER.wait_timeout_while(is_over, BLOCKED_AT_MOST, |is_over| !*is_over));
 }
 
-/// Lets them go when the test ends, however it ends.
+/// Releases the blocked functions when the test ends, even if it fails.
 struct Release;
 
 impl Drop for Release {
@@ -115,7 +115,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         assert_eq!(answer["uid"], "u1", "{path}");
     }
 
-    // On another thread than that of the test, which must not be blocked.
+    // Spawned, because the thread of the test must not be blocked.
     let others = tokio::spawn(async move {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
         ask(&router, RULES, "application/json", good).await

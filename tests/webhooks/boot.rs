@@ -1,4 +1,4 @@
-//! A program whose caches need its own conversions.
+//! A program whose caches need its own conversion webhook.
 
 use kctl::{
     admission::Client as Reached,
@@ -20,7 +20,7 @@ use crate::{
     world::apply,
 };
 
-/// Says which hosts it saw.
+/// Sends the hosts of each reconciled site.
 #[controller(of = Site)]
 struct Seen(mpsc::UnboundedSender<Vec<String>>);
 
@@ -43,7 +43,7 @@ async fn controller_starts_while_old_versions_are_stored() {
         "clientConfig": reached.config(PATH, hooks.authority()), "conversionReviewVersions": ["v1"],
     } });
 
-    // An object of the time when v1alpha1 was the stored version.
+    // An object that was stored when v1alpha1 was the storage version.
     let mut before = definition.clone();
     for version in before["spec"]["versions"].as_array_mut().unwrap() {
         version["storage"] = (version["name"] == "v1alpha1").into();
@@ -53,7 +53,7 @@ async fn controller_starts_while_old_versions_are_stored() {
     Api::<v1alpha1::Site>::default_namespaced(client.clone()).create(&PostParams::default(), &old).await.unwrap();
     apply(&client, &definition).await;
 
-    // The caches fill once the program answers, and it answers without caches.
+    // The caches can only fill once the program serves conversions, so it must serve them before its caches are filled.
     let (saw, mut seen) = mpsc::unbounded_channel();
     let app = app().controller_with(move |_env| std::future::ready(Ok(Seen(saw.clone()))));
     let manager = app.manager(client).await.unwrap();

@@ -1,4 +1,4 @@
-//! Clients see the same on the embedded server and, with `KUBECONFIG`, on a real one.
+//! Clients see the same responses on the embedded server and, with `KUBECONFIG`, on a real one.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     world::{embedded, real},
 };
 
-/// Nothing takes so long.
+/// Time limit of a scenario on a real server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn on_both<F: Future<Output = ()>>(scenario: impl Fn(Client) -> F) {
@@ -32,7 +32,7 @@ async fn on_both<F: Future<Output = ()>>(scenario: impl Fn(Client) -> F) {
     }
 }
 
-/// A request as it is, with the answer as it is.
+/// Sends a raw request and returns status code, headers and body of the response.
 async fn send(client: &Client, method: Method, path: &str, body: &Json) -> (u16, HeaderMap, Json) {
     let namespace = client.default_namespace();
     let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
@@ -63,7 +63,7 @@ async fn object_is_readable_and_writable_in_all_versions() {
         let created = alpha.create(&PostParams::default(), &object).await.unwrap();
         assert_eq!((created.spec.host.as_str(), created.spec.size), ("a.example.com", 3));
 
-        // Over v1beta1, whose function leaves the metadata out.
+        // Converted by way of v1beta1, whose conversion function leaves out the metadata.
         let read = stable.get("web").await.unwrap();
         assert_eq!((read.spec.hosts.clone(), read.spec.replicas), (vec!["a.example.com".to_owned()], 3));
         assert_eq!((read.uid(), read.annotations()["who"].as_str()), (created.uid(), "me"));
@@ -114,7 +114,7 @@ async fn defaults_are_set_and_unknown_fields_kept() {
             created["spec"]["extra"],
             json!({ "color": "blue", "size": 3, "more": { "x": [1, { "y": null }] } })
         );
-        // Nothing changes what is as it should be.
+        // The webhooks do not change an object that has its defaults, so the write is a no-op.
         let (_, _, again) = send(&client, Method::PATCH, "/web", &json!({ "metadata": { "labels": null } })).await;
         assert_eq!(again["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
     })

@@ -1,4 +1,4 @@
-//! A kind in three versions, with everything that an API server may ask about it.
+//! A kind in three versions, with all admission and conversion functions that an API server may call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -51,7 +51,7 @@ fn anything(
     kctl::from_json(kctl::json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })).unwrap()
 }
 
-/// The most replicas.
+/// Maximum number of replicas.
 pub(crate) const REPLICAS_MAX: i32 = 10;
 
 #[admission(mutate)]
@@ -64,7 +64,7 @@ fn site_defaults(site: &mut Site) {
     }
 }
 
-/// Side effects of a function.
+/// Counts the side effects of an admission function.
 pub(crate) static ORDERED: AtomicUsize = AtomicUsize::new(0);
 
 #[admission(validate, operations(create, update, delete), side_effects = NoneOnDryRun)]
@@ -99,7 +99,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
 
 #[conversion]
 fn alpha_to_beta(old: v1alpha1::Site) -> v1beta1::Site {
-    // Without metadata: it stays what it was.
+    // The metadata is left out, so that of the original object is kept.
     v1beta1::Site {
         metadata: ObjectMeta::default(),
         spec: v1beta1::SiteSpec { hosts: vec![old.spec.host], size: old.spec.size },

@@ -1,4 +1,4 @@
-//! Admission functions and conversions, as API servers and their clients see them.
+//! Admission functions and conversions, as API servers and their clients use them.
 
 mod attribute;
 mod blocked;

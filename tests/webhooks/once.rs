@@ -1,10 +1,10 @@
-//! How often definitions are made: a kind with a pod template takes a second of a program without optimizations each time.
+//! CRDs are derived once: for a kind with a Pod template that takes a second without compiler optimization.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kctl::{prelude::*, testing::TestServer};
 
-/// How often a definition was derived, or its JSON schema.
+/// Number of times that a CRD or a JSON schema was derived.
 static DERIVED: AtomicUsize = AtomicUsize::new(0);
 
 fn counted(
@@ -60,6 +60,6 @@ async fn each_crd_is_derived_once_for_all_starts() {
         let server = TestServer::start(app()).await.unwrap();
         server.idle().await.unwrap();
     }
-    // The definition and the JSON schema of each of the two versions.
+    // The CRD and the JSON schema of each of the two versions.
     assert_eq!(DERIVED.load(Ordering::Relaxed), 4);
 }

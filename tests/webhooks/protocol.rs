@@ -1,4 +1,4 @@
-//! The bodies of requests and responses, without an API server.
+//! Bodies of webhook requests and responses, without an API server.
 
 use axum::{
     Router,
@@ -31,7 +31,7 @@ fn router(metrics: &Metrics) -> Router {
     kinds::app().admission::<(panics, hangs)>().hook_routes(metrics).unwrap().router
 }
 
-/// Asks, and returns what is in the answer, which always has the status 200.
+/// Sends a request and returns `response` of the body. The HTTP status must always be 200.
 pub(crate) async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
     let request = Request::post(path).header(header::CONTENT_TYPE, media).body(body.into()).unwrap();
     let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
@@ -77,7 +77,7 @@ async fn admission_patch_contains_only_changed_fields() {
         assert_eq!(patch(&response), expected, "{case}");
         assert_eq!(response["patchType"].is_null(), expected.is_null(), "{case}");
     }
-    // A DELETE has no object to mutate, and the invalid old one is not decoded.
+    // A DELETE has no object to mutate, and the invalid old object is not decoded.
     let body = review("DELETE", &Json::Null, &site(json!({ "hosts": [] })));
     let response = ask(&router, DEFAULTS, "application/json", body).await;
     assert_eq!((&response["allowed"], patch(&response)), (&json!(true), Json::Null));
@@ -128,7 +128,7 @@ async fn each_failure_is_a_response_with_the_reason() {
     }
 }
 
-/// An API server drops an answer without the uid of its review, and reports the missing uid instead of the reason.
+/// An API server drops a response without the uid of its review, and reports the missing uid instead of the error.
 #[tokio::test]
 async fn unread_review_is_answered_with_its_uid() {
     let router = router(&Metrics::default());
@@ -144,7 +144,7 @@ async fn unread_review_is_answered_with_its_uid() {
     }
 }
 
-/// The last byte of the review never comes.
+/// The last byte of the review never arrives.
 #[tokio::test(start_paused = true)]
 async fn late_review_body_is_reported_with_its_uid() {
     let mut review = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);

@@ -1,4 +1,4 @@
-//! Clients that connect or begin a request and then say nothing: those that go on are answered all the same.
+//! Clients that connect or begin a request and then stall: other requests are still answered.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
     protocol::{RULES, ask, review, site},
 };
 
-/// Timeout for responses that usually come much sooner.
+/// Time limit for responses that usually take much less.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
         let mut silent = Vec::new();
         for _ in 0..200 {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            // The server may have closed it already.
+            // The server may have closed the connection already.
             let _sent = stream.write_all(begun).await;
             silent.push(stream);
         }
@@ -58,7 +58,7 @@ async fn requests_are_answered_beside_others_that_never_end() {
         let body = Body::new(StreamBody::new(futures::stream::pending::<Result<_, std::convert::Infallible>>()));
         tokio::spawn(async move { ask(&router, RULES, "application/json", body).await })
     };
-    // Far more than are read or run at a time.
+    // Far more requests than are read or run concurrently.
     let others: Vec<_> = (0..300).map(|_| half()).collect();
     sleep(Duration::from_millis(1)).await;
     let begun = tokio::time::Instant::now();

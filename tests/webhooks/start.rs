@@ -1,4 +1,4 @@
-//! Errors at the start: sets of functions that contradict each other or are incomplete.
+//! Errors at startup: functions that contradict each other, or that are incomplete.
 
 use kctl::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The two servers, with the app's functions installed: the embedded one in this process, the real one by TLS on loopback.
+//! The embedded server in this process, and a real server that reaches it over TLS on loopback. Both have the app's
+//! functions installed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,24 +23,24 @@ use kctl_webhook::{
 
 use crate::kinds::app;
 
-/// A new embedded server. It lives as long as what is returned.
+/// Starts an embedded server, which lives as long as the returned value.
 pub(crate) async fn embedded() -> (TestServer, Client) {
     let server = TestServer::start(app()).await.unwrap();
     let client = server.client();
     (server, client)
 }
 
-/// The definition and the configurations on a real server are of the whole cluster: one test at a time has them.
+/// The CRD and the webhook configurations apply to the whole cluster, so one test at a time uses a real server.
 static INSTALLED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// The real server, as long as a test has it.
+/// The real server, reserved for one test.
 pub(crate) struct Real {
     pub(crate) client: Client,
     _alone: tokio::sync::MutexGuard<'static, ()>,
 }
 
 impl Real {
-    /// Takes away what calls the functions of this process, which ends.
+    /// Deletes the CRD and the webhook configurations, because their webhooks end with this process.
     pub(crate) async fn leave(self) {
         for path in [
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/sites",
@@ -56,7 +57,7 @@ impl Real {
     }
 }
 
-/// Counts tests, for the names of their namespaces.
+/// Number of tests so far, for the names of their namespaces.
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the server of `KUBECONFIG`, if it is set. Each test has a separate namespace there.
@@ -74,7 +75,7 @@ pub(crate) async fn real() -> Option<Real> {
     Some(Real { client, _alone: alone })
 }
 
-/// Serves the functions for as long as the test runs, and tells the API server about them.
+/// Serves the functions while the test runs, and installs the CRD and the webhook configurations.
 async fn install(client: &Client) {
     let app = app();
     let routes = app.hook_routes(&Metrics::default()).unwrap();
@@ -93,7 +94,7 @@ async fn install(client: &Client) {
     for object in configurations.objects(app.admissions()) {
         apply(client, &object).await;
     }
-    // The real server acts by a new definition or configuration a moment after it has stored it.
+    // The real server uses a new CRD or webhook configuration with a delay.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
 }
 

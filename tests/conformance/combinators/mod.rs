@@ -1,9 +1,9 @@
-//! Generated schemas with keywords below `anyOf`, `oneOf`, `allOf` and `not`: both servers have to accept the same values,
+//! Generated schemas with keywords below `anyOf`, `oneOf`, `allOf` and `not`: both servers must accept the same values,
 //! store them alike and reject the same CRDs.
 //!
-//! The verdicts of the real server on the first seeds are recorded. With `KUBECONFIG`, both servers are asked about the seeds
-//! of `SEEDS` (the recorded ones by default); `RECORD=1` records the first ones anew. Causes of rejected values are not compared: of
-//! branches that fail alike, kube-apiserver reports one and the embedded server may report another.
+//! The verdicts of the real server on the first seeds are recorded. With `KUBECONFIG`, the schemas of `SEEDS` (by
+//! default the recorded ones) are sent to both servers; `RECORD=1` records the first ones again. Field errors are not
+//! compared: if several branches fail, the servers may report different ones.
 
 mod schema;
 
@@ -19,13 +19,13 @@ use crate::{
     server::Server,
 };
 
-/// Seeds whose verdicts are recorded.
+/// Number of seeds whose verdicts are recorded.
 const RECORDED: u64 = 60;
-/// Values that are written for each schema.
+/// Number of values that are written for each schema.
 const VALUES: usize = 8;
 const NAME: &str = "combinators";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Attempts and pause while a real server begins to serve a new CRD.
+/// Attempts and pause until a real server serves a new CRD.
 const TRIES_MAX: usize = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,7 +62,7 @@ fn keywords_below_combinators_judge_as_the_real_server() {
     assert!(differences.is_empty(), "{} seeds differ:\n{}", differences.len(), differences.join("\n"));
 }
 
-/// Returns the first verdict of a seed that differs, with the schema and the value that it is about.
+/// Returns the first verdict of a seed that differs, with its schema and value.
 fn difference(seed: u64, expected: &[Value], found: &[Value]) -> Option<String> {
     let at = (0..expected.len().max(found.len())).find(|at| expected.get(*at) != found.get(*at))?;
     let mut rng = Rng::new(seed);
@@ -124,7 +124,7 @@ fn definition(plural: &str, schema: &Value) -> Value {
     })
 }
 
-/// Waits until a list and a create of a new kind are answered.
+/// Waits until lists and creates of a new kind succeed.
 async fn until_served(server: &Server, path: &str) {
     for _ in 0..TRIES_MAX {
         let (listed, _) = send(server, Method::GET, path, &Value::Null).await;

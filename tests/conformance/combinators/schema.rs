@@ -1,4 +1,4 @@
-//! Schemas with combinators and values for them, at random.
+//! Random schemas with combinators, and values for them.
 
 use serde_json::{Map, Value, json};
 
@@ -44,10 +44,10 @@ const TEXTS: [&str; 18] = [
 const NUMBERS: [f64; 8] = [-4.0, 0.0, 0.5, 1.5, 2.0, 3.0, 6.0, 1e10];
 const INTEGERS: [i64; 12] = [-4, -1, 0, 1, 2, 3, 5, 6, 9, 10, 1 << 31, 1 << 40];
 
-/// Types of properties and items, which keywords below combinators have to fit.
+/// Types of properties and items, with which keywords below combinators have to agree.
 type Types = Map<String, Value>;
 
-/// Returns a structural schema: a type with keywords, and mostly a combinator beside them.
+/// Returns a structural schema: a type with keywords, and usually a combinator.
 pub(crate) fn schema(rng: &mut Rng) -> Value {
     structural(rng, 2)
 }
@@ -89,7 +89,7 @@ fn merge(schema: &mut Value, keywords: Value) {
     }
 }
 
-/// Returns keywords about values of a type.
+/// Returns random validation keywords for a type.
 fn keywords(rng: &mut Rng, kind: &str) -> Value {
     let mut all = json!({});
     let mut set = |rng: &mut Rng, name: &str, choices: &[Value]| {
@@ -130,7 +130,7 @@ fn keywords(rng: &mut Rng, kind: &str) -> Value {
     all
 }
 
-/// Returns one of `anyOf`, `oneOf`, `allOf` and `not`, up to `depth` below each other.
+/// Returns one of `anyOf`, `oneOf`, `allOf` and `not`, nested up to `depth` levels.
 fn combinator(rng: &mut Rng, kind: &str, depth: usize, types: &Types) -> Value {
     let name = rng.one_of(&["anyOf", "oneOf", "allOf", "not"]);
     if name == "not" {
@@ -155,7 +155,7 @@ fn branch(rng: &mut Rng, kind: &str, depth: usize, types: &Types) -> Value {
     branch
 }
 
-/// Returns a value, mostly one of the type that a structural schema asks for.
+/// Returns a value, usually of the type that a structural schema requires.
 pub(crate) fn value(rng: &mut Rng, schema: &Value) -> Value {
     if rng.one_in(16) {
         return Value::Null;

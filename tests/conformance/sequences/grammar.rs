@@ -1,10 +1,10 @@
-//! Generates random objects and parts of objects from a grammar of `grammar.yaml`.
+//! Generates random objects and parts of objects from the grammar in `grammar.yaml`.
 
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;
 
-/// The use of a generated value, which decides about nulls and patch directives.
+/// The purpose of a generated value, which determines nulls and patch directives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// A complete object for POST or PUT.
@@ -18,7 +18,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// Returns `n`: a field that may be null is null once in `n` times.
+    /// Returns `n` such that a field that may be null is null once in `n` times.
     fn nulls(self) -> usize {
         match self {
             Self::Whole | Self::Applied => 40,
@@ -27,7 +27,7 @@ impl Use {
     }
 }
 
-/// Returns a random value of a grammar.
+/// Returns a random value from a grammar.
 pub(super) fn make(rng: &mut Rng, grammar: &Value, used: Use) -> Value {
     match grammar {
         Value::Object(fields) if fields.contains_key("$items") => make_items(rng, fields, used),
@@ -80,7 +80,8 @@ fn make_object(rng: &mut Rng, fields: &Map<String, Value>, used: Use) -> Value {
     Value::Object(made)
 }
 
-/// Returns `true` if a field may be null: an optional field (`?`) of an object, any field of a patch except required ones (`!`).
+/// Returns `true` if a field may be null: optional fields (`?`) of an object, and all fields of a patch except required
+/// ones (`!`).
 fn is_null(key: &str, used: Use) -> bool {
     match used {
         Use::Whole | Use::Applied => key.ends_with('?'),
@@ -94,7 +95,7 @@ fn make_items(rng: &mut Rng, list: &Map<String, Value>, used: Use) -> Value {
     let mut made = Vec::new();
     while !left.is_empty() && (made.is_empty() || !rng.one_in(3)) {
         let index = rng.below(left.len());
-        // Lists without merge keys are replaced as a whole, without directives in their items.
+        // Lists without merge keys are replaced as a whole, so their items have no directives.
         let is_whole = used == Use::Strategic && !list.contains_key("$keys");
         let mut item = make(rng, left.remove(index), if is_whole { Use::Merged } else { used });
         if used == Use::Strategic && list.contains_key("$keys") && rng.one_in(6) {

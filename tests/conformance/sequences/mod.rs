@@ -1,7 +1,7 @@
-//! Sends random sequences of writes by several managers, and compares the objects with their `managedFields`.
+//! Sends random sequences of writes by several managers, and compares the resulting objects and `managedFields`.
 //!
-//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` without it) go to
-//! both servers.
+//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` by default) are
+//! sent to both servers.
 
 mod grammar;
 mod writes;
@@ -68,8 +68,8 @@ fn random_writes_match_real_server() {
 
 /// Returns the sequences in which the real server differs from its recording, or the embedded server from the real one.
 ///
-/// Runs such sequences again: the real server tries a patch on the cached object, and repeats it on the stored one if the cache
-/// was stale. The answer then has the warnings of both.
+/// Such sequences run again: the real server first tries a patch on its cached object, and repeats it on the stored
+/// object if the cache was stale. The answer then has the warnings of both attempts.
 fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Answers) -> BTreeMap<u64, String> {
     let mut real = ask_real(grammar, seeds, kubeconfig);
     if env::var("RECORD").is_ok_and(|value| value == "1") {
@@ -198,7 +198,7 @@ fn merge_patch(value: &mut Value, patch: &Value) {
     }
 }
 
-/// Returns the first write whose answers differ. Later differences follow from it.
+/// Returns the first write whose answers differ. Later differences are only its consequences.
 fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
     for (index, ((expected, found), write)) in pairs {

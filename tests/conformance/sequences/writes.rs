@@ -103,7 +103,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the query with a field manager. Sometimes the user agent names the manager instead, or the write is a dry run.
+    /// Returns the query with a field manager. In some cases the user agent names the manager instead, or the write is
+    /// a dry run.
     fn managed(&mut self) -> String {
         let mut query =
             if self.rng.one_in(8) { String::new() } else { format!("fieldManager={}", self.rng.pick(MANAGERS)) };
@@ -160,7 +161,7 @@ impl Writer<'_> {
             "metadata": { "name": "a", "namespace": "$NS" }, "spec": { "replicas": replicas } });
         match self.rng.below(3) {
             0 => self.request("MERGE", "/scale", &json!({ "spec": { "replicas": replicas } }), query),
-            // The real server fails to apply the scale of a custom resource.
+            // The real server fails an apply to the scale of a custom resource.
             1 if !self.kind.path.starts_with("custom/") => self.request(
                 "APPLY",
                 "/scale",
@@ -231,7 +232,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns `true` if an operation is made at this path: always at a leaf, sometimes above.
+/// Returns `true` if an operation uses this path: always at a leaf, sometimes above.
 fn path_ends(value: &Value, path: &str, rng: &mut Rng) -> bool {
     let is_leaf = match value {
         Value::Object(fields) => fields.is_empty(),
@@ -241,7 +242,7 @@ fn path_ends(value: &Value, path: &str, rng: &mut Rng) -> bool {
     !path.is_empty() && (is_leaf || (path.matches('/').count() > 1 && rng.one_in(3)))
 }
 
-/// Merges another value into an object. Nulls and empty lists of the other value replace nothing.
+/// Merges another value into an object. Nulls and empty lists in the other value replace nothing.
 pub(super) fn merge(object: &mut Value, other: &Value) {
     match (object, other) {
         (Value::Object(object), Value::Object(other)) => {

@@ -1,7 +1,7 @@
 //! A sharder that follows the protocol of kubernetes-controller-sharding v0.13.0 against the embedded API server: the
 //! webhook that assigns objects, the controller of shard Leases, and the resync.
 //!
-//! It differs in the hash, which shards never calculate, and in that it looks at everything at each step.
+//! It differs in its hash function, which shards never compute. It also checks all objects in each step.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -26,7 +26,7 @@ pub(super) const SHARD_LABEL: &str = "shard.alpha.sharding.timebertt.dev/podset"
 pub(super) const DRAIN_LABEL: &str = "drain.alpha.sharding.timebertt.dev/podset";
 pub(super) const STATE_LABEL: &str = "alpha.sharding.timebertt.dev/state";
 const RING_LABEL: &str = "alpha.sharding.timebertt.dev/controllerring";
-/// The holder of a Lease that the sharder has taken.
+/// The holder identity of a Lease that the sharder has acquired.
 pub(super) const TAKEN: &str = "shardlease-controller";
 const HOST: &str = "sharder.sharding-system.svc";
 const STEP: Duration = Duration::from_millis(250);
@@ -37,7 +37,7 @@ pub(super) struct Sharder {
     client: Client,
 }
 
-/// The state of a shard, by its Lease (`pkg/sharding/leases/state.go`).
+/// Returns the state of a shard by its Lease (`pkg/sharding/leases/state.go`).
 fn state(name: &str, lease: &Json, now: Timestamp) -> &'static str {
     let spec = &lease["spec"];
     if spec["holderIdentity"] != name {
@@ -107,7 +107,7 @@ impl Sharder {
         sharder
     }
 
-    /// Goes on until it is dropped.
+    /// Runs until the future is dropped.
     pub(super) async fn run(self) {
         loop {
             self.step().await;
@@ -148,14 +148,14 @@ impl Sharder {
         json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response })
     }
 
-    /// Maintains Leases, then drains and moves what is assigned to another shard.
+    /// Maintains the Leases, then drains and moves objects that are assigned to another shard.
     pub(super) async fn step(&self) {
         let leases = Api::<Lease>::default_namespaced(self.client.clone());
         for (name, state) in self.shards() {
             let mut lease = leases.get(&name).await.unwrap();
             if lease.labels().get(STATE_LABEL).is_none_or(|known| known != state) {
                 lease.labels_mut().insert(STATE_LABEL.into(), state.into());
-                // A conflict means that the shard was faster; the next step sees its renewal.
+                // After a conflict, the next step sees the shard's renewal.
                 let Ok(labelled) = leases.replace(&name, &PostParams::default(), &lease).await else { continue };
                 lease = labelled;
             }

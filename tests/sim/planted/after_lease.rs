@@ -1,5 +1,5 @@
-//! A leader that goes on after it lost its Lease: the upload runs in a separate task, so it ends neither with the reconcile nor
-//! with the leadership, while the next leader uploads as well.
+//! A leader that continues after it lost its Lease: the upload runs in a separate task, so it ends neither with the
+//! reconcile nor with the leadership, while the next leader uploads as well.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -10,19 +10,19 @@ use crate::{
     site::{A, Site, ask, reached},
 };
 
-/// How many parts an upload has.
+/// Number of parts of an upload.
 const PARTS: usize = 6;
-/// How long a part takes.
+/// Duration of the upload of a part.
 const PART: Duration = Duration::from_secs(5);
 
-/// A bucket that takes whatever it gets.
+/// A bucket that accepts uploads from any program.
 #[derive(Default)]
 struct Bucket {
-    /// Programs that know the bucket.
+    /// Number of programs that have connected.
     programs: usize,
-    /// Which program uploaded the parts, one after the other.
+    /// The program that uploaded each part, in order.
     parts: Vec<usize>,
-    /// The version that was uploaded to the end.
+    /// The last version whose upload was completed.
     version: i32,
 }
 
@@ -55,7 +55,7 @@ impl Connection {
     }
 }
 
-/// Starts uploads, and waits for none.
+/// Starts uploads without waiting for them.
 #[controller(of = Site)]
 struct Bug {
     connection: Connection,
@@ -76,7 +76,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Uploads in the reconcile, which ends with the lease.
+/// Uploads within the reconcile, which ends with the leadership.
 #[controller(of = Site)]
 struct Twin {
     connection: Connection,
@@ -98,7 +98,7 @@ fn case(app: fn() -> App) -> Scenario {
     Scenario::new(app)
         .objects(A)
         .instances(2)
-        // The uploads count here, not the statuses.
+        // Only the uploads matter here, so the statuses are not compared.
         .ignoring("/status")
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
         .invariant("no program uploads after another one has begun", move |_| bucket.with(|b| in_turn(&b.parts)))

@@ -1,4 +1,4 @@
-//! A controller with all that is needed to try it: a system outside of the cluster, what a user does, and what must hold.
+//! Building blocks of a test case: an external system, an app with one controller, and invariants.
 
 use std::{
     any::{Any, TypeId},
@@ -16,7 +16,7 @@ thread_local! {
     static OUTSIDE: RefCell<HashMap<TypeId, Box<dyn Any>>> = RefCell::default();
 }
 
-/// A system outside of the cluster that every run finds as new.
+/// An external system that is created anew for every run.
 pub(crate) struct External<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for External<T> {
@@ -34,7 +34,7 @@ impl<T> Default for External<T> {
 }
 
 impl<T: Default + 'static> External<T> {
-    /// Asks or tells the system something.
+    /// Runs a function on the external system.
     pub(crate) fn with<R>(self, f: impl FnOnce(&mut T) -> R) -> R {
         OUTSIDE.with_borrow_mut(|systems| {
             let system = systems.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
@@ -43,7 +43,7 @@ impl<T: Default + 'static> External<T> {
     }
 }
 
-/// The objects that rules are about.
+/// The objects that invariants check.
 pub(crate) struct State {
     pub(crate) sites: Vec<Site>,
     pub(crate) secrets: Vec<Secret>,
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// Returns a program with one controller.
+/// Returns an app with one controller that uses an external system.
 pub(crate) fn program<T, C>(make: fn(External<T>) -> C) -> App
 where
     T: Default + 'static,
@@ -65,12 +65,12 @@ where
     App::new("planted").controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
 }
 
-/// The same of a controller without anything outside.
+/// Returns an app with one controller without an external system.
 pub(crate) fn simple<C: Reconcile>(make: fn() -> C) -> App {
     App::new("planted").controller_with(move |_env| std::future::ready(Ok(make())))
 }
 
-/// A rule about objects.
+/// Returns an invariant of a snapshot's objects.
 pub(crate) fn rule(
     holds: impl Fn(&State) -> Result<(), String> + Send + Sync + 'static,
 ) -> impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static {

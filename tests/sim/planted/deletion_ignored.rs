@@ -1,5 +1,5 @@
-//! A deletionTimestamp that is ignored: a pod that is being deleted runs for its whole grace period, but counts as gone. The
-//! controller waits for it only in the reconcile that deleted it.
+//! A `deletionTimestamp` is ignored: a Pod that is being deleted runs for its whole grace period, but counts as gone.
+//! The controller waits for it only in the reconcile that deleted it.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::{
     site::{A, Site, ask, reached},
 };
 
-/// The disks that exist, by the name of their site.
+/// The existing disks, by the name of their site.
 type Disks = External<BTreeSet<String>>;
 
-/// Wipes the disk when the site has no pod left, as it thinks.
+/// Wipes the disk when the cache seems to have no Pods of the site.
 #[controller(of = Site, owns = Pod(create, delete))]
 struct Bug {
     disks: Disks,
@@ -38,8 +38,8 @@ impl Reconcile for Bug {
     }
 }
 
-/// Waits for Pods that are being deleted, also by others. Before it wipes the disk, which can't be undone, it asks the API
-/// server: its cache may have started with an old state.
+/// Waits for Pods that are being deleted, also by others. Wiping the disk can't be undone, so it reads from the API
+/// server first: its cache may have started with an old state.
 #[controller(of = Site, owns = Pod(create, delete), rbac(asking_for_pods()))]
 struct Twin {
     disks: Disks,

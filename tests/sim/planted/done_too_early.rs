@@ -1,4 +1,5 @@
-//! A status that reports completion too early: if the program stops right after it, the rest of the work is never done.
+//! A status that reports completion too early: if the program stops right after the write, the rest of the work is
+//! never done.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,7 +8,7 @@ use crate::{
     site::{A, Site, ask, reached, secret},
 };
 
-/// Writes the version down, then makes what it stands for.
+/// Writes the status, then creates the release.
 #[controller(of = Site, owns = Secret(create))]
 struct Bug;
 
@@ -21,7 +22,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Makes it, then writes the version down.
+/// Creates the release, then writes the status.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 

@@ -1,5 +1,5 @@
-//! Trust in an intermediate state: each version of the site is one migration of its database, and the controller expects to
-//! see them all.
+//! Reliance on intermediate states: each version of the site is one migration of its database, and the controller
+//! expects to see all versions.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -8,10 +8,10 @@ use crate::{
     site::{A, Site, ask, reached},
 };
 
-/// The version of the schema of a database.
+/// The schema version of a database.
 type Database = External<i32>;
 
-/// Runs the migration to the version that it sees.
+/// Runs only the migration to the version that it sees.
 #[controller(of = Site)]
 struct Bug {
     database: Database,
@@ -30,7 +30,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Goes from where the database is to where it should be.
+/// Runs all migrations from the database's version to the desired one.
 #[controller(of = Site)]
 struct Twin {
     database: Database,

@@ -1,4 +1,4 @@
-//! An error that is taken for absence: a read that fails looks as if there were nothing, and what belongs to it is dropped.
+//! An error is treated as absence: if a read fails, the object counts as missing and its database is dropped.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,10 +7,10 @@ use crate::{
     site::{A, Site, ask, reached},
 };
 
-/// How many databases were dropped, and how many exist.
+/// Number of dropped databases, and number of existing ones.
 type Databases = External<(u32, u32)>;
 
-/// Drops the database when it gets no credentials.
+/// Drops the database when the read of its credentials fails.
 #[controller(of = Site, reads = Secret(live))]
 struct Bug {
     databases: Databases,
@@ -24,7 +24,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Drops the database if its credentials do not exist.
+/// Drops the database only if its credentials do not exist.
 #[controller(of = Site, reads = Secret(live))]
 struct Twin {
     databases: Databases,

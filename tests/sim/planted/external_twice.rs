@@ -1,4 +1,4 @@
-//! An external call that is not idempotent: each one sends an invoice, and which one was sent is written down afterwards.
+//! An external call that is not idempotent: each call sends an invoice, whose number is recorded afterwards.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     site::{A_AND_B, Site, ask, reached_with},
 };
 
-/// Invoices that were sent: number → what for.
+/// Invoices that were sent: number → purpose.
 type Invoices = External<BTreeMap<usize, String>>;
 
 /// Sends an invoice, and returns its number.
@@ -21,13 +21,13 @@ fn send(invoices: &Invoices, what_for: &str) -> String {
     })
 }
 
-/// The same with an idempotency key: an invoice under a known key is not sent again.
+/// Sends an invoice with an idempotency key: a second call with the same key sends nothing.
 fn send_once(invoices: &Invoices, key: &str) -> String {
     let known = invoices.with(|sent| sent.iter().find(|(_, what_for)| *what_for == key).map(|(number, _)| *number));
     known.map_or_else(|| send(invoices, key), |number| number.to_string())
 }
 
-/// Sends where the status knows of no invoice.
+/// Sends an invoice if the status has none.
 #[controller(of = Site)]
 struct Bug {
     invoices: Invoices,
@@ -44,7 +44,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Says each time which invoice it means.
+/// Uses the UID of the site as idempotency key.
 #[controller(of = Site)]
 struct Twin {
     invoices: Invoices,

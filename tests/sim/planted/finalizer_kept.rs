@@ -1,5 +1,5 @@
-//! A finalizer that is never removed: the clean-up fails where nothing is left to clean up, so it fails forever once it was
-//! interrupted between its work and the removal.
+//! A finalizer that is never removed: the clean-up fails if nothing is left to clean up. Once interrupted between the
+//! clean-up and the removal, it fails forever.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 /// The disks at a provider, by the name of their site.
 type Disks = External<BTreeSet<String>>;
 
-/// The provider's answer: as usual, deleting what is not there is an error.
+/// Deletes a disk at the provider. As usual, it is an error if the disk does not exist.
 fn delete_disk(disks: &Disks, name: &str) -> Result<(), NotFound> {
     if disks.with(|disks| disks.remove(name)) { Ok(()) } else { Err(NotFound) }
 }
@@ -21,7 +21,7 @@ fn delete_disk(disks: &Disks, name: &str) -> Result<(), NotFound> {
 #[derive(Debug)]
 struct NotFound;
 
-/// Takes every error of the provider for a reason to try again.
+/// Retries after every error of the provider.
 #[controller(of = Site, primary(get), finalizer = "planted.example.com/disk")]
 struct Bug {
     disks: Disks,
@@ -44,7 +44,7 @@ impl Finalize for Bug {
     }
 }
 
-/// A disk that is gone is what it wants.
+/// Treats a disk that does not exist as deleted.
 #[controller(of = Site, primary(get), finalizer = "planted.example.com/disk")]
 struct Twin {
     disks: Disks,

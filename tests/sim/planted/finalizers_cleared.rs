@@ -1,4 +1,4 @@
-//! Finalizers cleared: two controllers clean up after a site, and one of them removes all finalizers at its end.
+//! Cleared finalizers: two controllers clean up after a site, and one of them removes all finalizers when it is done.
 
 use std::collections::BTreeSet;
 
@@ -16,27 +16,27 @@ use crate::{
     site::{A_AND_B, Site, ask, delete, reached, stays},
 };
 
-/// Disks outside of the cluster, which one of the controllers creates.
+/// External disks, which one of the controllers creates.
 #[derive(Default)]
 struct Disks(BTreeSet<String>);
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 
-/// Whether a user holds `c`.
+/// `true` while a user holds the site `c`.
 #[derive(Default)]
 struct Held(bool);
 
-/// A finalizer of another program.
+/// The finalizer of another program.
 const OF_A_USER: &str = "planted.example.com/user";
 
-/// Whether a site may get something outside: one that is gone would leave it there for ever.
+/// Returns `true` if the site lacks its external object and still exists. For a deleted site the object would leak.
 macro_rules! needs {
     ($outside:expr, $site:expr, $cx:expr) => {
         !$outside.with(|made| made.0.contains(&$site.name_any())) && stays(&$site, &*$cx.get().await?)
     };
 }
 
-/// Keeps a disk for each site.
+/// Keeps an external disk for each site.
 #[controller(of = Site, name = "disk", primary(get), finalizer = "planted.example.com/disk")]
 struct Disk(External<Disks>);
 
@@ -56,11 +56,11 @@ impl Finalize for Disk {
     }
 }
 
-/// Keeps a name for each site.
+/// Keeps an external name for each site.
 #[controller(of = Site, name = "name", primary(get), finalizer = "planted.example.com/name")]
 struct Name(External<Names>);
 
-/// The same; it lets the site go by itself.
+/// Does the same, but removes all finalizers in its clean-up.
 #[controller(of = Site, name = "name", primary(get, patch), finalizer = "planted.example.com/name")]
 struct Clearing(External<Names>);
 
@@ -94,7 +94,7 @@ impl Finalize for Clearing {
     }
 }
 
-/// A user makes a site, and then holds it by a finalizer, whatever others are there by then.
+/// Creates a site as a user and then adds the user's finalizer, whichever finalizers the site has by then.
 async fn make_and_hold(client: &Client, name: &str) -> Result<()> {
     ask(client, name, 1).await?;
     let hold = kctl::json!({
@@ -104,7 +104,7 @@ async fn make_and_hold(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The user takes the only finalizer away that is left.
+/// Removes the user's finalizer, which must be the only one left.
 async fn let_go(client: &Client, name: &str) -> Result<()> {
     let patch = kctl::from_json(kctl::json!([
         { "op": "test", "path": "/metadata/finalizers", "value": [OF_A_USER] },
@@ -118,7 +118,7 @@ fn sites(client: &Client) -> Api<Site> {
     Api::default_namespaced(client.clone())
 }
 
-/// Both sites come and go.
+/// Deletes both sites.
 fn case(app: fn() -> App) -> Scenario {
     let (disks, names) = (External::<Disks>::default(), External::<Names>::default());
     Scenario::new(app)
@@ -136,7 +136,7 @@ fn case(app: fn() -> App) -> Scenario {
         )
 }
 
-/// The same, and a user holds another one, from a moment at which both controllers begin to hold it, too.
+/// Adds a site that a user holds. The user's finalizer is added while both controllers add theirs.
 fn held(app: fn() -> App) -> Scenario {
     let held = External::<Held>::default();
     case(app)
@@ -178,7 +178,7 @@ fn with<C: Reconcile>(make: fn(External<Names>) -> C) -> App {
         .controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
 }
 
-/// Without another finalizer on the site, a crash between two clean-ups shows the bug.
+/// Without the user's finalizer, only a crash between the two clean-ups shows the bug.
 pub(crate) fn bug_alone() -> Scenario {
     case(|| with(Clearing))
 }

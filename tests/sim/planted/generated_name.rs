@@ -1,5 +1,5 @@
-//! A name that the server makes up, without a look at what is there: the only trace of what was created is a status that
-//! is written afterwards.
+//! A generated name without a check for an existing object: the created object is only recorded by a status that is
+//! written afterwards.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -8,7 +8,7 @@ use crate::{
     site::{A, Site, ask, reached_with, secret, unnamed_secret},
 };
 
-/// Trusts the status alone.
+/// Relies on the status alone.
 #[controller(of = Site, owns = Secret(create))]
 struct Bug;
 
@@ -23,7 +23,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Gives it a name: a second one of that name cannot be, however old the cache is.
+/// Uses a fixed name, so that a second create fails however old the cache is.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 

@@ -1,4 +1,4 @@
-//! A partial set of objects is taken for a complete one: a program that stops between the parts never creates the rest.
+//! A partial set of objects is treated as complete: a program that stops in between never creates the rest.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,7 +7,7 @@ use crate::{
     site::{A, PARTS, Site, ask, reached, secret},
 };
 
-/// Makes the parts of a site that has none.
+/// Creates the parts of a site that has none.
 #[controller(of = Site, owns = Secret(create))]
 struct Bug;
 
@@ -24,7 +24,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Makes each part that is missing.
+/// Creates each missing part.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 

@@ -40,15 +40,15 @@ use kctl::{
     testing::{Scenario, Sim},
 };
 
-/// Seeds within which each bug has to be found.
+/// Number of seeds within which each bug has to be found.
 const SEEDS: u64 = 200;
-/// Seeds with which each twin has to work, unless `KCTL_SEEDS` names another number.
+/// Number of seeds with which each twin has to pass. `KCTL_SEEDS` overrides it.
 const TWIN_SEEDS: u64 = 64;
 
-/// The same for replicas that share the keys: they renew eight Leases instead of one, so a run costs more.
+/// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more.
 const SHARDED_SEEDS: u64 = 2;
 
-/// Whether a bug shows where nothing fails.
+/// Tells whether a bug shows without faults.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shows {
     WithoutFaults,
@@ -77,7 +77,7 @@ fn check_clean_for(twin: &Scenario, n_seeds: u64) {
     println!("{} runs, {} faults", report.runs(), report.injected());
 }
 
-/// Declares a module of tests for each bug: a checker finds it, and finds nothing in its correct twin.
+/// Declares two tests for each bug: a checker finds it, and finds nothing in its corrected twin.
 macro_rules! planted {
     ($($name:ident: $shows:ident, $checker:literal;)*) => {$(
         mod $name {
@@ -94,7 +94,7 @@ macro_rules! planted {
     )*};
 }
 
-/// With this seed a partition holds an event back for longer than a state has to be quiet before it counts as settled.
+/// With this seed, a partition delays an event for longer than a state must be unchanged to count as settled.
 #[test]
 fn state_hidden_by_a_partition_is_not_settled() {
     let report = Sim::seeds(555..556).run(&deletion_ignored::twin()).unwrap();
@@ -103,7 +103,7 @@ fn state_hidden_by_a_partition_is_not_settled() {
     }
 }
 
-/// Only a cache that starts with an old state finds it.
+/// Only a cache that starts with an outdated list shows the bug.
 #[test]
 fn trust_in_the_first_list_is_found() {
     let cases =
@@ -144,7 +144,7 @@ fn replicas_that_share_keys_survive_faults() {
     check_clean_for(&sharded::twin(), SHARDED_SEEDS);
 }
 
-/// Any seed may choose a lease that lapses: no list of single faults is needed to find what the permit is for.
+/// Random seeds also let Leases expire, so they find the missing permit without the list of single faults.
 #[test]
 fn missing_permit_is_found_by_seeds_alone() {
     let found = (0..SEEDS).find_map(|seed| {
@@ -156,7 +156,7 @@ fn missing_permit_is_found_by_seeds_alone() {
     assert_eq!(checker, "only the leader writes", "{text}");
 }
 
-/// Two controllers clean up at once: only a crash in between shows that one of them takes away the finalizer of the other.
+/// Two controllers clean up: only a crash in between shows that one of them removes the other's finalizer.
 #[test]
 fn cleared_foreign_finalizers_are_found_by_a_crash() {
     check_found(

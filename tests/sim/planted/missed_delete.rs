@@ -1,4 +1,5 @@
-//! A missed delete: external objects are compared by name, so a site that was deleted and created again seems to be the same.
+//! A missed delete: external objects are compared by name, so a site that was deleted and recreated seems to be the
+//! same.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use crate::{
     site::{A_AND_B, Site, ask, delete, sites},
 };
 
-/// The records of a name server: name of the site → uid of the site that it leads to.
+/// The records of a name server: name of the site → UID of the site to which the record points.
 type Records = External<BTreeMap<String, String>>;
 
-/// Adds what is new, removes what is gone; goes by names.
+/// Adds new records and removes stale ones, comparing names only.
 #[controller(of = ConfigMap, primary(patch, selector = "zone"), watches = Site(map = zones))]
 struct Bug {
     records: Records,
@@ -32,7 +33,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Compares where the records lead to.
+/// Compares the UIDs to which the records point.
 #[controller(of = ConfigMap, primary(patch, selector = "zone"), watches = Site(map = zones))]
 struct Twin {
     records: Records,

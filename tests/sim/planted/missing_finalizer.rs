@@ -1,4 +1,4 @@
-//! No finalizer: external records are removed when a delete event arrives, and the program misses it while it is down.
+//! No finalizer: external records are removed on a delete event, which the program misses while it is down.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
 
 type Records = External<BTreeSet<String>>;
 
-/// Keeps the records of a whole zone, and remembers which ones it made.
+/// Keeps the records of a zone, and remembers in memory which ones it created.
 #[controller(of = ConfigMap, primary(patch, selector = "zone"), watches = Site(map = zones))]
 struct Bug {
     records: Records,
@@ -37,7 +37,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// A site stays until its record is gone.
+/// Keeps a finalizer on a site until its record is removed.
 #[controller(of = Site, primary(get), finalizer = "planted.example.com/record")]
 struct Twin {
     records: Records,

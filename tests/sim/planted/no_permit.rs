@@ -1,5 +1,5 @@
-//! A program whose write permit grants always: it writes until it notices that it has lost its lease, and a write that is on its
-//! way then arrives under the next leader. Its controller is as it should be; nothing that users can write goes past the permit.
+//! A write permit that always grants: the program writes until it notices that it has lost its Lease, and a write in
+//! flight then arrives under the next leader. The controller itself is correct; no API lets users bypass the permit.
 
 use kctl::{prelude::*, testing::Scenario};
 

@@ -1,4 +1,4 @@
-//! A kind that is read and not watched: a reconcile before the object exists is not repeated.
+//! A kind that is read but not watched: a reconcile that ran before the object existed is not repeated.
 
 use kctl::{
     kube::{Api, api::PostParams},
@@ -11,7 +11,7 @@ use crate::{
     site::{Site, ask, secret},
 };
 
-/// Makes a key once there are settings, and looks at them when the site changes.
+/// Creates a key once settings exist, but only checks for them when the site changes.
 #[controller(of = Site, owns = Secret(create), reads = ConfigMap)]
 struct Bug;
 
@@ -24,7 +24,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Looks when the settings change as well.
+/// Also reconciles when the settings change.
 #[controller(of = Site, owns = Secret(create), watches = ConfigMap(map = every_site))]
 struct Twin;
 

@@ -1,5 +1,5 @@
-//! Trust in the first list: objects that the cache lacks at the start count as deleted, and their data is dropped. But the list
-//! was outdated.
+//! Reliance on the first list: objects that the cache lacks at the start count as deleted, and their data is dropped.
+//! But the list was outdated.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 /// The databases, by the name of their site.
 type Databases = External<BTreeSet<String>>;
 
-/// Drops the databases of sites that it does not know.
+/// Drops the databases of sites that are not in its cache.
 #[controller(of = Site)]
 struct Bug {
     databases: Databases,
@@ -31,7 +31,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Drops the database of a site that is deleted, and has the site wait for it.
+/// Drops the database of a deleted site, which a finalizer keeps until then.
 #[controller(of = Site, primary(get), finalizer = "planted.example.com/database")]
 struct Twin {
     databases: Databases,
@@ -62,7 +62,7 @@ fn case(app: fn() -> App) -> Scenario {
         .invariant("no database of a site is dropped", rule(move |state| databases.with(|known| kept(known, state))))
 }
 
-/// A site that is deleted may lose its database.
+/// Checks that no site has lost its database, except sites that are being deleted.
 fn kept(databases: &BTreeSet<String>, state: &State) -> Result<(), String> {
     let stay = |site: &&Site| site.metadata.deletion_timestamp.is_none() && site.reached() > 0;
     let lost = state.sites.iter().filter(stay).map(ResourceExt::name_any).find(|name| !databases.contains(name));

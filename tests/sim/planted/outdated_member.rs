@@ -1,5 +1,5 @@
-//! Trust in the first list of another cluster: a site whose secret is not in the cache there gets a new password. The secret was
-//! there, and keeps the old one.
+//! Reliance on the first list of another cluster: a site whose Secret is not in that cluster's cache gets a new
+//! password. The Secret did exist, and keeps the old password.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::{
     site::{A, Site, ask, reached, secret, text},
 };
 
-/// Where the secrets are.
+/// The cluster with the Secrets.
 struct Edge;
 impl Cluster for Edge {
     const NAME: &'static str = "edge";
 }
 
-/// The system that the passwords are for: how many were issued, and the last one of each site.
+/// The system that uses the passwords: the number of issued passwords, and the last one of each site.
 #[derive(Default)]
 struct Passwords {
     n_issued: u32,
@@ -44,7 +44,7 @@ fn secret_of(site: &Site, password: &str) -> Secret {
     secret
 }
 
-/// Issues a password where it sees none.
+/// Issues a password if its cache has no Secret.
 #[controller(of = Site, reads = Secret(create, on = Edge))]
 struct Bug {
     passwords: External<Passwords>,
@@ -62,7 +62,8 @@ impl Reconcile for Bug {
     }
 }
 
-/// Makes up a password where it sees none, and tells the system the one that the secret has: of two creates one is refused.
+/// Creates a Secret if its cache has none, and sets the password of the system to the Secret's. A second create is
+/// rejected.
 #[controller(of = Site, reads = Secret(create, on = Edge))]
 struct Twin {
     passwords: External<Passwords>,
@@ -83,7 +84,7 @@ impl Reconcile for Twin {
 
 fn case(app: fn() -> App) -> Scenario {
     let passwords = External::<Passwords>::default();
-    // The simulator has its own clients.
+    // The simulator replaces this client by its own.
     Scenario::new(move || app().cluster(Edge::NAME, || async { Err("not connected".into()) }))
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })

@@ -1,5 +1,5 @@
-//! Ownership by name: objects of a deleted site are taken for those of a new site of the same name. The new site keeps the old
-//! key, unless a reconcile happened in between.
+//! Ownership by name: objects of a deleted site are attributed to a new site of the same name. The new site keeps the
+//! old key, unless a reconcile ran in between.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const SITE: &str = "planted.example.com/site";
 
-/// Issues a key for each site, and tidies keys away whose site is not there.
+/// Issues a key for each site. Another controller deletes keys without a site.
 #[controller(of = Site, reads = Secret(create))]
 struct Bug;
 
@@ -44,7 +44,7 @@ fn keys_of(_site: &Site, keys: &Store<Secret>) -> Vec<Key<Secret>> {
     keys.keys().into_iter().collect()
 }
 
-/// Owns the key: the reference has the uid, and the garbage collector knows whose it is.
+/// Owns the key: the owner reference has the UID, so the garbage collector deletes it with its site.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 
@@ -52,7 +52,7 @@ impl Reconcile for Twin {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
         let keys = cx.owned::<Secret>();
         if keys.is_empty() {
-            // The key of a former site goes soon: until then this fails, and is tried again.
+            // While the key of the former site exists, the create fails and is retried.
             keys.create(key(&site)).await?;
         }
         cx.patch_status(reached(&site)).await?;
@@ -60,7 +60,7 @@ impl Reconcile for Twin {
     }
 }
 
-/// A key that is worth something for this very site only.
+/// Returns a key that is valid for this site's UID only.
 fn key(site: &Site) -> Secret {
     secret(&format!("{}-key", site.name_any()), &site.uid().unwrap_or_default())
 }
@@ -68,7 +68,7 @@ fn key(site: &Site) -> Secret {
 fn case(app: fn() -> App) -> Scenario {
     Scenario::new(app)
         .objects(A)
-        // A key holds a uid, which is another one in each run.
+        // A key contains a UID, which differs in each run.
         .ignoring("/data")
         .step("replace a", |client| async move {
             delete(&client, "a").await?;

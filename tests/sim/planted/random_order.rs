@@ -1,4 +1,4 @@
-//! A random order: the standard library's hash set has another seed each time, so no run equals the one before, and a failure
+//! A random order: each hash set of the standard library has a random seed, so no run equals another and a failure
 //! can't be reproduced.
 
 use std::collections::{BTreeSet, HashSet};
@@ -10,7 +10,7 @@ use crate::{
     site::{A, PARTS, Site, reached, secret},
 };
 
-/// Makes the parts of a site in some order.
+/// Creates the parts of a site in this order.
 #[controller(of = Site, owns = Secret(create))]
 struct Parts {
     order: fn() -> Vec<&'static str>,
@@ -27,12 +27,12 @@ impl Reconcile for Parts {
     }
 }
 
-/// As they come out of a hash set.
+/// Uses the order of a hash set.
 pub(crate) fn bug() -> Scenario {
     Scenario::new(|| simple(|| Parts { order: || HashSet::from(PARTS).into_iter().collect() })).objects(A)
 }
 
-/// By name.
+/// Uses the order of names.
 pub(crate) fn twin() -> Scenario {
     Scenario::new(|| simple(|| Parts { order: || BTreeSet::from(PARTS).into_iter().collect() })).objects(A)
 }

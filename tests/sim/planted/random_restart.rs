@@ -1,5 +1,5 @@
-//! A random order only after a restart: unfinished work of the previous process is continued in the order of a hash set. Runs
-//! without faults never show it; runs with one fault, executed twice, do.
+//! A random order only after a restart: unfinished work of the previous process is continued in the order of a hash
+//! set. Runs without faults never show the bug. Runs with one fault, executed twice, do.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,10 +10,10 @@ use crate::{
     site::{A, PARTS, Site, reached, secret},
 };
 
-/// A journal outside of the cluster: which parts were begun.
+/// An external journal of the parts that were begun.
 type Journal = External<BTreeSet<&'static str>>;
 
-/// Makes the parts of a site, those first that a program before this one has begun.
+/// Creates the parts of a site, beginning with those that a previous process had begun.
 #[controller(of = Site, owns = Secret(create))]
 struct Parts {
     journal: Journal,
@@ -42,7 +42,7 @@ pub(crate) fn bug() -> Scenario {
     Scenario::new(move || program(make)).objects(A)
 }
 
-/// Keeps its order.
+/// Keeps the journal's order.
 pub(crate) fn twin() -> Scenario {
     let make = |journal: Journal| Parts { journal, begun: journal.with(|begun| begun.iter().copied().collect()) };
     Scenario::new(move || program(make)).objects(A)

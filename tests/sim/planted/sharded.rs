@@ -1,13 +1,13 @@
-//! Three replicas that share the keys, with a bug in the protocol of slots, and without one.
+//! Three replicas that share the keys, with and without a bug in the slot protocol.
 
 use kctl::{__private_0_1::Planted, prelude::*, testing::Scenario};
 
 use crate::site::{Site, ask, reached};
 
-/// Time that a site takes: long enough that a slot moves meanwhile.
+/// Duration of a reconcile, long enough for a slot to move meanwhile.
 const TAKES: Duration = Duration::from_secs(2);
 
-/// Reaches the version of a site slowly.
+/// Sets the reached version of a site after a delay.
 #[controller]
 async fn slow(site: Arc<Site>, cx: Context<slow>) -> Result<Action> {
     if site.reached() != site.spec.version {
@@ -17,7 +17,7 @@ async fn slow(site: Arc<Site>, cx: Context<slow>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// One site in most of the slots.
+/// Sites that are spread over most of the slots.
 const SITES: &str = "
 apiVersion: planted.example.com/v1
 kind: Site

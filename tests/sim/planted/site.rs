@@ -1,4 +1,4 @@
-//! The kind that most planted controllers reconcile, and what a user does with it.
+//! The kind that most planted controllers reconcile, and the actions of a user.
 
 use kctl::{
     kube::{
@@ -30,60 +30,60 @@ pub(crate) struct SiteStatus {
 }
 
 impl Site {
-    /// The version that was reached; 0 before the first one.
+    /// Returns the version that was reached; 0 before the first one.
     pub(crate) fn reached(&self) -> i32 {
         self.status.as_ref().map_or(0, |status| status.version)
     }
 
-    /// The name of what was made.
+    /// Returns the name of the object that was created for the site.
     pub(crate) fn made(&self) -> Option<String> {
         self.status.as_ref().and_then(|status| status.made.clone())
     }
 }
 
-/// The status of a site that has reached what it asks for.
+/// Returns the status of a site that has reached its desired version.
 pub(crate) fn reached(site: &Site) -> SiteStatus {
     SiteStatus { version: site.spec.version, ..SiteStatus::default() }
 }
 
-/// The same with what was made for it.
+/// Returns the same status with the name of the created object.
 pub(crate) fn reached_with(site: &Site, made: String) -> SiteStatus {
     SiteStatus { made: Some(made), ..reached(site) }
 }
 
-/// Whether a site is still the one that was read, and stays. A cache may be behind after a restart, and what is made outside
-/// for a site that is gone stays for ever.
+/// Returns `true` if the site still exists and is not being deleted. A cache may lag after a restart, and external
+/// objects that are created for a deleted site leak.
 pub(crate) fn stays(site: &Site, newest: &Site) -> bool {
     newest.metadata.uid == site.metadata.uid && newest.metadata.deletion_timestamp.is_none()
 }
 
-/// Says that a site has what it asks for, where another controller works for all sites at once.
+/// Sets the status of each site, for apps whose other controller handles all sites at once.
 #[controller]
 pub(crate) async fn sites(site: Arc<Site>, cx: Context<sites>) -> Result<Action> {
     cx.patch_status(reached(&site)).await?;
     Ok(Action::await_change())
 }
 
-/// A secret with this text.
+/// Returns a Secret with this text.
 pub(crate) fn secret(name: &str, text: &str) -> Secret {
     let data = [("text".to_owned(), text.to_owned())];
     let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
     Secret { metadata, string_data: Some(data.into()), ..Secret::default() }
 }
 
-/// A secret whose name the server makes up.
+/// Returns a Secret with a generated name.
 pub(crate) fn unnamed_secret(prefix: &str) -> Secret {
     let metadata = ObjectMeta { generate_name: Some(prefix.into()), ..ObjectMeta::default() };
     Secret { metadata, ..Secret::default() }
 }
 
-/// The text of a secret.
+/// Returns the text of a Secret.
 pub(crate) fn text(secret: &Secret) -> String {
     let data = secret.data.as_ref().and_then(|data| data.get("text"));
     data.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
 }
 
-/// Asks for a site in a version.
+/// Applies a site with this desired version.
 pub(crate) async fn ask(client: &Client, name: &str, version: i32) -> Result<()> {
     let site = kctl::json!({
         "apiVersion": "planted.example.com/v1", "kind": "Site", "metadata": { "name": name }, "spec": { "version": version },

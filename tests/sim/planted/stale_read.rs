@@ -1,5 +1,6 @@
-//! A double create on a stale read: two sites share a secret, and each looks for it in the cache only. The cache has
-//! own writes whose responses arrived. A write whose response was lost is not in it yet, and only the site that sent it waits.
+//! A double create after a stale read: two sites share a Secret, and each only looks in the cache. The cache has own
+//! writes whose responses arrived. A write whose response was lost is not in it yet, and only the site that sent it
+//! waits.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -8,7 +9,7 @@ use crate::{
     site::{A_AND_B, Site, ask, reached, secret, unnamed_secret},
 };
 
-/// Creates the shared secret under a new name where the cache has none.
+/// Creates the shared Secret with a generated name if the cache has none.
 #[controller(of = Site, reads = Secret(create))]
 struct Bug;
 
@@ -23,7 +24,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Gives it a name: the server lets only one of that name be.
+/// Uses a fixed name, so that the API server rejects a second create.
 #[controller(of = Site, reads = Secret(create))]
 struct Twin;
 

@@ -1,4 +1,4 @@
-//! A status that is different each time it is written: the write is a change, the change wakes the controller, and so on.
+//! A status that differs in every write: each write is a change that triggers the next reconcile.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,7 +7,7 @@ use crate::{
     site::{A, Site, SiteStatus, ask, reached},
 };
 
-/// Counts how often it ran.
+/// Counts its reconciles in the status.
 #[controller(of = Site)]
 struct Bug;
 
@@ -19,7 +19,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Says only what it reached.
+/// Only writes the version that it reached.
 #[controller(of = Site)]
 struct Twin;
 

@@ -1,4 +1,4 @@
-//! An update whose error is swallowed: it is written down and not tried again.
+//! A swallowed error of an update: it is logged, but the reconcile is not retried.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,7 +7,7 @@ use crate::{
     site::{A, Site, ask, reached, secret, text},
 };
 
-/// Logs what went wrong.
+/// Logs the error.
 #[controller(of = Site, owns = Secret(create, update))]
 struct Bug;
 
@@ -21,7 +21,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Hands errors on: they are tried again.
+/// Returns the error, so that the reconcile is retried.
 #[controller(of = Site, owns = Secret(create, update))]
 struct Twin;
 
@@ -33,7 +33,7 @@ impl Reconcile for Twin {
     }
 }
 
-/// Brings the secret of a site to its version.
+/// Creates or updates the Secret of a site to its version.
 async fn bring<C, A>(site: &Site, secrets: &Owned<C, Secret, A>) -> Result<()>
 where
     A: kctl::reconcile::MayCreate<C, Secret> + kctl::reconcile::MayUpdate<C, Secret>,

@@ -1,4 +1,4 @@
-//! Work for new objects alone: an object that is created while the program is down is too old when it is back.
+//! Work for new objects only: an object that is created while the program is down is too old when the program is back.
 
 use kctl::{prelude::*, testing::Scenario};
 
@@ -7,10 +7,10 @@ use crate::{
     site::{A, Site, ask, secret},
 };
 
-/// A site that is older than this counts as done, in seconds.
+/// Age in seconds at which a site counts as done.
 const NEW: i64 = 60;
 
-/// Makes a key for a site that is new.
+/// Creates a key for a site that is new.
 #[controller(of = Site, owns = Secret(create))]
 struct Bug;
 
@@ -25,7 +25,7 @@ impl Reconcile for Bug {
     }
 }
 
-/// Makes a key for a site that has none.
+/// Creates a key for a site that has none.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 
