@@ -31,7 +31,7 @@ const LIFE_MS_MAX: u64 = 150;
 const WITHIN: Duration = Duration::from_secs(60);
 const FILE: &str = "objects.jsonl";
 
-/// splitmix64: one seed gives one sequence.
+/// A seeded generator (splitmix64), which returns the same sequence for the same seed.
 #[derive(Clone)]
 struct Rng(u64);
 

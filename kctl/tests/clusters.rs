@@ -53,7 +53,7 @@ async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Reconciles ServiceAccounts of the edge cluster and owns Secrets there.
+/// Reconciles `ServiceAccount`s of the edge cluster and owns Secrets there.
 #[controller(owns = Secret(create), reads = Secret(on = North), primary(selector = "team=edge", on = Edge), name = "at-the-edge")]
 async fn at_the_edge(account: Arc<ServiceAccount>, cx: Context<at_the_edge>) -> Result<Action> {
     if cx.owned::<Secret>().is_empty() {
@@ -186,7 +186,7 @@ struct GaugeSpec {
     level: u8,
 }
 
-/// Reconciles ServiceAccounts of the edge cluster and reads Gauges of both clusters.
+/// Reconciles `ServiceAccount`s of the edge cluster and reads Gauges of both clusters.
 #[controller(primary(on = Edge), reads = Gauge(on = Edge), reads = Gauge, name = "levels")]
 async fn levels(_account: Arc<ServiceAccount>, _cx: Context<levels>) -> Result<Action> {
     Ok(Action::await_change())

@@ -26,8 +26,8 @@ pub(crate) const LIFE_OF_LONG_WATCHES: u64 = 10;
 
 /// A file of cases.
 ///
-/// Requests that differ only a little share a base: a case names it with `like`, and each step changes fields of its body
-/// with `with`.
+/// Requests that differ only a little share a base: a case names it with `like`, and each step changes fields of its
+/// body with `with`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Topic {
@@ -116,13 +116,15 @@ pub(crate) struct Step {
     /// Repeats the request until the body has these values, by JSON pointer, because controllers write with a delay.
     #[serde(default)]
     pub(crate) awaits: BTreeMap<String, Value>,
-    /// Requests to send while the watch is open. The comparison includes whether the watch ended early or at its timeout.
+    /// Requests to send while the watch is open. The comparison includes whether the watch ended early or at its
+    /// timeout.
     #[serde(default)]
     pub(crate) meanwhile: Vec<Step>,
     /// JSON pointers to the parts of the body to compare; empty for the whole body.
     #[serde(default)]
     pub(crate) only: Vec<String>,
-    /// JSON pointers to parts of the body that are compared by digest. A pointer that ends with `/*` digests each child.
+    /// JSON pointers to parts of the body that are compared by digest. A pointer that ends with `/*` digests each
+    /// child.
     #[serde(default)]
     pub(crate) digest: Vec<String>,
 }
@@ -147,7 +149,7 @@ impl Step {
         self.request.starts_with("WATCH ") || self.request.contains("watch=true") || self.request.contains("/watch/")
     }
 
-    /// The HTTP method, the path with its query and the content type.
+    /// Returns the HTTP method, the path with its query, and the content type.
     pub(crate) fn request(&self) -> (&str, String, &'static str) {
         let (word, path) = self.request.split_once(' ').unwrap_or_else(|| panic!("{}: no path", self.request));
         let mut path = whole(path);

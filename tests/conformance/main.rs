@@ -36,8 +36,8 @@ use self::{
 
 /// Number of cases that run concurrently on a real server.
 const AT_A_TIME_MAX: usize = 8;
-/// Attempts for a case whose answers differ from the recorded ones: the real server reads policies, roles and CRDs from caches,
-/// which lag on a busy machine.
+/// Attempts for a case whose answers differ from the recorded ones. The real server reads policies, roles and CRDs from
+/// caches, which lag on a busy machine.
 const TRIES_MAX: usize = 3;
 /// Pauses after the first and the second attempt. Another case may interfere, for example by a default `StorageClass`,
 /// and should have ended by then.

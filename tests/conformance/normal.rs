@@ -20,7 +20,8 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| regex(r"\(\{[^()]{0,40} \.\
 static AGE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^((\d+d)?(\d+h)?(\d+m)?\d+(s|ms)|\d+y(\d+d)?|\d+d(\d+h)?|\d+h(\d+m)?)$"));
 
-/// The replacements in the answers of a case so far. Equal values get the same placeholder, different values different ones.
+/// The replacements in the answers of a case so far. Equal values get the same placeholder, and different values
+/// different ones.
 #[derive(Default)]
 pub(crate) struct Normal {
     words: Vec<(String, &'static str)>,

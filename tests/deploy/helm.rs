@@ -256,7 +256,7 @@ async fn installs(mut place: Place) {
     place.delete(&space, "").await;
 }
 
-/// Waits until this many Pods of the release run with its ServiceAccount.
+/// Waits until this many Pods of the release run with its `ServiceAccount`.
 async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
     let name = format!("{RELEASE}-podset");
     let run = || async {

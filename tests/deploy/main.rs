@@ -1,5 +1,5 @@
-//! Deploy proof: each example runs as a process with nothing but its generated manifests and the token of its service account,
-//! on the embedded API server, and on the one that `KUBECONFIG` names.
+//! Deployment tests: each example runs as a process with only its generated manifests and a token of its
+//! `ServiceAccount`, on the embedded API server and on the one that `KUBECONFIG` names.
 
 mod book;
 mod build;

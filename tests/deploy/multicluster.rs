@@ -1,4 +1,4 @@
-//! The multi-cluster program has a ServiceAccount, a token and roles in each cluster.
+//! The multi-cluster program has a `ServiceAccount`, a token and roles in each cluster.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ const FLEET: &str = include_str!("../../examples/multicluster/fleet.yaml");
 /// Namespace of the fleet's objects.
 const NAMESPACE: &str = "default";
 
-/// Applies the generated roles for a member cluster. Returns them and the kubeconfig file of the ServiceAccount there.
+/// Applies the generated roles for a member cluster. Returns them and the kubeconfig file of the `ServiceAccount`
+/// there.
 async fn on_member(member: &Place, name: &str, files: &Folder) -> (Vec<Json>, String) {
     let mut generate = std::process::Command::new(build::programs().join(PROGRAM));
     let roles = objects(&build::run(generate.args(["generate-rbac", "--cluster", name])));

@@ -115,7 +115,7 @@ impl Place {
         found.map(|object| serde_json::to_value(object).unwrap())
     }
 
-    /// Checks that the embedded server rejected no request of a ServiceAccount. A real server has no record of
+    /// Checks that the embedded server rejected no request of a `ServiceAccount`. A real server has no record of
     /// requests.
     pub(crate) fn never_refused(&self, namespace: &str, account: &str) {
         let user = format!("system:serviceaccount:{namespace}:{account}");
@@ -152,7 +152,7 @@ impl Place {
         kubeconfig.to_string()
     }
 
-    /// Returns a kubeconfig with a new token of a ServiceAccount, in its namespace.
+    /// Returns a kubeconfig with a new token of a `ServiceAccount`, in its namespace.
     pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
         let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });

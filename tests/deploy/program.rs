@@ -1,4 +1,4 @@
-//! Runs a program as its manifests say: with the arguments, the probes and the ServiceAccount of its Deployment.
+//! Runs a program as its manifests say: with the arguments, the probes and the `ServiceAccount` of its Deployment.
 
 use std::{
     collections::BTreeMap,
@@ -140,7 +140,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Returns the metrics, requested with a token of a ServiceAccount that has the metrics reader role.
+    /// Returns the metrics, requested with a token of a `ServiceAccount` that has the metrics reader role.
     pub(crate) async fn metrics(&self) -> String {
         let (reader, role) = (format!("{}-scraper", self.name), format!("{}-metrics-reader", self.name));
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": reader } });

@@ -1,4 +1,4 @@
-//! The permissions of a ServiceAccount, as the API server reports them, match its roles.
+//! The permissions of a `ServiceAccount`, as the API server reports them, match its roles.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use kctl::{Json, json, kube::Client};
 use crate::place::{Place, client, until};
 
 /// Checks the permissions of an account in its namespace and in another one. They must be those of its roles, apart
-/// from the permissions that every ServiceAccount has.
+/// from the permissions that every `ServiceAccount` has.
 pub(crate) async fn are_exact(place: &Place, manifests: &[Json], namespace: &str, account: &str, its: &Client) {
     let nobody = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "nobody" } });
     place.apply(&nobody, namespace).await;

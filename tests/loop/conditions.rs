@@ -66,7 +66,7 @@ async fn kinds(world: &World) -> Vec<String> {
     kinds
 }
 
-/// Creates a world with a PodDisruptionBudget, and runs this controller.
+/// Creates a world with a `PodDisruptionBudget`, and runs this controller.
 async fn world<C: FunctionController>() -> World {
     let world = World::new();
     let spec = PodDisruptionBudgetSpec {

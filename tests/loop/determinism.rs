@@ -1,4 +1,4 @@
-//! Invariant 10: one seed, one trace.
+//! Invariant 10: the same seed always gives the same trace.
 
 use futures::StreamExt;
 use kctl::{

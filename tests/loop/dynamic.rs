@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::world::{Log, With, World, app, seconds};
 
-/// Returns an app whose controller only watches ConfigMaps and Pods.
+/// Returns an app whose controller only watches `ConfigMap`s and Pods.
 fn idle() -> App {
     app().configs(|_config, _cx| async { Ok(Action::await_change()) })
 }

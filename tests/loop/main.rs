@@ -1,4 +1,4 @@
-//! The invariants of the control loop, as far as they show from outside: on the embedded API server, under paused time.
+//! Tests of the control loop's invariants from outside: on the embedded API server, with simulated time.
 
 mod absent;
 mod applying;

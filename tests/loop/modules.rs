@@ -1,5 +1,5 @@
-//! Keeps the imports between the top-level modules of each crate in one direction, so that a module can be read and tested
-//! after those below it.
+//! Checks that the imports between the top-level modules of each crate have one direction, so that a module can be read
+//! and tested after those that it imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ const CRATES: [&str; 9] = [
 /// The files that import a module, by the importing and the imported module.
 type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Returns the imports between the modules of a crate. `files` are paths below its `src` and their texts. Unit tests may import
-/// any module.
+/// Returns the imports between the modules of a crate. `files` are paths below its `src` with their content. Unit tests
+/// may import any module.
 fn imports(files: &[(String, String)]) -> Imports {
     let module = |path: &str| path.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned();
     let modules: BTreeSet<_> = files.iter().map(|(path, _)| module(path)).collect();
@@ -84,7 +84,7 @@ fn imported(code: &str) -> Vec<String> {
     found
 }
 
-/// Returns the imports between modules that are in a circle or between two circles; none if an order exists.
+/// Returns the imports that are part of a cycle or connect two cycles; empty if the modules can be ordered.
 fn circles(mut imports: Imports) -> Imports {
     loop {
         let importing: BTreeSet<_> = imports.keys().map(|(from, _)| from.clone()).collect();
@@ -114,7 +114,8 @@ fn modules_of_each_crate_import_in_one_direction() {
     }
 }
 
-/// String literals of `kctl-apiserver` that name a built-in resource, outside `kinds/` and tests. The number may only go down.
+/// String literals of `kctl-apiserver` that name a built-in resource, outside `kinds/` and tests. The number may only
+/// decrease.
 const LITERALS_OUTSIDE_KINDS: usize = 18;
 
 #[test]

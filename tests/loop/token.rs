@@ -1,4 +1,4 @@
-//! A controller that declares `token` requests tokens of a ServiceAccount, and its role allows that.
+//! A controller that declares `token` requests tokens of a `ServiceAccount`, and its role allows that.
 
 use kctl::{
     k8s::api::authentication::v1::TokenRequestSpec,
@@ -7,7 +7,7 @@ use kctl::{
     testing::Trial,
 };
 
-/// Writes when the token of the ServiceAccount of the same name expires.
+/// Writes when the token of the `ServiceAccount` of the same name expires.
 #[controller(reads = ServiceAccount(token), primary(patch))]
 async fn tokens(config: Arc<ConfigMap>, cx: Context<tokens>) -> Result<Action> {
     if config.data.as_ref().is_some_and(|data| data.contains_key("until")) {

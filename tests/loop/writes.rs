@@ -158,7 +158,7 @@ async fn object_in_desired_state_is_not_written_again() {
     world.run(app).await;
     seconds(5).await;
     let writes = |world: &World| (world.n_requests("patch", "pods"), world.n_requests("delete", "pods"));
-    // Desired are: no Pod, one, the same one twice, a changed one, no Pod.
+    // The desired Pods in each step: none, one, the same one twice, a changed one, none.
     let steps = [("other", Some("x"), (0, 0)), ("color", Some("red"), (1, 0)), ("other", Some("y"), (1, 0))];
     let more = [("other", Some("z"), (1, 0)), ("color", Some("blue"), (2, 0)), ("color", None, (2, 1))];
     for (name, value, expected) in steps.into_iter().chain(more) {

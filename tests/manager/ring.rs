@@ -178,7 +178,7 @@ impl World {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Runs the sharder beside the test.
+    /// Runs the sharder in a separate task.
     fn shards(&self) -> JoinHandle<()> {
         tokio::spawn(self.sharder.clone().run())
     }
@@ -625,7 +625,7 @@ fn names() -> RbacOptions {
     RbacOptions::new("podset", "default")
 }
 
-/// Installs roles and bindings for the ServiceAccount of the app.
+/// Installs roles and bindings for the `ServiceAccount` of the app.
 async fn install(server: &ApiServer, manifests: &[Manifest]) {
     let admin = Client::new(server.service(), "default");
     let new = PostParams::default();

@@ -81,7 +81,7 @@ fn three_candidates_survive_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"))).instances(3)
 }
 
-/// Three replicas share the PodSets: each has one owner at a time, whatever fails.
+/// Three replicas share the `PodSet`s: each has one owner at a time, whatever fails.
 #[test]
 fn sharded_podset_survives_simulated_faults() {
     sharded(scaled(Scenario::new(podset::app).objects(include_str!("../../examples/podset/web.yaml"))));

@@ -262,7 +262,7 @@ const EXTREMES: &[&str] = &[
     "nil",
 ];
 
-/// Tokens that can stand anywhere in a broken script.
+/// Tokens that can occur anywhere in a broken script.
 const TOKENS: &[&str] = &[
     "end", "do", "function", "local", "return", "if", "then", "else", "for", "in", "while", "repeat", "until", "not",
     "goto", "::x::", "(", ")", "((((((((", "{", "}", "{{{{{{{{", "[", "]", "[[", "]]", "[==[", "--", "--[[", "'", "\"",
