@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
         joined.unwrap_or_else(|| self.substitution.new_parameter())
     }
 
-    /// Checks an item. For `?item` the value has to be optional, and its inner type counts.
+    /// Checks an item. The value of `?item` has to be optional, and its inner type is returned.
     fn item(&mut self, item: &Item) -> Type {
         let is = self.of(&item.node);
         if !item.is_optional {
@@ -397,7 +397,7 @@ impl<'a> Checker<'a> {
                 }
             }
         };
-        // The result keeps its type even if the filter has a wrong one.
+        // The result keeps its type even if the filter has the wrong type.
         if let Some(test) = test {
             self.resolve(at, "_?_:_", &[test, made.clone(), made.clone()], CallStyle::Function);
         }

@@ -33,7 +33,7 @@ pub struct Environment {
     own: HashMap<String, BTreeMap<String, Type>>,
     /// `true` if expressions can construct objects (`Object{…}`): those of mutating policies.
     makes_objects: bool,
-    /// `true` if `cel.bind` is available; among the expressions of Kubernetes, device selectors alone have it.
+    /// `true` if `cel.bind` is available. In Kubernetes, only device selectors have it.
     binds: bool,
 }
 
@@ -112,7 +112,8 @@ impl Environment {
         Some(environment.with("self", own).with("oldSelf", old))
     }
 
-    /// Returns `true` if the values of a schema have a type in CEL. Rules can neither stand on others nor read them.
+    /// Returns `true` if the values of a schema have a type in CEL. A schema without a type can't have rules, and rules
+    /// can't read its values.
     ///
     /// ```
     /// use kctl_cel::Environment;
@@ -190,7 +191,7 @@ impl Environment {
 
     /// Returns the environment of device selectors: `device` (`dynamic-resource-allocation/cel/compile.go`).
     ///
-    /// `DeviceClass` and `ResourceClaim` select devices by such expressions. They alone may use `cel.bind`.
+    /// `DeviceClass` and `ResourceClaim` select devices by such expressions. No other expressions may use `cel.bind`.
     ///
     /// ```
     /// use kctl_cel::{Environment, type_of};

@@ -83,7 +83,7 @@ fn rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a
     (is_known && !accepts(&argument_type.to_string())).then_some(node)
 }
 
-/// The same for `%s`. It looks into list and map literals, whose items are formatted one by one.
+/// Like `rejected`, for `%s`. It looks into list and map literals, whose items are formatted one by one.
 fn not_printable<'a>(node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
     match (&node.is, types.type_of(node)) {
         (Expr::List(items), _) => items.iter().find_map(|item| not_printable(&item.node, types)),

@@ -100,7 +100,7 @@ pub fn forms(name: &str, style: CallStyle) -> Option<impl Iterator<Item = &'stat
     (!forms.is_empty()).then(|| forms.iter().map(|form| form.takes.as_slice()))
 }
 
-/// Returns the overloads of a name; `None` if no function or method is called so.
+/// Returns the overloads of a name; `None` if no function or method has it.
 pub(crate) fn function(name: &str) -> Option<&'static Function> {
     FUNCTIONS.get(name)
 }

@@ -1,7 +1,8 @@
 //! A recursive-descent parser that records positions, and checks names and macros.
 //!
-//! The parser of the evaluator records no positions, which messages need. That parser has accepted the expression before, so the
-//! errors here are those that cel-go alone reports. Upstream: `cel-go/parser/parser.go`, `macro.go` beside it, `cel-go/ext/comprehensions.go`.
+//! The parser of the evaluator records no positions, which messages need. It has accepted the expression before, so
+//! this parser only reports errors that cel-go finds in addition. Upstream: `cel-go/parser/parser.go`, `macro.go`
+//! beside it, `cel-go/ext/comprehensions.go`.
 
 use crate::{
     Issue, Why,
@@ -129,7 +130,7 @@ impl Parser {
         Some(left)
     }
 
-    /// Reads `!` and `-`, of which an even number has no effect.
+    /// Reads `!` and `-`. An even number of them has no effect.
     fn unary(&mut self) -> Option<Node> {
         let at = self.at();
         let Some(sign) = self.sign(&["!", "-"]) else { return self.member() };
@@ -137,7 +138,7 @@ impl Parser {
         while self.takes(sign) {
             n_signs += 1;
         }
-        // The sign of a number is a part of it.
+        // The sign of a number literal is part of the literal.
         if sign == "-" && n_signs == 1 && matches!(self.peek(), Token::Int(_) | Token::Double(_)) {
             self.next -= 1;
             return self.member();

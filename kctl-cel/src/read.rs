@@ -48,9 +48,9 @@ pub fn read_within(expression: &str, depth_max: u16) -> Result<IdedExpr, ParseEr
     })
 }
 
-/// Parses an expression as it is, and once more without pairs if there are any.
+/// Parses an expression as it is. If it has pairs, also parses it without them.
 fn read_by(expression: &str, parse: impl Fn(&str) -> Result<IdedExpr, ParseErrors>) -> Result<IdedExpr, ParseErrors> {
-    // The first result counts for errors, whose positions refer to the original expression.
+    // If the first parse fails, its error is returned, because its positions refer to the original expression.
     match (parse(expression), without_pairs(expression)) {
         (Ok(_), Cow::Owned(text)) => parse(&text),
         (read, _) => read,

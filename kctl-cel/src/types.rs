@@ -112,7 +112,8 @@ impl Type {
         matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
-    /// Returns `true` if `null` is a value of the type: of messages and optional values, and not of strings and numbers.
+    /// Returns `true` if `null` is a value of the type. Messages and optional values can be `null`; strings and numbers
+    /// can't.
     fn takes_null(&self) -> bool {
         matches!(self, Self::Null | Self::Object(_) | Self::Duration | Self::Timestamp | Self::Optional(_))
     }
@@ -286,7 +287,7 @@ impl Substitution {
         }
     }
 
-    /// Returns whether a parameter can stand for a type, and whether that is final (`isValidTypeSubstitution`).
+    /// Returns two flags: a parameter can stand for the type, and this result is final (`isValidTypeSubstitution`).
     ///
     /// If the parameter is bound already, the more general of both types is kept.
     fn substitutes(&mut self, is: &Type, parameter: usize) -> (bool, bool) {

@@ -3,9 +3,9 @@
 //!
 //! Upstream: `maxRecursionDepth` of `cel-go/parser/options.go`, for the parser and its visitor.
 
-/// Brackets within brackets, and conditions within conditions. Upstream counts the whole expression, too.
+/// Maximum nesting of brackets and of conditional operators. Upstream counts the whole expression, too.
 const NESTING_MAX: usize = 249;
-/// Levels of the tree, in operators, dots and brackets: as many as upstream reads of the longest sum.
+/// Maximum depth of the tree in operators, dots and brackets: that of the longest sum that upstream parses.
 const DEPTH_MAX: usize = 251;
 /// The longest expression in bytes. Longer ones are rejected.
 const EXPRESSION_LEN_MAX: usize = 20_000;
@@ -56,11 +56,11 @@ struct Measure {
 /// The expression within one pair of brackets.
 #[derive(Default)]
 struct Brackets {
-    /// The number of conditional operators in the present item, which nest.
+    /// The number of conditional operators in the current item, which nest.
     n_conditions: usize,
     /// The number of operators since the last logical one: trees of logical operators are balanced.
     n_operators: usize,
-    /// The deepest brackets since then.
+    /// The depth of the deepest brackets since the last logical operator.
     below: usize,
     /// The depth of the deepest part before the last logical operator.
     deepest: usize,
@@ -81,7 +81,7 @@ impl Brackets {
 }
 
 impl Measure {
-    /// Reads a character outside of strings, with the previous one that is not blank.
+    /// Reads a character outside of strings. `before` is the previous character that is not blank.
     ///
     /// `?` after a dot, a bracket or a comma belongs to optional syntax and does not nest.
     fn read(&mut self, before: char, letter: char) {

@@ -25,12 +25,12 @@ use super::{
 };
 use crate::evaluate::{CANCELLED, Evaluator, Kinds};
 
-/// Programs that are kept; beyond it all are compiled anew when they are needed.
+/// Maximum number of cached programs. At the limit all are dropped, and compiled again when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
 /// The depth limit of the parser: more than [`super::beyond`] allows, so that its error is never seen.
 const PARSER_DEPTH_MAX: u16 = 300;
-/// The stack for parsing: enough for what [`super::beyond`] lets through.
+/// The stack for parsing: enough for the deepest expression that [`super::beyond`] accepts.
 ///
 /// Address space only: pages are committed as the parser uses them.
 const STACK_LEN: usize = 64 * 1024 * 1024;
@@ -40,7 +40,7 @@ pub(crate) use kube_cel::cel::Value as Cel;
 /// A compiled expression, or the error of its compilation.
 type Compiled = Arc<Result<Code, String>>;
 
-/// An expression that has been read.
+/// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// The tree. Messages are replaced by maps, because the evaluator has no messages.
@@ -146,7 +146,7 @@ impl Scope {
         kctl_cel::with_room(code.depth, || cost(&code.expression, variables()))
     }
 
-    /// Evaluates an expression, whatever it costs.
+    /// Evaluates an expression without a cost limit.
     ///
     /// # Errors
     /// Fails if the evaluation does. The message does not repeat the expression.
@@ -230,9 +230,9 @@ fn compiled(expression: &str) -> Compiled {
     compiled
 }
 
-/// Reads an expression.
+/// Compiles an expression.
 ///
-/// A new thread per expression: compiling is rare, since results are cached.
+/// Each expression is parsed on a new thread: compiling is rare, since results are cached.
 ///
 /// # Errors
 /// Fails if the expression does not compile.
@@ -255,7 +255,7 @@ fn parsed<T: Send + 'static>(
         return Err(why);
     }
     let parse = move || parse().map_err(|errors| errors.to_string());
-    // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
+    // Each level of brackets takes many recursions of the parser, whose stack frames are large in unoptimized builds.
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
@@ -297,7 +297,7 @@ pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
     Cel::Map(Map { map: Arc::new(map) })
 }
 
-/// The conditions of a webhook or a policy under which it is about a request.
+/// The result of the match conditions of a webhook or a policy for a request.
 pub(crate) enum Fit {
     /// All conditions are true.
     Fits,
@@ -320,7 +320,7 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let mut budget = Budget::of_conditions();
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
-    // An exhausted budget fails all conditions: none is evaluated.
+    // If the budget is exhausted, no condition is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
         return Fit::Fails(SPENT.to_owned());
     }

@@ -18,8 +18,8 @@ use kube_cel::cel::{
 const EXPRESSION_COST_MAX: usize = 1_000_000;
 /// The cost limit of all rules of an object together.
 ///
-/// Upstream allows 10,000,000 per object (`RuntimeCELCostBudget`). This one is smaller, since
-/// evaluation here holds up all other requests.
+/// Upstream allows 10,000,000 per object (`RuntimeCELCostBudget`). This limit is smaller, since the evaluation here
+/// blocks all other requests.
 const OBJECT_COST_MAX: usize = 2 * EXPRESSION_COST_MAX;
 /// The cost limit of all expressions of a policy, for one binding and one parameter (`RuntimeCELCostBudget`).
 const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
@@ -57,7 +57,7 @@ impl Budget {
         Self { left: CONDITIONS_COST_MAX }
     }
 
-    /// Takes away what is known to be the cost.
+    /// Charges a cost that is known in advance.
     ///
     /// The budget is not charged on failure.
     ///
@@ -184,7 +184,7 @@ struct CostWalk<'a> {
     ///
     /// A safe assumption: no range can be longer than the longest value, unless it is computed.
     longest: usize,
-    /// Variables with their values, where one can tell; the last of a name counts.
+    /// Variables with their values, if these are known. A later entry shadows earlier ones of the same name.
     bound: Vec<(&'a str, Option<&'a Cel>)>,
 }
 
@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// The cost of an expression for an object with so many keys in `data`.
+    /// Returns the cost of an expression for an object with `n_keys` keys in `data`.
     fn cost_for(expression: &str, n_keys: usize) -> Result<usize, CostExceeded> {
         let data: serde_json::Map<String, Value> = (0..n_keys).map(|nth| (format!("k{nth:04}"), json!("v"))).collect();
         let object = json!({ "data": data });
@@ -253,7 +253,8 @@ mod tests {
 
     #[test]
     fn loops_cost_what_upstream_counts() {
-        // The least number of keys for which kube-apiserver 1.36 says that it is too dear, to within four.
+        // The smallest number of keys for which kube-apiserver 1.36 reports the expression as too expensive, to within
+        // four.
         for (expression, n_keys) in [
             ("object.data.all(k, object.data.all(l, k != '' && l != ''))", 447),
             ("object.data.all(k, object.data.all(l, true))", 578),

@@ -24,9 +24,7 @@ const TYPES: [&str; 10] =
 /// The seconds since 1970 of the years 1 to 9999.
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The functions of the evaluator, for those that have more types here than there.
-///
-/// Never changed.
+/// The evaluator's own functions, for calls of functions that accept more types here. Never changed.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 /// Calls of the evaluator's own functions with the argument `x`.
 static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
@@ -34,9 +32,7 @@ static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
     calls.into_iter().filter_map(|call| Some((call, Parser::default().parse(call).ok()?))).collect()
 });
 
-/// Calls a function of the evaluator.
-///
-/// For a type that our function leaves to the evaluator.
+/// Calls a function of the evaluator, for a type that our function of the same name leaves to the evaluator.
 fn plain(call: &str, value: Cel) -> ResolveResult {
     let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
     let mut scope = PLAIN.new_inner_scope();
@@ -44,7 +40,7 @@ fn plain(call: &str, value: Cel) -> ResolveResult {
     CALLS.get(call).map_or_else(|| Err(unknown()), |call| Cel::resolve(call, &scope))
 }
 
-/// A time since 1970, by a clock that is so many minutes before UTC.
+/// Returns a timestamp at a time since 1970, with a UTC offset of `minutes`; `None` if chrono cannot represent it.
 pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<Cel> {
     let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
     let (seconds, nanoseconds) = match nanoseconds {
@@ -64,7 +60,7 @@ pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
     i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
 }
 
-/// The name of the function is the type that was expected.
+/// Returns the error for a string that does not parse. `expected` is the type, and also the name of the function.
 fn invalid(text: &str, expected: &'static str) -> ResolveResult {
     Err(ExecutionError::function_error(expected, format!("{text:?} is not a valid {expected}")))
 }

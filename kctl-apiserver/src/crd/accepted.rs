@@ -24,7 +24,7 @@ pub(crate) struct Taken {
     /// A short name therefore conflicts with the plural of another CRD: kubectl resolves both in
     /// the same way.
     resources: BTreeSet<String>,
-    /// So are kinds and kinds of lists.
+    /// Kinds and list kinds are one set.
     ///
     /// `Pod` and `PodList` of one group must differ from the kinds and list kinds of all other
     /// CRDs.
@@ -151,8 +151,8 @@ pub(crate) fn is_ending(definition: &Value) -> bool {
     condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Returns `true` if no objects of the CRD may be created: it is deleted, even if other finalizers hold it once all objects
-/// have gone (`ServeHTTP` of `customresource_handler.go`).
+/// Returns `true` if no objects of the CRD may be created, because the CRD is being deleted. This also holds after all
+/// objects are gone, while other finalizers keep the CRD (`ServeHTTP` of `customresource_handler.go`).
 pub(crate) fn rejects_creates(definition: &Value) -> bool {
     !definition["metadata"]["deletionTimestamp"].is_null() || is_ending(definition)
 }
@@ -192,8 +192,7 @@ impl Naming<'_> {
 
     /// Grants all requested short names, or keeps the old ones if any new one is taken.
     ///
-    /// All or nothing: upstream does not grant a part of the list. Several conflicts are one
-    /// message, in brackets.
+    /// Upstream does not grant a part of the list. Several conflicts are joined into one message, in brackets.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
@@ -253,7 +252,7 @@ pub(crate) fn finish_ending(definition: &mut Value, now: &str) {
 
 /// Returns the condition of this type.
 ///
-/// `None` for a CRD without a status. If a client wrote a type twice, the first one counts.
+/// `None` for a CRD without a status. If a client wrote a type twice, the first condition is returned.
 pub(super) fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
     definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
 }

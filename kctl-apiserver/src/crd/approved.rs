@@ -107,8 +107,7 @@ fn told(definition: &Value) -> Option<[String; 3]> {
 
 /// Returns `true` if the condition of the CRD matches its annotation.
 ///
-/// `true` for unprotected CRDs, which never get the condition. The write path uses it to avoid
-/// writes without a change.
+/// `true` for unprotected CRDs, which never get the condition. The write path uses it to avoid no-op writes.
 pub(crate) fn is_judged(definition: &Value) -> bool {
     let Some(expected) = told(definition) else { return true };
     let found = condition(definition, CONDITION);

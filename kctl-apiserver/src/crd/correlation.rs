@@ -46,8 +46,8 @@ impl<'a> Past<'a> {
     /// Correlates the items of the list. Only items of map lists (`x-kubernetes-list-type: map`) have an old value, by
     /// their keys.
     ///
-    /// The result has an entry per new item, or is empty if one of the two is not a list. Of old
-    /// items with the same keys the first counts. The index costs one pass over the old list.
+    /// The result has an entry per new item, or is empty if one of the two is not a list. If several old items have the
+    /// same keys, the first one is used. The index costs one pass over the old list.
     pub(super) fn items(self) -> Vec<Option<Self>> {
         let (Some(items), Some(old)) = (self.value.as_array(), self.old.as_array()) else { return Vec::new() };
         let (Some(schema), ListType::Map(names)) = (self.schema.items(), self.schema.list_type()) else {
@@ -64,8 +64,7 @@ impl<'a> Past<'a> {
     /// Returns `true` if the value equals its old value. The order of map lists does not matter; fields that the schema
     /// does not declare count as changed.
     ///
-    /// The walk stops at the first difference. Costs are bounded by the size of the new value at
-    /// each call.
+    /// The walk stops at the first difference. The cost of a call is bounded by the size of the new value.
     pub(super) fn is_unchanged(self) -> bool {
         match (self.value, self.old) {
             (Value::Array(items), Value::Array(old)) => {

@@ -13,8 +13,8 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 ///
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
 ///
-/// The schema must be structural: defaults inside `anyOf` and the like do not exist there. An
-/// object that is not one (a scalar or `null` as the whole object) stays unchanged.
+/// The schema must be structural: it has no defaults inside `anyOf` and the like. A root value that is not an object (a
+/// scalar or `null`) stays unchanged.
 pub(crate) fn default(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Removed));
 }
@@ -108,7 +108,7 @@ fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
 
 /// Fills in a map value or a list item. The entry exists, so only a null is replaced by the default itself.
 ///
-/// Absent list items and map values do not exist, unlike absent properties.
+/// Unlike a property, a list item or a map value cannot be absent.
 fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     if value.is_null()
         && !schema.flag("nullable")
@@ -123,7 +123,7 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
 ///
 /// Inserting a default costs its length in JSON. Cloning is the only copy: the schema is borrowed.
 ///
-/// Also for `nullable` schemas: `default: null` has no effect upstream.
+/// This also applies to `nullable` schemas: `default: null` has no effect upstream.
 fn default_of(schema: Schema<'_>) -> Option<&Value> {
     schema.json().get("default").filter(|value| !value.is_null())
 }

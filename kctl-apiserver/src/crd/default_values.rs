@@ -82,7 +82,7 @@ fn one(schema: &Value, field: &str, of: SchemaOf, errors: &mut Vec<FieldError>) 
 /// Returns the schema that upstream validates defaults with. It lacks the flag `x-kubernetes-int-or-string`, so a
 /// default there may be of any type.
 ///
-/// A field of that name below `properties` is an object, and stays.
+/// A property of that name under `properties` is an object, and is kept.
 fn without_types(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {

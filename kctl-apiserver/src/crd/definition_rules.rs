@@ -1,11 +1,11 @@
 //! Validation of a `CustomResourceDefinition`.
 //!
-//! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. Where all versions agree in
-//! schema, subresources or columns, upstream names the field that v1beta1 had for all of them, such as
-//! `spec.validation`; so does this.
+//! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. If all versions have the
+//! same schema, subresources or columns, errors name the field that v1beta1 had for all versions, such as
+//! `spec.validation`, as upstream.
 //!
-//! All functions append to one list and return nothing. Validation starts after decoding, so types
-//! of fields are right; a missing field is `null` and counts as Go's zero value.
+//! All functions append to one list and return nothing. Validation starts after decoding, so all fields have the right
+//! types. A missing field is `null` and counts as Go's zero value.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ pub(crate) fn validate_definition(object: &Value) -> Vec<FieldError> {
 
 /// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
 ///
-/// `spec.preserveUnknownFields: true` was the default of v1beta1; v1 rejects it, and rejects a
-/// conversion besides.
+/// `spec.preserveUnknownFields: true` was the default of v1beta1. v1 rejects it, and also rejects a conversion in
+/// combination with it.
 fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
@@ -355,10 +355,10 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Validates `spec.names` or `status.acceptedNames`; `at` tells which.
+/// Validates `spec.names` or `status.acceptedNames`; `at` is the path of the one to validate.
 ///
-/// `acceptedNames` that are empty are valid, but names that are set follow the same rules. Kinds
-/// are DNS-1035 labels in any case.
+/// Empty names are valid in `acceptedNames`; other names follow the same rules as in `spec.names`. Kinds are DNS-1035
+/// labels in both.
 fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));

@@ -2,9 +2,8 @@
 //!
 //! Upstream: `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` of apiextensions-apiserver.
 //!
-//! A field with `x-kubernetes-embedded-resource: true` holds a whole object, such as a Pod template
-//! with its kind. Its metadata is decoded as Go would do it, so that unknown fields and wrong types
-//! are treated as in a top-level object.
+//! A field with `x-kubernetes-embedded-resource: true` holds a whole object, such as a Pod template with its kind. Its
+//! metadata is decoded as in Go: unknown fields and wrong types are treated as in a top-level object.
 
 use serde_json::{Value, json};
 

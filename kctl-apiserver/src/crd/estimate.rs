@@ -46,7 +46,7 @@ impl Count {
 
     /// Returns the count of the schemas directly below `schema`: multiplied by `maxItems` or `maxProperties`.
     ///
-    /// Unbounded once, unbounded below: `None` is sticky. A negative bound counts as 0.
+    /// If a count is unbounded (`None`), all counts below it are, too. A negative bound counts as 0.
     pub(super) fn below(self, schema: &Value) -> Self {
         let bound = |key: &str| schema[key].as_i64().map(|bound| u64::try_from(bound).unwrap_or(0));
         let times = match schema["type"].as_str().unwrap_or_default() {
@@ -80,10 +80,9 @@ impl Expression {
 impl Total {
     /// Adds the cost of an expression, and returns an error if it alone exceeds the limit.
     ///
-    /// `at` is the path of the expression. `is_whole` says that the schema describes a complete
-    /// object, whose metadata expressions can read. An unbounded count is replaced by the number of
-    /// values that fit in a request. The cost counts towards the total even if the expression is
-    /// rejected.
+    /// `at` is the path of the expression. `is_whole` is `true` if the schema describes a complete object, whose
+    /// metadata expressions can read. An unbounded count is replaced by the number of values that fit in a request. The
+    /// cost counts towards the total even if the expression is rejected.
     pub(super) fn add(
         &mut self,
         which: Expression,

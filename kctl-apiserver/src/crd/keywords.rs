@@ -107,8 +107,8 @@ fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec
 /// Checks the schemas below a schema. Fields named `apiVersion`, `kind` and `metadata` are special only in whole
 /// objects.
 ///
-/// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items,
-/// dependencies. Unsupported keywords are entered too, so that their contents get errors besides.
+/// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items, dependencies. Schemas in
+/// unsupported keywords are checked, too, so that their errors are also reported.
 fn children(schema: &Value, path: &str, place: SchemaPosition, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());

@@ -1,7 +1,7 @@
 //! Checks after schema validation: duplicates in lists that are sets or maps, and embedded objects.
 //!
-//! These checks can not be expressed in a JSON schema. They run on the whole object after the
-//! schema validation, and report whether or not that found errors.
+//! These checks cannot be expressed in a JSON schema. They run on the whole object after the schema validation, even if
+//! that found errors.
 //!
 //! Upstream: `ValidateListSetsAndMaps` and `objectmeta.Validate` below `pkg/apiserver/schema` of
 //! apiextensions-apiserver.
@@ -69,7 +69,7 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
 
 /// Adds one error per value that occurs again. Values are compared as JSON, whose maps are sorted.
 fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
-    // Keys as JSON, with whether they were reported.
+    // Maps each key, as JSON, to `true` if its duplicate was reported.
     let mut seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
         match seen.entry(key.to_string()) {

@@ -1,8 +1,8 @@
-//! Numbers: limits, multiples and equality as Go finds them, where a number is an `int64` or a `float64`.
+//! Numbers: limits, multiples and equality as Go computes them, where a number is an `int64` or a `float64`.
 //!
-//! JSON has one sort of number. Go decodes `1` as `int64` and `1.0` as `float64`, and kube-openapi
-//! converts between both at each comparison. The conversions lose fractions and precision in ways
-//! that clients can see, so they are followed here.
+//! JSON has one number type. Go decodes `1` as `int64` and `1.0` as `float64`, and kube-openapi converts between both
+//! at each comparison. The conversions lose fractions and precision in ways that clients can see, so this module
+//! reproduces them.
 
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Checks that a number is one of the type and format.
+    /// Checks that a number is in the range of the type and format.
     ///
     /// Integers need 32 or 64 bits, `float` a magnitude of at most `f32::MAX`. Everything else
     /// fits. The error is `FieldValueInvalid` at `<nil>`.

@@ -64,8 +64,8 @@ struct Pruned {
 impl Pruned {
     /// Prunes a value and everything below it. Without a schema, all fields of an object are removed.
     ///
-    /// Lists are entered in any case; items without a schema lose all their fields. A preserving
-    /// list hands over to `below_kept`.
+    /// Lists are always entered; items without a schema lose all their fields. A list that preserves unknown fields is
+    /// pruned by `below_kept`.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {

@@ -52,7 +52,8 @@ fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> boo
 fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Value> {
     let mut found = object;
     for name in path.trim_start_matches('.').split('.') {
-        // As where a field is missing (`NestedFieldNoCopy` in `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`).
+        // A null value is treated as missing (`NestedFieldNoCopy` in
+        // `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`).
         if found.is_null() {
             return Ok(None);
         }

@@ -286,8 +286,8 @@ enum Wrong {
 impl Rule {
     /// Compiles a rule. A rule that does not compile becomes an error when it is evaluated.
     ///
-    /// An unknown reason becomes `FieldValueInvalid`, and a `fieldPath` that does not resolve the
-    /// path of the value: validation rejects both, so only CRDs from older versions have them.
+    /// An unknown reason becomes `FieldValueInvalid`. A `fieldPath` that does not resolve is replaced by the path of
+    /// the value. Validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let is_old_optional = rule["optionalOldSelf"] == true;
@@ -319,8 +319,8 @@ impl Rule {
 
     /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.
     ///
-    /// A rule that fails the checks counts as one without `oldSelf`, so that it is evaluated, and
-    /// reported, on creation too.
+    /// A rule that fails the checks is treated as a rule without `oldSelf`, so that it is also evaluated, and reported,
+    /// on creation.
     fn compile_unjudged(schema: Schema, rule: &Value, of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
         match statements::wrong(rule, schema.json(), of) {

@@ -20,7 +20,7 @@ const UNREADABLE: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 /// Keywords that are forbidden inside `allOf`, `anyOf`, `oneOf` and `not`.
 ///
-/// Alternatives may only validate values; all else about a value must be said once, outside.
+/// Alternatives may only validate values. Everything else about a value must be declared once, outside of them.
 const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "type",
     "title",
@@ -51,9 +51,9 @@ enum Level {
 /// Checks the schema of a version from its root. `unfit` is the error of a root keyword that the version's subresources
 /// forbid.
 ///
-/// Runs all checks of one version's schema. Keywords are checked in any case. Defaults need a
-/// structural schema, and rules one without keyword errors at their place. An unreadable keyword is
-/// only reported if nothing else was.
+/// Runs all checks of one version's schema. Keywords are always checked. Defaults are checked only if the schema is
+/// structural; rules, where it also has no keyword errors. An unreadable keyword is reported only if no other error was
+/// found.
 pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Vec<FieldError>) {
     let before = errors.len();
     errors.extend(unfit);

@@ -5,9 +5,9 @@
 //! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 //!
-//! Ratcheting is on: an error at a value that an update did not change is dropped. Without an old
-//! object everything is reported. The walk is run twice in that case, since most objects have no
-//! errors and need no comparison.
+//! Ratcheting is on: an error at a value that an update did not change is dropped. Without an old object everything is
+//! reported. The first walk ignores the old object. A second walk compares with it only if the first one found errors,
+//! since most objects have none.
 
 use kctl_apimachinery::formats;
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
 pub(super) struct Outcome {
     /// In upstream's order.
     pub(super) errors: Vec<FieldError>,
-    /// How many checks were made: of alternatives that fail, the one with the most checks is reported.
+    /// Number of checks made. If all alternatives fail, the one with the most checks is reported.
     n_checks: usize,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Types<'a> {
         }
         let (actual, actual_format) = type_of(value);
         if self.names.is_empty() {
-            // Without a type only the format is left: no number, boolean or object has one of strings
+            // Without a type only the format is checked: numbers, booleans and objects never have a string format
             // (`typeValidator.Validate` of `kube-openapi/pkg/validation/validate/type.go`).
             let format = self.format.filter(|_| !value.is_string() && !value.is_array())?;
             return Some(mismatch(path, format, actual_format));
@@ -218,7 +218,7 @@ impl<'a> Types<'a> {
             || (actual == "integer" && self.names.contains(&"number"))
             || (actual == "number" && self.names.contains(&"integer") && number::is_whole(value));
         match (self.format, value) {
-            // A list passes for a string with a format, because upstream takes it for bytes.
+            // A list is accepted as a string with a format, because upstream treats it as bytes.
             (Some(_), Value::String(_) | Value::Array(_)) if !is_numeric => return None,
             (Some(_), Value::Null | Value::String(_) | Value::Array(_)) | (None, _) => {}
             (Some(format), _) if !fits && format != actual_format => {

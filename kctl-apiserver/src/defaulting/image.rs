@@ -2,8 +2,8 @@
 //!
 //! Behaviour: `ParseImageName` of `pkg/util/parsers`, and what `github.com/distribution/reference` takes for a name.
 //!
-//! The policy depends on the tag alone: an image that a tag or digest pins is only pulled if the
-//! node does not have it.
+//! The policy depends only on the tag and the digest: an image that they pin is pulled only if the node does not have
+//! it.
 
 use std::sync::LazyLock;
 

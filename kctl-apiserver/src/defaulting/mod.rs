@@ -77,8 +77,8 @@ pub(crate) fn default_object(of: Type<'_>, object: &mut Value, stored: Option<&V
     }
 }
 
-/// Fills in what is left out where an object is read: webhooks see it before the storage and the strategy of its kind fill
-/// in the rest.
+/// Fills in the defaults that are set when an object is decoded. Webhooks see the object before the storage and the
+/// strategy of its kind fill in the rest.
 pub(crate) fn default_decoded(of: Type<'_>, object: &mut Value) {
     let later = of.rules.later_defaults;
     let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
@@ -111,7 +111,7 @@ fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
     }
 }
 
-/// Returns `true` if an object is the stored one, but for metadata without defaults.
+/// Returns `true` if an object equals the stored one, apart from metadata that the kind sets no defaults in.
 fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
     let (Value::Object(stored), Value::Object(object)) = (stored, object) else { return false };
     let is_free = |name: &str| name == "metadata" && !rules.defaults_metadata;
@@ -129,7 +129,7 @@ static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
 static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(feature_gates::disabled_fields).unwrap_or_default()));
 
-/// A list that has a default if it is absent. An empty one stays, because validation rejects it.
+/// A list that has a default if it is absent. An empty list is kept, because validation rejects it.
 const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
 /// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
@@ -155,7 +155,7 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                     return false;
                 }
                 let stored = stored.and_then(|stored| stored.get(name));
-                // An empty list of managers says that fields are no longer tracked.
+                // An empty `managedFields` list means that fields are no longer tracked.
                 if name == "managedFields" || (stored == Some(value) && !value.is_null()) {
                     return true;
                 }
@@ -175,7 +175,8 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 } else if value.is_null() && is_entry && field.type_name() == Some("string") {
                     *value = "".into();
                 }
-                // Structs have no additional properties: they stay, because only their pointers can be left out.
+                // Empty structs, which have no additional properties, stay: `omitempty` only leaves out pointers to
+                // them.
                 let is_map = field.additional_properties().is_some();
                 match value {
                     Value::Null => false,
@@ -204,7 +205,7 @@ fn is(of: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool {
     of.is_some_and(|of| std::ptr::eq(of.json(), schema.json()))
 }
 
-/// Writes a time in UTC, with the precision of its type. One that jiff does not have stays as sent.
+/// Writes a time in UTC, with the precision of its type. A time that jiff cannot represent stays as sent.
 fn decode_time(write: fn(Timestamp) -> String, value: &mut Value) {
     if let Some(time) = value.as_str().and_then(time::parse) {
         *value = write(time).into();
@@ -250,7 +251,7 @@ pub(crate) fn part<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     add(object, key, json!({}));
     match object {
         Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
-        // Nothing can be set in what is not an object, so it stands for its own parts.
+        // A value that is not an object has no fields to set, so it is returned itself.
         other => other,
     }
 }

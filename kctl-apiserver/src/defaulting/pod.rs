@@ -42,7 +42,7 @@ pub(crate) fn pod(object: &mut Value) {
     }
     pod_spec(spec);
     add(spec, "enableServiceLinks", true);
-    // Of a template it stays what it is, with a warning.
+    // In a template, a negative number is kept, with a warning.
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         spec["terminationGracePeriodSeconds"] = 1.into();
     }
@@ -139,7 +139,7 @@ fn pod_spec(spec: &mut Value) {
     fill(spec, "schedulerName", "default-scheduler");
     add(spec, "securityContext", json!({}));
     add(spec, "terminationGracePeriodSeconds", 30);
-    // The deprecated alias follows the name, or gives it.
+    // The deprecated alias is a copy of the name. If only the alias is set, the name is copied from it.
     let account = ["serviceAccountName", "serviceAccount"].map(|key| spec.get(key).cloned());
     if let Some(account) = account.into_iter().flatten().find(|name| name != "") {
         spec["serviceAccountName"] = account.clone();
@@ -229,8 +229,8 @@ fn reference_to_itself(from: &mut Value) {
 
 /// Fills in the defaults of a probe: times in seconds, thresholds in attempts.
 ///
-/// An action without parameters also has defaults: path `/` and scheme `HTTP` of an HTTP request,
-/// and the empty service of a gRPC one, which asks about the server as a whole.
+/// An action without parameters also has defaults: path `/` and scheme `HTTP` for an HTTP request, and the empty
+/// service for gRPC, which stands for the whole server.
 fn probe(probe: &mut Value) {
     fill(probe, "timeoutSeconds", 1);
     fill(probe, "periodSeconds", 10);

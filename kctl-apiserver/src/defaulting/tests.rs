@@ -1,5 +1,5 @@
-//! Objects as kube-apiserver 1.37 gave them back: `answers.json` holds what was sent and what was stored, without the
-//! parts that the caller of `default_object` sets.
+//! Compares defaulted objects with those of kube-apiserver 1.37. `answers.json` has each object as sent and as stored,
+//! without the parts that the caller of `default_object` sets.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ fn check(name: &str) {
     let text = |key: &str| answer[key].as_str().unwrap();
     let (mut object, stored) = (answer["sent"].clone(), &answer["stored"]);
     if text("kind") == "Pod" {
-        // Of new pods alone: who writes a status without a phase takes it away.
+        // The caller sets this phase for new Pods only: a status write without a phase removes the phase.
         object["status"]["phase"] = "Pending".into();
     }
     default_object(text("apiVersion"), text("kind"), &mut object, None);
@@ -29,7 +29,7 @@ fn check(name: &str) {
     assert_eq!(&object, stored, "the second time changes nothing");
 }
 
-/// Makes a test of each answer, so that its name is that of the behaviour.
+/// Generates one test per recorded object, named after the behaviour that it checks.
 macro_rules! answers {
     ($($name:ident,)*) => {
         $(#[test]

@@ -1,8 +1,8 @@
 //! Adds the fields that Go always writes: those without `omitempty`, with their zero value.
 //!
-//! An example is `status.replicas` of a `ReplicaSet`, which a new object has with the value 0.
-//! Clients with generated types would otherwise see no difference, but `kubectl get -o json` and
-//! JSON patches with a `test` would.
+//! An example is `status.replicas` of a `ReplicaSet`, which a new object has with the value 0. Without these fields,
+//! clients with generated types would see no difference, but `kubectl get -o json` and JSON patches with a `test`
+//! would.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! IP addresses and CIDRs in expressions: which strings are valid. Upstream: `pkg/cel/library/ip.go` and `cidr.go` of apiserver.
 //!
-//! `kube-cel` implements the functions; this module rejects strings first that Go's `netip`
-//! rejects, such as zones (`fe80::1%eth0`), and IPv4-mapped addresses.
+//! `kube-cel` implements the functions. This module first rejects strings that Go's `netip` rejects: addresses with
+//! zones (`fe80::1%eth0`) and IPv4-mapped addresses.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::{EvalResult, NO_OVERLOAD, Target};
 
 /// Returns the result of a function that takes an address or a CIDR as a string; `None` if `kube-cel` has to evaluate it.
 ///
-/// Only an error or the answer to `isIP` and `isCIDR` ends here. Valid strings go on to `kube-cel`.
+/// Only errors and the results of `isIP` and `isCIDR` are returned here. `kube-cel` evaluates all other calls.
 pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let [Cel::String(text)] = arguments else { return None };
     let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}")));

@@ -1,8 +1,8 @@
 //! Equality of CEL values. Lists that a schema declares as sets or maps are equal in any order, and
 //! concatenation merges duplicates.
 //!
-//! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver, where what is added to a set is in it for the rules that
-//! follow; here each rule sees the list as it is.
+//! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver. There, an item that a rule adds to a set stays in it
+//! for the rules that follow; here each rule sees the original list.
 //!
 //! A list literal in an expression has no type, so the side that comes from the object decides:
 //! `self.set == [1, 2]` ignores the order, `[2, 1] == self.set` does not.
@@ -21,7 +21,7 @@ pub(crate) enum ListKind {
     Set,
     /// Items are identified by these fields (`x-kubernetes-list-map-keys`).
     ///
-    /// Names as expressions see them, that is escaped.
+    /// The names are escaped, as in expressions.
     Map(Vec<String>),
 }
 

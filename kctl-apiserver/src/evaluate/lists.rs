@@ -1,8 +1,7 @@
 //! Functions of lists that add, compare or write their items. Upstream: `pkg/cel/library/lists.go` of apiserver, and
 //! `ext/strings.go` of `cel-go`.
 //!
-//! Functions that take the list as a whole. Macros over lists, whose argument is an expression, are
-//! in `loops`.
+//! These functions take the list as a whole. Macros over lists, whose argument is an expression, are in `loops`.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -51,7 +50,7 @@ fn sum(items: &[Cel]) -> EvalResult {
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
 /// as equal.
 ///
-/// An empty list is an error. Of equal items the first is returned.
+/// An empty list is an error. The first of several equal items is returned.
 fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;

@@ -115,7 +115,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error counts only if no iteration decides the
     /// result.
     ///
-    /// Of several errors the first counts.
+    /// If several iterations fail, the first error is returned.
     fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> EvalResult {
         let mut error = None;
         for round in rounds {

@@ -4,9 +4,10 @@
 //! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
 //! upstream; the others are those of `kube-cel`.
 //!
-//! A call is tried as an operator (`operators`), a function of optional values (`optional`) and a macro (`loops`) first,
-//! because these decide whether their operands are evaluated. For any other function the receiver and the arguments are
-//! evaluated, then the cost (`bounds`) and the overload (`overloads`) are checked, and only then it runs.
+//! A call is tried as an operator (`operators`), a function of optional values (`optional`) and a macro (`loops`)
+//! first, because these decide whether their operands are evaluated. For any other function, the receiver and the
+//! arguments are evaluated first. Then the cost (`bounds`) and the overload (`overloads`) are checked before the
+//! function runs.
 //!
 //! Callers are `cel` (which compiles, caches and counts cost) and, through it, CRD rules, admission
 //! policies and match conditions. Evaluation is synchronous and depends on nothing but the
@@ -141,8 +142,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value.
     ///
-    /// A missing key is an error, unless `has()` asks for it. Selecting from a scalar finds
-    /// nothing.
+    /// A missing key is an error, except in `has()`. Selecting from a scalar finds nothing.
     fn select(&mut self, select: &'a SelectExpr) -> EvalResult {
         let of = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
@@ -319,7 +319,7 @@ fn key_of(value: &Cel) -> Option<Key> {
 
 /// Returns the value as the CEL function `string` converts it; an empty string if it cannot be converted.
 ///
-/// For messages of errors, where a value without a string form is left out.
+/// Used in error messages, which omit values without a string form.
 pub(crate) fn as_text(value: &Cel) -> String {
     match convert::to("string", value) {
         Some(Ok(Cel::String(text))) => text.to_string(),
@@ -329,7 +329,7 @@ pub(crate) fn as_text(value: &Cel) -> String {
 
 /// Returns the runtime type name of a value, as `cel-go` spells it in errors.
 ///
-/// Values of libraries have names of their package, such as `kubernetes.Quantity`.
+/// Library values have qualified names, such as `kubernetes.Quantity`.
 pub(crate) fn type_name(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",

@@ -1,4 +1,4 @@
-//! Operators: logic that looks at both sides when it must, arithmetic within bounds, comparisons, indexes.
+//! Operators: logical operators, checked arithmetic, comparisons and indexes.
 //!
 //! Numbers of different types compare, but do not add: `1 + 1.0` has no overload. Integers never
 //! wrap.
@@ -204,7 +204,7 @@ fn negated(of: &Cel) -> EvalResult {
 
 /// Compares two values; `None` if they have no order. Numbers of different types compare by value.
 ///
-/// Bytes compare by byte, strings by code point. `null` has no order, not even with itself.
+/// Bytes compare by byte, strings by code point. `null` cannot be ordered, not even against itself.
 pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
     match (one, other) {
         (Cel::Bytes(one), Cel::Bytes(other)) => Some(one.cmp(other)),

@@ -13,7 +13,7 @@ use kube_cel::cel::{
 
 use super::{EvalResult, Evaluator, NO_OVERLOAD, Target, part};
 
-/// Returns the optional value that `value` holds; `None` if its type is another one.
+/// Returns the optional value that `value` holds; `None` if it has another type.
 pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
     let Cel::Opaque(value) = value else { return None };
     value.downcast_ref::<OptionalValue>()
@@ -77,8 +77,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `a.?b` and `a[?b]`.
     ///
-    /// On a plain value a missing part is absent, but an index of the wrong type is an error. On an
-    /// optional value that error is absence, too.
+    /// On a plain value a missing part is absent, but an index of the wrong type is an error. On an optional value,
+    /// such an index also yields an absent value.
     fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> EvalResult {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
     ///
-    /// `ofNonZeroValue` makes an absent value of a zero value.
+    /// `ofNonZeroValue` returns an absent value if its argument is a zero value.
     fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
@@ -102,8 +102,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `hasValue`, `value`, `or` and `orValue`.
     ///
-    /// `value` of an absent one is an error. `or` takes and returns optional values, `orValue` a
-    /// plain one.
+    /// `value` of an absent optional is an error. `or` takes and returns an optional value, `orValue` a plain value.
     fn optional_call(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> EvalResult {
         let value = self.evaluate(target)?;
         // `orValue` of a value that is not optional returns the value.

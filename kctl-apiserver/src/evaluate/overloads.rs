@@ -1,7 +1,7 @@
 //! Checks at run time that an overload takes the argument types, for arguments that the type checker left as `dyn`.
 //!
-//! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in `common/types/types.go`:
-//! of a list it looks at the first item.
+//! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in
+//! `common/types/types.go`, which checks only the first item of a list.
 //!
 //! The type checker (`kctl-cel`) rejects wrong types in expressions with a known schema. Values of
 //! type `dyn`, such as objects in admission policies without type information, are only known here.
@@ -63,8 +63,7 @@ fn fits(is: &Type, value: &Cel) -> bool {
 /// Returns the `no such overload` error if an operator does not support the type of its first operand (`traits` of
 /// `cel-go`).
 ///
-/// `cel-go` asks the left operand for the operator; the right one is checked by the operation
-/// itself.
+/// `cel-go` looks up the operator on the left operand. The operation itself checks the right operand.
 pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
     let is_number = matches!(operand, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
     let is_time = matches!(operand, Cel::Duration(_) | Cel::Timestamp(_));

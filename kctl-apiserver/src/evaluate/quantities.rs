@@ -19,8 +19,8 @@ impl Opaque for QuantityValue {
 
 /// Returns the result of a quantity function; `None` for other functions.
 ///
-/// `quantity` parses or fails, `isQuantity` returns a boolean. Operands of the wrong type return
-/// `None` and end as an unknown overload.
+/// `quantity` fails if the string does not parse; `isQuantity` returns a boolean. For operands of the wrong type this
+/// returns `None`, and the call fails with `no such overload`.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };

@@ -85,7 +85,7 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
 /// Returns the UTC offset of a time zone in seconds at the Unix time `at`. The zone is an offset such as `02:00` or an
 /// IANA name.
 ///
-/// `at` decides about daylight saving time. The minutes of an offset take the sign of the hours.
+/// `at` determines whether daylight saving time applies. The minutes of an offset take the sign of the hours.
 fn offset(zone: &str, at: i64) -> Result<i32, String> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         // `Local` is UTC, as on hosts that run API servers.

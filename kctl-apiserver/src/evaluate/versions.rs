@@ -1,4 +1,4 @@
-//! Semantic versions, and what is asked of them. Upstream: `github.com/blang/semver`, and `pkg/cel/library/semverlib.go` of
+//! Semantic versions and their functions. Upstream: `github.com/blang/semver`, and `pkg/cel/library/semverlib.go` of
 //! apiserver.
 //!
 //! Precedence follows semver 2.0.0, by the derived order of the fields: numbers first, then the
@@ -130,7 +130,7 @@ impl Version {
 
 /// Returns `true` for a nonempty identifier of ASCII letters, digits and hyphens.
 ///
-/// Without a rule about leading zeros.
+/// Leading zeros are allowed.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

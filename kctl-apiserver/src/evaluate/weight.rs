@@ -1,10 +1,11 @@
-//! The size of values that share parts: `[a, a]` holds `a` once, and whatever walks over it meets it twice.
+//! Measures values that share parts: `[a, a]` stores `a` once, but a traversal visits it twice.
 //!
-//! Thirty variables that each name the one before twice hold few values, and are a tree of a thousand million. Whatever walks over whole
-//! values (equality, `format`, JSON) is bounded by the size of the tree; variables are bounded in depth, too, because walks recurse.
+//! Thirty variables that each contain the previous one twice take little memory, but form a tree of a billion nodes.
+//! Traversals of whole values (equality, `format`, JSON) are therefore bounded by the size of the tree. Variables are
+//! also bounded in depth, because traversals recurse.
 //!
-//! The measuring visits each shared list or map once, by its address, so its cost is the memory
-//! that the value takes.
+//! Measuring visits each shared list or map once, by its address, so its cost is proportional to the memory that the
+//! value takes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,7 +17,7 @@ use crate::decode::DEPTH_MAX;
 /// The number of nodes of a tree, counting shared parts each time, and its depth.
 #[derive(Clone, Copy, Default)]
 struct Extent {
-    /// Saturating. A string counts a step for each ten bytes besides its own.
+    /// Saturating. A string counts one step, plus one for each ten bytes.
     steps: usize,
     /// 0 for scalars.
     depth: usize,
@@ -24,7 +25,7 @@ struct Extent {
 
 /// Checks that values can be traversed.
 ///
-/// Each value by itself: two values at the limit are allowed.
+/// Each value is checked on its own: two values at the limit are allowed.
 ///
 /// # Errors
 /// Returns `CANCELLED` if the traversal of one value would exceed the cost limit of an expression.
@@ -86,7 +87,7 @@ mod tests {
     fn shared_parts_count_each_time_they_are_met() {
         assert_eq!(check([&doubled(18)]), Ok(()));
         assert_eq!(check([&doubled(20)]), Err(CANCELLED.to_owned()));
-        // Measured in as many steps as there are parts.
+        // Measuring takes one step per distinct part, not one per node of the tree.
         assert_eq!(check([&Cel::Null, &doubled(200)]), Err(CANCELLED.to_owned()));
         assert_eq!(check([&Cel::String(Arc::new("x".repeat(9_000_000)))]), Ok(()));
         assert_eq!(check([&Cel::String(Arc::new("x".repeat(11_000_000)))]), Err(CANCELLED.to_owned()));

@@ -137,7 +137,7 @@ static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
 static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
     LazyLock::new(|| ALL.iter().map(|kind| ((kind.group, kind.resource), *kind)).collect());
 
-/// Returns the rules of a built-in kind. Where a `Resource` is at hand, it has them already.
+/// Returns the rules of a built-in kind. Callers that have a `Resource` use the rules in it instead.
 ///
 /// `None` means that the resource is custom or unknown. A custom resource with the plural of a
 /// built-in kind, such as `services.example.com`, is not found, because its group differs.

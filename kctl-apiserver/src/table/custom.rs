@@ -10,7 +10,7 @@
 //! | `string` | scalars as Go prints them, lists and objects as JSON |
 //! | `date` | the time since then, as `5m`, or `<invalid>` |
 //!
-//! A value of another type, and no value at all, are a null cell.
+//! The cell is null if the value is missing or has another type.
 
 use jiff::Timestamp;
 use kctl_apimachinery::{strconv, time};
@@ -125,7 +125,7 @@ fn whole(number: &Number) -> i64 {
 
 /// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON.
 ///
-/// A null inside of the object is `<no value>`; a path that finds nothing never gets here.
+/// A null inside the object is `<no value>`. Paths that find nothing are handled before.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),

@@ -1,4 +1,4 @@
-//! Tables: the `Table` of `meta.k8s.io/v1` that kubectl asks for, with rows of cells instead of objects.
+//! Tables: the `Table` of `meta.k8s.io/v1` that kubectl requests, with rows of cells instead of objects.
 //!
 //! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
 //! come from the file of the kind (`Kind::printer`).

@@ -106,7 +106,7 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;
     let most = if address.is_ipv4() { 32 } else { 128 };
-    // Rust would read a sign as well.
+    // Rust's `parse` would also accept a sign.
     let bits = Some(bits).filter(|bits| bits.bytes().all(|one| one.is_ascii_digit()))?;
     let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
     Some((address, bits))
@@ -114,9 +114,9 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
 
 /// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`).
 ///
-/// A string that does not parse and one with leading zeros, in the address or in the prefix length,
-/// get that one error. After that an IPv4-mapped address and bits beyond the prefix length are
-/// reported independently. `10.9.8.7/24` fails for the latter, `10.9.8.0/24` is valid.
+/// A string that does not parse, or that has leading zeros in the address or in the prefix length, gets only that
+/// error. Otherwise an IPv4-mapped address and bits beyond the prefix length are reported independently. `10.9.8.7/24`
+/// fails for the latter, `10.9.8.0/24` is valid.
 pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
     let (before, len) = text(value).split_once('/').unwrap_or_default();
@@ -144,7 +144,7 @@ pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else {
         return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
     };
-    // Go writes a mapped address as the four bytes that it stands for; the prefix may get a length below zero so.
+    // Go prints a mapped address as its IPv4 address, so the prefix length can become negative.
     let bits = if is_mapped(address) { i64::from(bits) - 96 } else { i64::from(bits) };
     let canonical = format!("{}/{bits}", address.to_canonical());
     if canonical != text(value) {

@@ -11,9 +11,8 @@
 //! | init containers | only sidecars (`restartPolicy: Always`) | yes | yes |
 //! | ephemeral containers | no | no | no |
 //!
-//! Enums and tags of all containers were validated before (`declared`), wherever they stand. Where
-//! upstream does not look into a field at all, the rules here remove those errors again
-//! (`Errors::leave_out`).
+//! `declared` has validated the enums and tags of all containers before, at any path. For fields that upstream does not
+//! validate at all, the rules here remove those errors again (`Errors::leave_out`).
 
 use serde_json::Value;
 
@@ -178,10 +177,9 @@ fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
 
 /// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
 ///
-/// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream
-/// records the empty name for containers and ephemeral containers but not for init containers,
-/// hence the look at the path: two nameless containers are duplicates, two nameless init containers
-/// are not.
+/// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
+/// name for containers and ephemeral containers but not for init containers, hence the check of the path: two nameless
+/// containers are duplicates, two nameless init containers are not.
 fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
     if names.contains(&name) {
@@ -234,8 +232,8 @@ pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not
-/// parsed: the container runtime decides about it.
+/// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not parsed, because the
+/// container runtime interprets it.
 fn image(container: &Value, at: &str, errors: &mut Errors) {
     let image = text(&container["image"]);
     if image.trim() != image {

@@ -1,7 +1,7 @@
-//! Validation by data: the enums of the `OpenAPI` document (`data/types.json`) and the tags of declarative validation
-//! (`+k8s:…` in k8s.io/api, `data/validation.json`).
+//! Table-driven validation: the enums of the `OpenAPI` document (`data/types.json`) and the tags of declarative
+//! validation (`+k8s:…` in k8s.io/api, `data/validation.json`).
 //!
-//! Rules that no tag states are functions of the kinds. They run after this walk over the object.
+//! Rules without a tag are functions in `kinds`, which run after this walk over the object.
 //!
 //! The tables are computed once per process, from the schemas of all built-in types. Types without
 //! a rule, and without a field that leads to one, are left out: the walk visits only parts of an
@@ -38,12 +38,11 @@ use crate::{
 const PACKAGE: &str = "io.k8s.api.";
 /// Fields with an enum or a tag whose validation is a function of the kind. Functions take the values from [`values`].
 ///
-/// Pairs of type and fields. The reason stands at each entry: the error has another path, another
-/// type or another set of values than the generic rule would produce, or the field is not validated
-/// at all. Leaving a field out removes all its tags, and its inner type is not visited through this
-/// field.
+/// Pairs of type and fields. Each entry has its reason: the error has another path, another type or another set of
+/// values than the generic rule would produce, or the field is not validated at all. Leaving a field out removes all
+/// its tags, and its inner type is not visited through this field.
 const BY_FUNCTION: &[(&str, &[&str])] = &[
-    // Version 1 rejects `Some` and `Unknown`, which stand in the document for older versions.
+    // Version 1 rejects `Some` and `Unknown`, which the document lists for older versions.
     ("admissionregistration.v1.MutatingWebhook", &["sideEffects"]),
     ("admissionregistration.v1.ValidatingWebhook", &["sideEffects"]),
     // The error is at the whole strategy.
@@ -71,11 +70,11 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
     // The empty string is `FieldValueNotSupported`, though the field is required.
     ("core.v1.TopologySpreadConstraint", &["whenUnsatisfiable"]),
     ("networking.v1.HTTPIngressPath", &["pathType"]),
-    // An update validates only that the field stays.
+    // An update only validates that the field is unchanged.
     ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
     // Most fields of an inline volume are forbidden, not validated.
     ("storage.v1.VolumeAttachmentSource", &["inlineVolumeSpec"]),
-    // The reference is validated in `spec.metrics` alone.
+    // The reference is validated only in `spec.metrics`.
     ("autoscaling.v2.ObjectMetricStatus", &["describedObject"]),
 ];
 
@@ -105,11 +104,10 @@ struct FieldTags {
     immutable: bool,
     /// The field may be set and cleared, but not changed (`update=NoModify`).
     no_modify: bool,
-    /// Exactly one of the members of a type is set.
+    /// Exactly one of the union members of a type must be set.
     union_member: bool,
-    /// The value of this field decides which other fields are set; they have `member`, in which `*` stands for other values.
-    ///
-    /// Its value is a key of `member` in the other fields.
+    /// The discriminator of a union: its value decides which other fields are set. The `member` map of these fields has
+    /// the values as keys; the key `*` stands for all other values.
     discriminator: bool,
     /// The presence of this field by value of the discriminator. A value without an entry has no
     /// rule.
@@ -130,14 +128,14 @@ struct FieldTags {
     format: Option<Format>,
     /// The format of the keys of a map (`+k8s:eachKey=+k8s:format`). Errors are at the map.
     format_of_keys: Option<Format>,
-    /// The fields that identify an item; none if it is the item itself.
+    /// The fields that identify an item; empty if whole items are compared.
     ///
     /// Missing key fields count as empty strings. The field is `+k8s:listType=map` with its
     /// `+k8s:listMapKey`s, or `+k8s:unique`.
     unique: Option<Vec<String>>,
-    /// The values are those of the `OpenAPI` document.
+    /// The enum of the `OpenAPI` document applies.
     ///
-    /// Needed for statuses only: elsewhere an enum of the document applies without a tag.
+    /// Only needed in statuses: elsewhere an enum of the document applies without a tag.
     r#enum: bool,
     /// The allowed strings, in the order of the document, which is the order in the error. Empty
     /// without an enum. Filled in after parsing.
@@ -402,12 +400,11 @@ impl Field {
         has_flag || !member.is_empty() || !values.is_empty() || self.rule.restricts()
     }
 
-    /// Validates the field of `object`. An error about the presence or the length is the only one of the field.
+    /// Validates the field of `object`. An error about presence or length is the only error reported for the field.
     ///
-    /// `of` is the type of `object`, which knows the discriminator. An unchanged immutable value is
-    /// not validated again: it was valid when it was set, and rules may have become stricter since.
-    /// An absent optional value is valid. The value is then checked by its own rules, and descended
-    /// into.
+    /// `of` is the type of `object`, which has the discriminator. An unchanged immutable value is not validated again:
+    /// it was valid when it was set, and rules may have become stricter since. An absent optional value is valid. Other
+    /// values are checked by their own rules, and then their fields are validated.
     fn validate(&self, of: &Type, old: Option<&Value>, object: &Value, at: Path<'_>, errors: &mut Errors) {
         let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
         if let Some(old) = old {

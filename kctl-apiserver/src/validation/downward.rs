@@ -57,7 +57,7 @@ const KNOWN: &[&str] = &[
     "status.podIPs",
 ];
 
-/// Resources of a container that a `resourceFieldRef` may name. Huge pages of any size come on top.
+/// Resources of a container that a `resourceFieldRef` may name. Huge pages of any size are also allowed.
 const AMOUNTS: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -123,8 +123,8 @@ pub(crate) enum Target {
 /// Validates a `resourceFieldRef`. In a file it must name the container that it is about (`FieldValueRequired`), since a
 /// volume belongs to all containers.
 ///
-/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with the
-/// resource name as the value, as upstream prints it). Whether the container exists is not validated.
+/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with
+/// the resource name as the value, as upstream prints it). The existence of the container is not validated.
 pub(crate) fn amount(reference: &Value, at: &str, target: Target, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));

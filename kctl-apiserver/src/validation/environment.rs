@@ -34,8 +34,8 @@ pub(crate) fn variables(list: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`).
 ///
-/// Printable ASCII is a space (0x20) to a tilde (0x7E). Also the rule for prefixes of `envFrom` and
-/// for keys of environment files.
+/// Printable ASCII is a space (0x20) to a tilde (0x7E). Prefixes of `envFrom` and keys of environment files follow the
+/// same rule.
 fn printable(name: &Value, at: &str, errors: &mut Errors) {
     if !text(name).bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
         let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
@@ -72,9 +72,8 @@ fn source(variable: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a reference to a key of a `ConfigMap` or Secret.
 ///
-/// The name is optional in the API for historical reasons. An empty one is then
-/// `FieldValueInvalid`, since the empty string is not a DNS subdomain. Existence of object and key
-/// is up to kubelet.
+/// The name is optional in the API for historical reasons. An empty one is then `FieldValueInvalid`, since the empty
+/// string is not a DNS subdomain. kubelet checks that object and key exist.
 fn key_of_object(reference: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&reference["name"]).into(), NameRule::Subdomain);
     let key = text(&reference["key"]);
@@ -127,8 +126,7 @@ pub(crate) fn files(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates `envFrom`: exactly one of `configMapRef` and `secretRef` each, with the name of the
-/// object.
+/// Validates `envFrom`: each item has exactly one of `configMapRef` and `secretRef`, with the name of the object.
 ///
 /// An optional `prefix` is prepended to each key. Errors about the number of references are
 /// `FieldValueInvalid` at the list, without the index, as upstream reports them.

@@ -144,7 +144,7 @@ pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
                 identifier(id, at, errors);
             }
         }
-        // The real server says nothing of more parts.
+        // As in kube-apiserver, a name with more parts gets no error here.
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Fields that an update may not change, where no tag says so.
+//! Validates immutable fields that have no tag.
 //!
 //! Each rule compares the stored object with the new one after defaulting. Upstream:
 //! `ValidateImmutableField` in `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`. Fields with

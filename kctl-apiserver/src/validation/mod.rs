@@ -1,4 +1,4 @@
-//! Validation that several built-in kinds share; that of one kind or group is in `kinds/`.
+//! Validation that several built-in kinds share. `kinds/` has the validation of one kind or group.
 //!
 //! [`declared`] applies the enums and tags of the API, then the functions of the kind run (`write/validate.rs`).
 //!
@@ -84,17 +84,17 @@ pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
 
 /// Iterates over the items of a list with their indexes; another value has no items.
 ///
-/// `null`, an absent field and a value of another type are alike empty. A caller that must reject
-/// an empty list checks for `None` from the first `next()`.
+/// `null`, an absent field and a value of another type all have no items. A caller that must reject an empty list
+/// checks for `None` from the first `next()`.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
-/// Validates each item of a list, unless the tags of the list have found it too long.
+/// Validates each item of a list, unless the list exceeds the `maxItems` of its tags.
 ///
-/// `at` is the path of the list; each item is validated at `at` with its index, such as
-/// `webhooks[2]`. kube-apiserver also stops at a list that exceeds `maxItems`: validating the items
-/// of a list of any length would cost a client's choice of CPU time.
+/// `at` is the path of the list; each item is validated at `at` with its index, such as `webhooks[2]`. kube-apiserver
+/// also skips the items of a list that exceeds `maxItems`, since a client could otherwise spend any amount of CPU time
+/// with a long list.
 pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
     if errors.is_too_long(at) {
         return;

@@ -3,11 +3,10 @@
 //! Upstream: `ValidateVolumeMounts` and `ValidateVolumeDevices` in
 //! `pkg/apis/core/validation/validation.go`.
 //!
-//! A container has a volume either as a folder (`volumeMounts`) or as a block device
-//! (`volumeDevices`), never both, and each path at most once. Rules refer to the valid volumes of
-//! the Pod: a volume with errors counts as missing, so its mounts are reported as
-//! `FieldValueNotFound` too. Several errors leave out the index of the mount in their path; that is
-//! upstream's mistake, which clients see.
+//! A container has a volume either as a folder (`volumeMounts`) or as a block device (`volumeDevices`), never both, and
+//! each path at most once. Rules refer to the valid volumes of the Pod: a volume with errors counts as missing, so its
+//! mounts are reported as `FieldValueNotFound` too. Several error paths lack the index of the mount, an upstream bug
+//! that clients see.
 
 use serde_json::Value;
 
@@ -131,9 +130,9 @@ fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates `volumeDevices`: unique names and paths of volumes that can be block devices.
 ///
-/// Only a `PersistentVolumeClaim` or an ephemeral volume can be one (`FieldValueInvalid`). A path
-/// may not contain `..`, and such a path is not remembered for the uniqueness rule. Names and paths
-/// of `volumeMounts` are excluded here as well, so a conflict is reported on both sides.
+/// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device (`FieldValueInvalid`). A path may not
+/// contain `..`; the uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well,
+/// so a conflict is reported on both sides.
 fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mut names, mut taken) = (Vec::new(), Vec::new());
     for (index, device) in entries(list) {

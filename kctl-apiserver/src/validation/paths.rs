@@ -40,9 +40,8 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
 /// (`validateLocalNonReservedPath`).
 ///
-/// An absent path counts as empty. `..` itself and paths below it are already rejected by the first
-/// rule; the second one catches names such as `..data`. A name such as `..` further down the path
-/// is covered by the first one, `a/..data` is valid.
+/// An absent path counts as empty. `..` itself and paths below it are already rejected by the first rule; the second
+/// one catches names such as `..data`. The second rule only looks at the start, so `a/..data` is valid.
 pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
     let path = if path.is_null() { &Value::from("") } else { path };
     descending(path, at, errors);

@@ -51,7 +51,7 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
 /// Validates a template at a path such as `spec.template`: labels, annotations and spec. Ephemeral containers are
 /// `FieldValueForbidden`.
 ///
-/// The ephemeral containers are validated all the same, so that they can have errors of both sorts.
+/// The ephemeral containers are still validated, so a template can have both kinds of errors.
 pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
     metadata_of_template(template, at, errors);
     spec(&template["spec"], "", &format!("{at}.spec"), ports::HostPorts::Optional, errors);
@@ -94,7 +94,7 @@ fn spec(spec: &Value, name: &str, at: &str, host_ports: ports::HostPorts, errors
     names_and_times(spec, at, errors);
     affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
     dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
-    // Of the two only one is a pointer, which may point to nothing.
+    // Only `runtimeClassName` is a pointer in Go, so an empty `priorityClassName` counts as unset.
     if !text(&spec["priorityClassName"]).is_empty() {
         errors.name(&field("priorityClassName"), &spec["priorityClassName"], NameRule::Subdomain);
     }

@@ -90,7 +90,7 @@ pub(crate) enum HostPorts {
 
 /// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
 ///
-/// `is_pod` is `false` for a template, which is validated without the defaulting of host ports.
+/// A template may lack host ports, because defaulting sets them only in Pods.
 pub(crate) fn on_host(spec: &Value, at: &str, host_ports: HostPorts, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;

@@ -13,7 +13,7 @@ use crate::{
 
 /// Handler types of a probe, in the order of upstream's checks.
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
-/// Handler types of `postStart` and `preStop`. `sleep` is one here, `grpc` is not.
+/// Handler types of `postStart` and `preStop`. They include `sleep`, but not `grpc`.
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// Validates the three probes and the lifecycle of a container.
@@ -75,8 +75,7 @@ fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Error
 ///
 /// None is `FieldValueRequired`; each one after the first is `FieldValueForbidden` and not validated further.
 ///
-/// The first one in the order of `kinds` counts as the intended one, not the first in the JSON of
-/// the client.
+/// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON.
 fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let present: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
     for (index, kind) in present.iter().enumerate() {
@@ -105,7 +104,7 @@ fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors
 /// An absent port counts as 0 and is out of range. Hosts and schemes are not validated here.
 fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     let port_at = format!("{at}.port");
-    // A port that is not told is zero.
+    // An absent port counts as 0.
     let port = if action["port"].is_null() { &Value::from(0) } else { &action["port"] };
     match kind {
         "exec" if entries(&action["command"]).next().is_none() => errors.required(&format!("{at}.command"), ""),

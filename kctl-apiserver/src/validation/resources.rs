@@ -18,9 +18,9 @@ use crate::{
     validation::entries,
 };
 
-/// Resources that are counted, and so come whole.
+/// Resources that are counted in whole numbers.
 ///
-/// Names of objects in a quota; half an object does not exist.
+/// Most are kinds of objects in a quota.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -103,15 +103,14 @@ pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&st
     claimed(&resources["claims"], &format!("{at}.claims"), claims, errors);
 }
 
-/// Validates name, amount and page multiple of a limit. Requests run the same three, with other
-/// rules between.
+/// Validates name, amount and page multiple of a limit. Requests are validated by the same three rules, with other
+/// rules in between.
 fn one(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
     name_and_sign(name, amount, at, asker, errors);
     pages(name, amount, at, errors);
 }
 
-/// Validates the name by the rules of the asker, then the amount. An invalid name does not stop the
-/// second.
+/// Validates the name by the rules of the asker, then the amount. The amount is validated even if the name is invalid.
 fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
     match asker {
         Asker::Container => name_of_container(name, at, errors),
@@ -223,8 +222,7 @@ pub(crate) fn is_extended(name: &str) -> bool {
 
 /// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`).
 ///
-/// Memory and CPU can be promised twice. Devices and huge pages can not: their limit must equal
-/// their request.
+/// Memory and CPU can be overcommitted. Devices and huge pages cannot: their limit must equal their request.
 pub(crate) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
@@ -255,7 +253,7 @@ fn claimed(list: &Value, at: &str, declared: &[&str], errors: &mut Errors) {
             continue;
         }
         if keys.iter().any(|key| key == name) {
-            // All of the claim is asked for already.
+            // The whole claim is already listed.
             errors.duplicate(&at, &claim["name"].to_string());
         } else if request.is_empty() {
             for _part in keys.iter().filter(|key| key.split('/').next() == Some(name)) {

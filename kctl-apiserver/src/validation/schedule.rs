@@ -157,8 +157,8 @@ fn check_range(text: &str, field: &Field) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the number of a name or of decimal digits. Negative numbers are an error of their kind.
-/// A minus sign rarely arrives here, since a range splits at it.
+/// Returns the number of a name or of decimal digits. Negative numbers have their own error. A minus sign rarely
+/// arrives here, since a range splits at it.
 fn number(text: &str, names: &[(&str, i64)]) -> Result<i64, String> {
     if let Some((_, number)) = names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
         return Ok(*number);

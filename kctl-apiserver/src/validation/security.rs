@@ -3,8 +3,8 @@
 //! Upstream: `validatePodSpecSecurityContext`, `ValidateSecurityContext`, `validateLinux` and
 //! `validateWindows` in `pkg/apis/core/validation/validation.go`.
 //!
-//! These rules decide about well-formed fields only. The Pod Security Standards (`baseline`,
-//! `restricted`) are an admission step with its own module, `pod_security`.
+//! These rules only check that fields are well-formed. The Pod Security Standards (`baseline`, `restricted`) are an
+//! admission step with its own module, `pod_security`.
 
 use serde_json::Value;
 
@@ -69,8 +69,8 @@ pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
 
 /// Validates the security context of a Pod. `hostPID` and its siblings are fields of the spec beside it.
 ///
-/// `at` is the path of the spec. Two fields are looked at beside the context:
-/// `shareProcessNamespace` excludes `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
+/// `at` is the path of the spec. Two rules also read fields beside the context: `shareProcessNamespace` excludes
+/// `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
 pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -93,9 +93,8 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
 /// host are `FieldValueInvalid`.
 ///
-/// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked
-/// up, yet `net/ipv4/x` and `net.ipv4/x` are distinct names for the uniqueness rule. Safe and
-/// unsafe sysctls are up to kubelet.
+/// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
+/// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
 fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
@@ -184,8 +183,8 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
 
 /// Rejects fields that the operating system of the Pod does not have.
 ///
-/// Without `os` a Pod may have fields of both systems; the node ignores the foreign ones. An empty
-/// name is `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
+/// A Pod without `os` may have fields of both systems; the node ignores those of the other system. An empty name is
+/// `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
 pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
     let system = &spec["os"];
     match text(&system["name"]) {
@@ -249,7 +248,7 @@ fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
     ];
     let detail = "cannot be set for a windows pod";
     for pointer in OF_PODS {
-        // Of a pod on the host, `false` is as good as nothing.
+        // `hostPID: false` and `hostIPC: false` count as unset.
         let is_off = |value: &Value| ["/hostPID", "/hostIPC"].contains(pointer) && *value == false;
         if spec.pointer(pointer).is_some_and(|value| !value.is_null() && !is_off(value)) {
             errors.forbidden(&format!("{at}{}", pointer.replace('/', ".")), detail);

@@ -77,9 +77,8 @@ pub(crate) fn values(requirement: &Value, at: &str, operators: Operators, errors
 /// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. `kind` is the
 /// name of the workload in the error.
 ///
-/// The return value says if the caller may evaluate the selector against the template. An empty
-/// selector can be evaluated, it matches everything; the error prevents a workload that owns all
-/// Pods of its namespace.
+/// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
+/// everything. Its error prevents a workload that owns all Pods of its namespace.
 pub(crate) fn of_workload(label_selector: &Value, kind: &str, errors: &mut Errors) -> bool {
     let (at, before) = ("spec.selector", errors.len());
     if label_selector.is_null() {

@@ -1,5 +1,5 @@
-//! Names of signers of certificates, and what is asked of them: fields of the kinds of `certificates.k8s.io`, and of
-//! projected volumes.
+//! Validation of signer names, certificate lifetimes and signer annotations. The kinds of `certificates.k8s.io` and
+//! projected volumes share it.
 
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ use crate::{
 pub(crate) const LIFETIME_MIN: i64 = 60 * 60;
 /// Longest lifetime that may be requested, in seconds (`MaxMaxExpirationSeconds`): 91 days.
 const LIFETIME_MAX: i64 = 91 * 24 * 60 * 60;
-/// Longest lifetime that may be requested of a signer of Kubernetes, in seconds (`KubernetesMaxMaxExpirationSeconds`): a day.
+/// Longest lifetime that may be requested from a Kubernetes signer, in seconds (`KubernetesMaxMaxExpirationSeconds`): a
+/// day.
 const LIFETIME_MAX_OF_KUBERNETES: i64 = 24 * 60 * 60;
 
 /// Longest domain of a signer, in bytes.
@@ -53,15 +54,15 @@ fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Returns the longest lifetime that may be requested of a signer, in seconds.
+/// Returns the longest lifetime that may be requested from a signer, in seconds.
 pub(crate) fn lifetime_max(signer: &str) -> i64 {
     let domain = signer.split('/').next().unwrap_or_default();
     let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
     if is_of_kubernetes { LIFETIME_MAX_OF_KUBERNETES } else { LIFETIME_MAX }
 }
 
-/// Returns why a `ClusterTrustBundle` of a signer can't have a name (`ValidateClusterTrustBundleName`). A bundle without a
-/// signer has an empty one. `check` is for the part of the name behind that of the signer.
+/// Returns why a `ClusterTrustBundle` of a signer can't have this name (`ValidateClusterTrustBundleName`). `signer` is
+/// empty for a bundle without a signer. `check` validates the part of the name after the signer's prefix.
 pub(crate) fn problem_of_bundle_name(
     name: &str,
     signer: &str,
@@ -77,7 +78,7 @@ pub(crate) fn problem_of_bundle_name(
 
 /// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
 pub(crate) fn annotations(annotations: &Value, at: &str, errors: &mut Errors) {
-    /// Bytes of all keys and values (`TotalAnnotationSizeLimitB`).
+    /// Maximum size of all keys and values, in bytes (`TotalAnnotationSizeLimitB`).
     const BYTES_MAX: usize = 256 * 1024;
     for (key, _) in pairs(annotations) {
         let before = errors.len();

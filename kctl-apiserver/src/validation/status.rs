@@ -1,7 +1,7 @@
 //! Validation of the parts of statuses that several kinds share: counts and conditions.
 //!
-//! A write of the subresource `status` runs these rules. They protect controllers from each other's
-//! mistakes: counts that contradict each other, and conditions that no client can read.
+//! A write of the subresource `status` runs these rules. They reject statuses whose counts contradict each other or
+//! whose conditions are malformed.
 
 use kctl_apimachinery::validation::is_condition_reason;
 use serde_json::Value;
@@ -15,14 +15,12 @@ use crate::{
 ///
 /// A constant per kind. Absent numbers count as 0, as in Go.
 pub(crate) struct Numbers {
-    /// Fields that are not negative.
-    ///
-    /// Names of fields of `status`. A negative number is `FieldValueInvalid`.
+    /// Fields of `status` that must not be negative (`FieldValueInvalid`).
     pub(crate) counts: &'static [&'static str],
-    /// The first of two fields is not greater than the second; then the name of the second in the error.
+    /// Pairs of fields of which the first must not exceed the second. The third string names the second field in the
+    /// error.
     ///
-    /// Upstream spells the second name with or without `status.`; the third string has that
-    /// spelling.
+    /// Upstream spells that name with or without `status.`.
     pub(crate) orders: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -39,7 +37,7 @@ const SETS: &[&str] = &[
     "terminatingReplicas",
 ];
 
-/// Ready Pods are a part of all, available ones a part of the ready ones.
+/// Ready Pods are a subset of all Pods, and available Pods are a subset of the ready ones.
 const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
     ("fullyLabeledReplicas", "replicas", "status.replicas"),
     ("readyReplicas", "replicas", "status.replicas"),

@@ -58,7 +58,7 @@ const SOURCES: &[&str] = &[
 
 /// A volume that containers may use.
 ///
-/// A volume with errors is not one, so a mount of it is reported as missing as well.
+/// A volume with errors is left out, so a mount of it is also reported as missing.
 pub(crate) struct DeclaredVolume<'a> {
     /// The name by which mounts and devices refer to it.
     pub(crate) name: &'a str,
@@ -103,8 +103,8 @@ pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Err
 /// (`FieldValueForbidden`).
 ///
 /// The claim of an ephemeral volume is named after the Pod and the volume, and must be a valid name
-/// (`FieldValueInvalid` at the name of the volume). An iSCSI portal is too long together with the
-/// volume's name even if the source is one too many.
+/// (`FieldValueInvalid` at the name of the volume). The length of an iSCSI portal together with the volume's name is
+/// checked even if the volume has another source.
 fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {
@@ -131,8 +131,7 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Returns the name of a source in the error that it is one too many. Upstream misspells two of
-/// them.
+/// Returns the name of a surplus source as its error spells it. Upstream misspells two of them.
 fn told_as(source: &str) -> &str {
     match source {
         "cephfs" => "cephFS",
@@ -374,7 +373,7 @@ pub(crate) fn template_metadata(meta: &Value, at: &str, errors: &mut Errors) {
         let value = &meta[field];
         let is_zero = *value == "" || (*value == 0 && field == "generation");
         if !value.is_null() && !is_zero {
-            // Go makes the name of the field by writing its first letter small.
+            // Upstream derives the field name from the Go name by lowercasing its first letter.
             let field = if field == "uid" { "uID" } else { field };
             errors.forbidden(&format!("{at}.{field}"), "cannot be set");
         }

@@ -42,9 +42,9 @@ pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only
-/// alone (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list.
-/// `PersistentVolume` shares it.
+/// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only alone
+/// (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list. `PersistentVolume` uses this
+/// function, too.
 pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");

@@ -33,8 +33,8 @@ pub(crate) enum Of<'a> {
 
 /// Required fields of each source.
 ///
-/// An empty string or list counts as absent (`FieldValueRequired`). Sources without an entry have
-/// no required field, or functions that decide about it.
+/// An empty string or list counts as absent (`FieldValueRequired`). Sources without an entry have no required field, or
+/// a function that validates it.
 const NEEDED: &[(&str, &[&str])] = &[
     ("gitRepo", &["repository"]),
     ("gcePersistentDisk", &["pdName"]),
@@ -64,7 +64,7 @@ const NEEDED: &[(&str, &[&str])] = &[
 /// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
 /// `emptyDir` is `FieldValueForbidden`.
 pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
-    // The one name that the real server's paths and its objects do not share.
+    // The only source whose name in kube-apiserver's error paths differs from its JSON name.
     let at = format!("{at}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[] as &[&str], |(_, fields)| fields);
     let is_there = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty()) || !text(value).is_empty();
@@ -134,8 +134,8 @@ fn storage_with_a_secret(kind: &str, source: &Value, of: Of<'_>, at: &str, error
 /// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its
 /// siblings).
 ///
-/// The first expression is not anchored at its start, as upstream: characters before `iqn.` count
-/// as well. The dots behind `eui` and `naa` match any character.
+/// The first expression is not anchored at its start, as upstream: characters before `iqn.` are accepted. The dots
+/// after `eui` and `naa` match any character.
 static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     let regex = |pattern| Regex::new(pattern).expect("the pattern is one");
     [
@@ -231,8 +231,8 @@ const TENANT_LEN_MAX: usize = 64;
 /// Validates a Quobyte source: a registry of host and port pairs with commas between them, and a
 /// volume.
 ///
-/// Each invalid pair adds the same error about the whole registry. The tenant is only looked at
-/// with a registry, and the pairs only with a valid tenant.
+/// Each invalid pair adds the same error about the whole registry. The tenant is only validated if the registry is set,
+/// and the pairs only if the tenant is valid.
 fn quobyte(source: &Value, at: &str, errors: &mut Errors) {
     let (registry, registry_at) = (text(&source["registry"]), format!("{at}.registry"));
     let detail = "must be a host:port pair or multiple pairs separated by commas";
@@ -331,7 +331,7 @@ fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
         match text(&secret["name"]) {
             _ if secret.is_null() => {}
             "" => errors.required(&format!("{at}.nodePublishSecretRef.name"), ""),
-            // The real server leaves out the middle of the path.
+            // kube-apiserver leaves out the middle of the path.
             _ => errors.name(&format!("{at}.name"), &secret["name"], NameRule::Subdomain),
         }
         return;
@@ -339,7 +339,7 @@ fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     if text(&source["volumeHandle"]).is_empty() {
         errors.required(&format!("{at}.volumeHandle"), "");
     }
-    // The secret of the stage is not looked at.
+    // Upstream does not validate `nodeStageSecretRef`.
     let secrets =
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     for (name, secret) in secrets.map(|name| (name, &source[name])).into_iter().filter(|(_, secret)| secret.is_object())

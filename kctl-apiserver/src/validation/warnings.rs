@@ -29,7 +29,7 @@ const DEPRECATED: &[(&str, &str, &str)] = &[
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Lists of Pod affinity terms, and where in an item the term is.
+/// Lists of Pod affinity terms, each with the path from an item to its term.
 const TERMS: &[(&str, &str)] = &[
     ("requiredDuringSchedulingIgnoredDuringExecution", ""),
     ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
@@ -56,7 +56,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 
 /// Warns about the Pod template of a workload.
 ///
-/// The signature is that of `Rules::warn`; the old object does not matter. Paths start with
+/// The signature is that of `Rules::warn`; the old object is ignored. Paths start with `spec.template.`.
 /// `spec.template.`.
 pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
@@ -122,8 +122,8 @@ fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
 /// Adds the warnings about a Pod or Pod template. `at` is the prefix of all paths, empty for a Pod
 /// and ending with a dot for a template.
 ///
-/// Beside the spec these are the annotation for critical Pods, profiles, and a negative grace
-/// period, which validation accepts for compatibility.
+/// Besides the spec, these are about the annotation for critical Pods, profiles, and a negative grace period, which
+/// validation accepts for compatibility.
 pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
@@ -151,8 +151,7 @@ const OLD_LABELS: [(&str, &str, &str); 5] = [
 
 /// Returns the warning about a deprecated node label.
 ///
-/// Without the path and the label, which differ by where the label is used. `None` for other
-/// labels.
+/// The text lacks the path and the label, whose form depends on where the label is used. `None` for other labels.
 pub(crate) fn old_label(label: &str) -> Option<String> {
     let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
     Some(format!("deprecated since v{since}; use {instead:?} instead"))
@@ -192,8 +191,8 @@ fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
 
 /// Warns about a request for a fraction of a byte.
 ///
-/// Returns the reason, or `None` for an amount of whole bytes, an absent one and one that does not
-/// parse. `100m` bytes is the usual mistake: the suffix means thousandths, and `M` was meant.
+/// Returns the reason, or `None` for an amount of whole bytes, an absent one and one that does not parse. `100m` bytes
+/// is the usual mistake: the suffix means thousandths, though `M` was intended.
 fn fraction(amount: &Value) -> Option<String> {
     let amount = text(amount);
     let is_part = quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0);
@@ -253,8 +252,7 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Iterates over init containers and containers. Upstream visits ephemeral containers for none of
-/// these warnings.
+/// Iterates over init containers and containers. Upstream skips ephemeral containers for all of these warnings.
 fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers"].into_iter();
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
@@ -292,7 +290,7 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
     for (index, variable) in entries(&container["env"]) {
         let (name, value) = (text(&variable["name"]), text(&variable["value"]));
         let reference = format!("$({name})");
-        // One that adds to what was there before hides nothing.
+        // A variable that appends to its earlier value does not hide it.
         let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
         if names.contains(&name) && !adds {
             let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");

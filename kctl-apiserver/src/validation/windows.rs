@@ -29,7 +29,7 @@ const USER_LEN_MAX: usize = 104;
 /// Characters that a Windows user name can not have.
 const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 
-/// A domain as `NetBIOS` (up to 15 characters, not starting with a dot) or DNS has it.
+/// A `NetBIOS` domain (up to 15 characters, not starting with a dot) or a DNS domain.
 static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
     let netbios = r#"[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}"#;
@@ -96,8 +96,7 @@ fn mistakes(name: &str) -> Vec<String> {
     rules.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text).collect()
 }
 
-/// Validates that containers that are processes of the host are all containers of the Pod, on its
-/// network.
+/// Validates host process containers: if one container is one, all containers of the Pod must be, on the host network.
 ///
 /// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such

@@ -256,7 +256,7 @@ fn joined(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
     separator.map_or(items, |separator| items.plus(separator.times(between)))
 }
 
-/// Returns the result type of a function, by its name alone: the type checker has accepted the call.
+/// Returns the result type of a function, by its name only: the type checker has accepted the call.
 fn result_of<'a>(name: &str, target: Option<&Estimate<'a>>, arguments: &[Estimate<'a>]) -> Type<'a> {
     let own = target.map_or(Type::Any, |target| target.r#type.clone());
     let first = || arguments.first().map_or(Type::Any, |first| first.r#type.clone());

@@ -1,7 +1,8 @@
 //! The estimated maximum cost of a validation rule, from the sizes that the schema allows.
 //!
-//! API servers reject a CRD whose rules exceed a limit. `estimator` walks through the expression, `calls` and `macros` know the
-//! costs of functions and macros, and `value_schema` derives sizes from `maxLength`, `maxItems` and the like.
+//! API servers reject a CRD whose rules exceed a limit. `estimator` walks through the expression, `calls` and `macros`
+//! contain the costs of functions and macros, and `value_schema` derives sizes from `maxLength`, `maxItems` and the
+//! like.
 //!
 //! The cost model is that of cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The tests
 //! `definitions::costs` compare it with recorded responses of a real server.

@@ -13,7 +13,7 @@ mod rules;
 mod schemas;
 mod values;
 
-/// Validates a value that was defaulted before, as on the way in.
+/// Validates a value after defaulting, as a write does.
 fn check(field: &Value, value: &Value, expected: &[&str]) {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
     let schema = Schema::structural(&schema);
@@ -36,7 +36,7 @@ fn check_definition(expected: &[&str], object: &Value) {
     check_errors(&validate_definition(&defaulted), expected, &object.to_string());
 }
 
-/// A definition with this schema; in the answers `~` stands for the path of the schema.
+/// Checks the errors of a CRD with this schema. In `expected`, `~` stands for the path of the schema.
 fn check_schema(schema: &Value, expected: &[&str]) {
     let expected: Vec<_> = expected.iter().map(|text| text.replace('~', "spec.validation.openAPIV3Schema")).collect();
     check_definition(
@@ -47,7 +47,8 @@ fn check_schema(schema: &Value, expected: &[&str]) {
     );
 }
 
-/// The same for the schema of a field `spec.f`, whose path is `~`.
+/// Checks the errors of a CRD whose field `spec.f` has this schema. In `expected`, `~` stands for the path of the
+/// field's schema.
 fn check_field(field: &Value, expected: &[&str]) {
     let path = "~.properties[spec].properties[f]";
     let expected: Vec<_> = expected.iter().map(|text| text.replace('~', path)).collect();

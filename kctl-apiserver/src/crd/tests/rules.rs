@@ -174,7 +174,7 @@ fn set_and_map_lists_ignore_item_order() {
     check(&map, &other, Some(&old), &["Invalid spec.f"]);
 }
 
-/// As recorded from kube-apiserver 1.36.3: a field with a reserved name is found under that name and under the escaped one.
+/// Recorded from kube-apiserver 1.36.3: a field with a reserved name can be read by that name and by the escaped name.
 #[test]
 fn fields_with_reserved_names_have_values() {
     for word in ["namespace", "package", "for", "if", "in", "as", "while"] {

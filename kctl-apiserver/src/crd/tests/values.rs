@@ -215,7 +215,7 @@ fn texts_have_the_formats_that_the_server_finds() {
     }
 }
 
-/// As recorded from kube-apiserver 1.36.3: below a combinator a schema has no type, and formats of strings are checked all the same.
+/// Recorded from kube-apiserver 1.36.3: a schema below a combinator has no type, but string formats are still checked.
 #[test]
 fn formats_below_combinators_are_checked() {
     let judge = |field: &serde_json::Value, value: serde_json::Value| {

@@ -22,7 +22,8 @@ use crate::{
 
 /// The type of `variables`, whose fields are those of the policy.
 const COMPOSED: &str = "kubernetes.variables";
-/// Variables with types that are deeper than this are `dyn`: each may name the one before, and types are compared part by part.
+/// Maximum depth of a variable's type; variables with deeper types are `dyn`. Each variable may nest the previous one,
+/// and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
 /// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space.
 ///
@@ -196,7 +197,7 @@ fn validation(validation: &Value, at: &str, environment: &Environment, errors: &
     }
     let (computed, computed_at) = given("messageExpression");
     if !computed.trim().is_empty() {
-        // Messages are not about what the user may do.
+        // Message expressions cannot use the authorizer.
         let environment = environment.clone().without("authorizer").without("authorizer.requestResource");
         compiles(computed, &computed_at, &environment, &["string"], errors);
     } else if !computed.is_empty() {
@@ -239,7 +240,7 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
             let detail = format!("must not exceed {VALUE_LEN_MAX} bytes in length");
             errors.required(&format!("{at}.valueExpression"), &detail);
         } else {
-            // It is shown as it is, and compiled without what is around it.
+            // The error shows the expression as sent. It is compiled without surrounding white space.
             let at = format!("{at}.valueExpression");
             match problem(value.trim(), environment, &["string", "null"]) {
                 Some(Problem::Invalid(why)) => errors.invalid(&at, &value.into(), &why),

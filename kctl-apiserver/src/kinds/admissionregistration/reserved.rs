@@ -19,7 +19,8 @@ pub(super) fn name(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Warns about a name that a client could not create any more (`WarningsForStaticSuffix`).
+/// Warns about a name that is reserved now, so that a client could no longer create the object
+/// (`WarningsForStaticSuffix`).
 pub(super) fn warn_of_name(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if old.is_some() && text(&object["metadata"]["name"]).ends_with(SUFFIX) {
         warnings.push(format!("metadata.name: {}", detail()));

@@ -17,7 +17,7 @@ use crate::{
     webhook_client::client_config,
 };
 
-/// Versions of reviews that the server speaks.
+/// Versions of `AdmissionReview` that the server supports.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// Longest `timeoutSeconds` of a webhook; the shortest is 1. The default is 10.
 const TIMEOUT_SECONDS_MAX: i64 = 30;
@@ -26,8 +26,8 @@ const CONDITIONS_LEN_MAX: usize = 64;
 
 /// Validates a configuration of validating or mutating webhooks.
 ///
-/// A name of a webhook may be in the configuration once (`FieldValueDuplicate`). Other
-/// configurations may have the same name.
+/// Names of webhooks are unique within the configuration (`FieldValueDuplicate`). Other configurations may have the
+/// same names.
 pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, value) in entries(&object["webhooks"]) {
@@ -42,8 +42,7 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the
-/// server speaks.
+/// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the server supports.
 ///
 /// Unknown versions are valid beside a known one, so that a configuration works on older and newer
 /// servers.
@@ -168,8 +167,7 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
 /// | `*` | all resources without subresources |
 /// | `*/*` | everything |
 ///
-/// An item that includes others is compared with those behind it only, as upstream does in one
-/// pass.
+/// An item that includes others is only compared with the items after it, as upstream does in one pass.
 fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
@@ -185,7 +183,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
             continue;
         }
         let Some((name, sub)) = resource.split_once('/') else {
-            // Upstream remembers the last one.
+            // As upstream, only the last resource without a subresource counts.
             has_whole = *resource != "*";
             continue;
         };
@@ -274,9 +272,8 @@ pub(crate) fn expression_rule(
 
 /// Reports an expression that does not compile or does not return one of the `wanted` types.
 ///
-/// Such an expression is `FieldValueInvalid`, with the expression as value. One that compiles but
-/// of which no program can be made, such as `int('a') == 1`, is an `InternalError` as in
-/// kube-apiserver.
+/// Such an expression is `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no
+/// program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
 pub(crate) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => errors.invalid(at, &expression.into(), &why),

@@ -103,15 +103,14 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Validates the Service that serves the version. Without one, kube-apiserver serves the version
 /// itself.
 ///
-/// A local version may not have TLS settings. Another needs name and namespace of the Service and a
-/// port, and either a `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification
-/// would ignore the bundle.
+/// A local version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and
+/// either a `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
 fn service(spec: &Value, errors: &mut Errors) {
     let (service, trusted) = (&spec["service"], text(&spec["caBundle"]));
     let skips = (&spec["insecureSkipTLSVerify"], "spec.insecureSkipTLSVerify");
     if service.is_null() {
         if !trusted.is_empty() {
-            // Four letters are three bytes.
+            // Four base64 characters encode three bytes.
             let len = trusted.len() / 4 * 3 - trusted.bytes().rev().take_while(|byte| *byte == b'=').count();
             let shown = format!("{len} bytes").into();
             errors.invalid("spec.caBundle", &shown, "local APIServices may not have a caBundle");

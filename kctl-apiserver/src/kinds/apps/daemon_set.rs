@@ -65,12 +65,12 @@ const STATUS: Numbers = Numbers {
     orders: &[],
 };
 
-/// The annotation that counts the templates. Upstream has a deprecated field for it, which is written so.
+/// The annotation that holds the generation of the template. Upstream stores a deprecated internal field in it.
 const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
 /// JSON pointer to the annotation `TEMPLATE_COUNT`. The key has no `/`, so it needs no escape.
 const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
 
-/// Sets the count of templates to 1, unless the client sent a positive one
+/// Sets the generation of the template to 1, unless the client sent a positive one
 /// (`daemonSetStrategy.PrepareForCreate`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
@@ -79,10 +79,10 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// Increments the count if the template has changed; an update cannot set it
+/// Increments the generation of the template if the template has changed. An update cannot set it
 /// (`daemonSetStrategy.PrepareForUpdate`).
 ///
-/// A stored object without a valid count starts again from 0.
+/// A stored object without a valid generation starts again from 0.
 fn count_template(old: &Value, new: &mut Value) {
     let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
     let is_another = old["spec"]["template"] != new["spec"]["template"];
@@ -90,17 +90,17 @@ fn count_template(old: &Value, new: &mut Value) {
     new["metadata"]["annotations"][TEMPLATE_COUNT] = count.to_string().into();
 }
 
-/// Sets the count of a `DaemonSet` that was sent without one: it is 0 when it is decoded, and its manager owns that.
+/// Sets the template generation of a `DaemonSet` that was sent without one: Go decodes it as 0, and the field manager
+/// owns this value.
 fn say_no_template_count(sent: &Value, object: &mut Value) {
     if sent["metadata"]["annotations"][TEMPLATE_COUNT].is_null() {
         object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into();
     }
 }
 
-/// Returns the error of a count that is not a number.
+/// Returns the error of a template generation that is not a number.
 ///
-/// The request then fails with 400, because upstream parses the annotation where it decodes the
-/// object.
+/// The request then fails with 400, because upstream parses the annotation when it decodes the object.
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))

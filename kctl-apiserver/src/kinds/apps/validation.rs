@@ -34,7 +34,7 @@ pub(crate) fn is_none(amount: &Value) -> bool {
 
 /// Validates selector and template of a Deployment or `ReplicaSet`.
 ///
-/// After an error in the selector the template is not validated, because nothing is known to select it.
+/// After an error in the selector the template is not validated, because the selector cannot be evaluated.
 pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
     let (given, at) = (&spec["selector"], "spec.template");
     if !selector::of_workload(given, "deployment", errors) {

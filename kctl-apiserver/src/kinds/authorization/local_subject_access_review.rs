@@ -1,8 +1,7 @@
 //! `LocalSubjectAccessReview` of `authorization.k8s.io`.
 //!
-//! It returns if a user may do something in one namespace. The namespace in the path must be that
-//! of `spec.resourceAttributes`, so that the permission to create these reviews can be granted per
-//! namespace.
+//! It reports whether a user may perform an action in one namespace. The namespace in the path must be that of
+//! `spec.resourceAttributes`, so that the permission to create these reviews can be granted per namespace.
 //!
 //! It is answered and never stored. `validation.rs` has its rules.
 

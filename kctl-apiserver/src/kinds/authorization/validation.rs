@@ -53,7 +53,7 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     errors.into_causes()
 }
 
-/// Validates the selectors of a request about a list (`validateResourceAttributes`).
+/// Validates the selectors of a list request (`validateResourceAttributes`).
 ///
 /// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
 /// operators are valid, because an older server must be able to answer newer clients.

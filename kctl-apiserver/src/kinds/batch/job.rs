@@ -52,8 +52,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Sets the labels with the generated name. A Job whose name was sent shares its labels with its Pods, where the template is
-/// completed; one whose name is generated has a copy.
+/// Sets the labels with the generated name. Upstream, a Job whose name was sent has the same label map as its template,
+/// so labels that are added to the template appear on both. A Job with a generated name has a copy.
 fn set_generated_name(sent: &Value, object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     let labels = &mut object["spec"]["template"]["metadata"]["labels"];
@@ -81,7 +81,8 @@ fn select_own_pods(job: &mut Value) {
     label_as_pods(job);
 }
 
-/// Gives a Job without labels those of its Pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
+/// Copies the labels of the Pod template to a Job without labels (`SetDefaults_Job` of
+/// `pkg/apis/batch/v1/defaults.go`).
 ///
 /// It is a default, so it also applies to an update that removes all labels.
 fn label_as_pods(job: &mut Value) {

@@ -5,7 +5,7 @@
 //!   approvals.
 //! - The creator does not own the fields of the spec: upstream resets them in each write
 //!   (`GetResetFields`).
-//! - `spec.signerName` is selectable, so that a signer can watch the requests for itself alone.
+//! - `spec.signerName` is selectable, so that a signer can watch only its own requests.
 
 pub(crate) mod validation;
 
@@ -56,8 +56,8 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     }
 }
 
-/// An approval needs the right to approve; a change of certificate or conditions that to sign (plugins
-/// `CertificateApproval` and `CertificateSigning`).
+/// Returns the permission that a write needs: `approve` for an approval, `sign` for a change of certificate or
+/// conditions (plugins `CertificateApproval` and `CertificateSigning`).
 fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
     let old = old?;
     let changes = |part: &str| old["status"][part] != new["status"][part];

@@ -1,9 +1,9 @@
-//! `ClusterTrustBundle` of `certificates.k8s.io`: certificates of authorities, which Pods mount to verify their peers.
+//! `ClusterTrustBundle` of `certificates.k8s.io`: CA certificates, which Pods mount to verify their peers.
 //!
 //! - A bundle of a signer is named after it: `example.com:one:` and a DNS subdomain, for the signer `example.com/one`.
-//!   Its writer has to be allowed to `attest` for the signer, which is immutable.
-//! - The bundle is PEM with certificates of authorities alone, each once. An update that keeps the bundle does not
-//!   validate it again, as Go's parsers change.
+//!   Its writer needs the permission to `attest` for the signer, which is immutable.
+//! - The bundle is PEM and contains only CA certificates, each once. An update that keeps the bundle does not validate
+//!   it again, because Go's parsers change.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn validate_create(object: &Value, errors: &mut Errors) {
     trust_bundle(text(&object["spec"]["trustBundle"]), errors);
 }
 
-/// Validates the change of a bundle: a tag says that the signer is immutable.
+/// Validates an update of a bundle. A tag of the API makes the signer immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["spec"]["trustBundle"] != new["spec"]["trustBundle"] {
         trust_bundle(text(&new["spec"]["trustBundle"]), errors);
@@ -67,7 +67,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the certificates (`validateTrustBundle`). Repeated ones are reported only if each is valid.
+/// Validates the certificates (`validateTrustBundle`). Repeated certificates are reported only if all are valid.
 fn trust_bundle(bundle: &str, errors: &mut Errors) {
     let at = "spec.trustBundle";
     if bundle.len() > BUNDLE_LEN_MAX {
@@ -104,8 +104,8 @@ fn trust_bundle(bundle: &str, errors: &mut Errors) {
     }
 }
 
-/// A bundle of a signer needs the right to attest for it (plugin `ClusterTrustBundleAttest`). Changes of owner references and
-/// finalizers alone don't need it.
+/// Returns the permission that a write of a signer's bundle needs: `attest` (plugin `ClusterTrustBundleAttest`). A
+/// change of only owner references or finalizers does not need it.
 fn signer_right<'a>(_: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
     let signer = Some(text(&new["spec"]["signerName"])).filter(|signer| !signer.is_empty())?;
     let is_needed = !old.is_some_and(|old| is_about_its_end(old, new));

@@ -38,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// A change of the status needs the right to sign (`StatusStrategy.ValidateUpdate`).
+/// Returns the permission that a change of the status needs: `sign` (`StatusStrategy.ValidateUpdate`).
 fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
     let old = old.filter(|old| subresource == "status" && old["status"] != new["status"])?;
     Some(SignerRight { verb: "sign", signer: text(old, "/spec/signerName"), otherwise: Lacking::Invalid })

@@ -5,7 +5,7 @@
 //!
 //! - A name need only be a path segment: clients append a hash to the name of the object.
 //! - Quotas ignore events, and so does the garbage collector.
-//! - `involvedObject.*`, `reason`, `source` and `type` are selectable, as `kubectl describe` does.
+//! - `involvedObject.*`, `reason`, `source` and `type` are selectable; `kubectl describe` uses such selectors.
 
 use serde_json::Value;
 

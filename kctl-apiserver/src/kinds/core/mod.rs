@@ -2,8 +2,7 @@
 //!
 //! Its group name is empty, and its paths begin with `/api/v1`. Objects have `apiVersion: v1`.
 //!
-//! Rules that several kinds of the group share stand here; each kind has a file with its static
-//! `KIND`.
+//! This file has the rules that several kinds of the group share. Each kind has a file with its static `KIND`.
 
 pub(crate) mod binding;
 pub(crate) mod component_status;
@@ -27,8 +26,8 @@ use serde_json::Value;
 
 /// A kind that quotas also count by its plain name.
 ///
-/// The quota has the name in `spec.hard` twice, as in `configmaps` and `count/configmaps`. This
-/// macro is about the first; the second applies to all kinds.
+/// A quota can limit such a kind under two names in `spec.hard`, such as `configmaps` and `count/configmaps`. This
+/// macro is for the first; the second applies to all kinds.
 macro_rules! counted_by_name {
     ($name:literal) => {
         $crate::registry::kind::Quota {

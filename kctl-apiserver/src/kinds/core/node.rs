@@ -83,7 +83,7 @@ fn prepare_status(old: &Value, new: &mut Value) {
 
 /// Aligns `podCIDR` and `podCIDRs`, which hold the same ranges.
 ///
-/// The aligned fields belong to the client that sent one of them.
+/// The field manager that sent one of the fields owns both.
 fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
 }
@@ -185,8 +185,8 @@ fn node_ranges(spec: &mut Value) {
 
 /// Fills in the defaults of a Node (`SetDefaults_NodeStatus` in `pkg/apis/core/v1/defaults.go`).
 ///
-/// `allocatable` is the capacity, if the kubelet reserves nothing. Go serializes the fields of
-/// `nodeInfo` and the port of the kubelet even if they are zero, so each node has them.
+/// `allocatable` defaults to the capacity, for a kubelet that reserves nothing. Go serializes the fields of `nodeInfo`
+/// and the port of the kubelet even if they are zero, so each node has them.
 fn default(object: &mut Value) {
     /// Fields of `status.nodeInfo` without `omitempty`.
     const INFO: [&str; 10] = [

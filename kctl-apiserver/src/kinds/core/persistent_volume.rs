@@ -46,8 +46,7 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
 /// Sets the time at which the phase was entered, unless the status has it
 /// (`persistentvolumeStatusStrategy.PrepareForUpdate`).
 ///
-/// A client that sends another time together with another phase sets it; one that repeats the old
-/// time does not.
+/// If the phase changes, a new time from the client is kept. A repeated old time is replaced by the current one.
 fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value) {
     let (was, is) = (&old["status"], &mut new["status"]);
     if was["phase"] == is["phase"] {
@@ -97,7 +96,7 @@ pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     }
     let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
     old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
-    // Their names in JSON are others than those in the warnings.
+    // The JSON name of the source differs from its name in the warning.
     let name_of = |source: &str| if source == "storageOS" { "storageos".to_owned() } else { source.to_owned() };
     let old = OLD_SOURCES.iter().filter(|(source, _)| spec[name_of(source)].is_object());
     texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));

@@ -65,22 +65,20 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
-/// Resets the status to the phase `Pending` and settles the data source
-/// (`persistentvolumeclaimStrategy`).
+/// Resets the status to the phase `Pending` and normalizes the data source (`persistentvolumeclaimStrategy`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
     settle_sources(None, &mut object["spec"]);
 }
 
-/// Settles the data source in an update of the claim. A write of the status does not touch the
-/// spec.
+/// Normalizes the data source in an update of the claim. A write of the status does not change the spec.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
     }
 }
 
-/// Validates an update: the rules of `validation::validate_update`, and that `volumeMode` stays.
+/// Validates an update: the rules of `validation::validate_update`, and that `volumeMode` is unchanged.
 ///
 /// The second error has the path `volumeMode` without `spec`, as in kube-apiserver.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -88,10 +86,10 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
 }
 
-/// Settles the two fields for the source of a claim, which say the same: `dataSource` takes few kinds, unless it had another
-/// before (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
+/// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,
+/// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
 ///
-/// An unknown kind in `dataSource` is dropped without an error; `dataSourceRef` takes any kind.
+/// An unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind.
 /// References to other namespaces are dropped, because their feature gate is off.
 fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {

@@ -135,7 +135,7 @@ fn prepare_update(_subresource: &str, old: &Value, new: &mut Value) {
 /// Upstream: `podStatusStrategy.PrepareForUpdate` in `pkg/registry/core/pod/strategy.go`.
 fn prepare_status(old: &Value, new: &mut Value) {
     keep_observed(&old["status"], &mut new["status"]);
-    // The kubelet has promised it since the Pod was created.
+    // The QoS class does not change once the Pod is created.
     if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
         set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
     }

@@ -33,8 +33,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Quotas count themselves, as `resourcequotas`. A quota whose `spec.hard` is not yet in its status
-/// is counted again.
+/// Quotas also count `ResourceQuota` objects, as `resourcequotas`. A quota whose `spec.hard` is not yet in its status
+/// is recalculated.
 const QUOTA: Quota = Quota {
     frees_usage: Some(|_, new, _| new["spec"]["hard"] != new["status"]["hard"]),
     ..super::counted_by_name!("resourcequotas")

@@ -38,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that the type stays, and the data of an immutable Secret.
+/// Validates that the type is unchanged, and the data of an immutable Secret.
 ///
 /// A changed type is `FieldValueInvalid`, changed data of an immutable Secret
 /// `FieldValueForbidden`.
@@ -141,7 +141,7 @@ pub(crate) fn default(object: &mut Value) {
     }
 }
 
-/// How each part of a PEM file begins.
+/// The first characters of each PEM block.
 const PEM: &[u8] = b"-----BEGIN ";
 
 /// Warns about data that is not a PEM certificate with its key. Their match is not checked.

@@ -3,7 +3,7 @@
 //! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
 //! out. Fields that do not fit the type are dropped when the type changes.
 //!
-//! - Cluster IPs, IP families and load balancer class stay while the type that uses them stays; see
+//! - Cluster IPs, IP families and load balancer class are immutable while the type still uses them; see
 //!   `validation.rs`.
 //! - A `PUT` creates a missing Service. A delete returns the object.
 //! - `spec.clusterIP` and `spec.type` are selectable.
@@ -77,8 +77,8 @@ fn prepare_update(_: &str, old: &Value, new: &mut Value) {
 
 /// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`).
 ///
-/// It runs before the defaults: they would set the policy of a new Service. Nothing is kept to or
-/// from `ExternalName`, which has no families.
+/// It runs before the defaults, which would set the policy of a new Service. Nothing is kept when the type changes to
+/// or from `ExternalName`, which has no families.
 fn keep_families(old: &Value, new: &mut Value) {
     const SINGLE: &str = "SingleStack";
     let (was, is) = (&old["spec"], &mut new["spec"]);
@@ -122,7 +122,7 @@ fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
     spec["clusterIP"] = address.into();
 }
 
-/// Keeps the addresses that an update leaves out. If only the first has changed, it is the only one.
+/// Keeps the addresses that an update leaves out. If only the first address has changed, it becomes the only one.
 ///
 /// Only a change to `ExternalName` drops them: such a Service has no addresses, and the client need
 /// not remove them.
@@ -145,7 +145,7 @@ fn keep_addresses(old: &Value, new: &mut Value) {
     }
 }
 
-/// Keeps the port of the nodes' health checks as long as it is used.
+/// Keeps the port of the nodes' health checks while it is used.
 ///
 /// The port is used by a `LoadBalancer` with `externalTrafficPolicy: Local`. Otherwise an unchanged
 /// port is dropped.
@@ -163,7 +163,7 @@ fn keep_health_port(old: &Value, new: &mut Value) {
     }
 }
 
-/// Drops fields that the old type had and the new one has not, unless they were changed, too (`dropTypeDependentFields`).
+/// Drops fields that the old type had and the new one lacks, unless they were changed, too (`dropTypeDependentFields`).
 ///
 /// | change | dropped |
 /// |---|---|

@@ -1,9 +1,8 @@
 //! Validation of Events: lax for those of the core group, strict for those of `events.k8s.io`
 //! (`pkg/apis/core/validation/events.go`).
 //!
-//! An event of the core group without `eventTime` is an old one, of which only the namespace is
-//! validated. Errors use the names of the core fields in some places and values of the empty
-//! string, as in kube-apiserver.
+//! An event of the core group without `eventTime` is an old one; only its namespace is validated. Some errors use the
+//! names of the core fields and the empty string as the value, as in kube-apiserver.
 
 use serde_json::Value;
 
@@ -94,8 +93,8 @@ fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     }
 }
 
-/// Validates the fields that say which controller did what: reporter, instance, action and reason
-/// are required.
+/// Validates the fields that identify the controller and its action: reporter, instance, action and reason are
+/// required.
 fn reported(object: &Value, names: &Names, errors: &mut Errors) {
     let controller = text(&object[names.controller]);
     if controller.is_empty() {

@@ -67,10 +67,10 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Returns the first hosts. The rest is counted in rules, also those without a host.
+/// Returns the first hosts and the number of other rules.
 ///
-/// The column is `*` if no rule has a host. The number behind `+` is that of all rules less the
-/// shown ones.
+/// The column is `*` if no rule has a host. The number after `+` is that of all rules, including those without a host,
+/// less the shown ones.
 fn hosts(object: &Value) -> String {
     let rules = list(object, "/spec/rules");
     let mut shown: Vec<&str> = Vec::new();

@@ -32,8 +32,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that the controller stays: another one would take over the Ingresses of the class. An
-/// absent controller and an empty one are the same.
+/// Validates that the controller is unchanged: another one would take over the Ingresses of the class. An absent
+/// controller equals an empty one.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
     immutable_field("spec.controller", &controller(old), &controller(new), errors);
@@ -60,8 +60,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).
 ///
-/// An `IngressClass` without parameters stays without. The scope `Namespace` has to be chosen by
-/// the client.
+/// Absent parameters are not created. The scope `Namespace` has to be chosen by the client.
 fn default(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");

@@ -57,8 +57,7 @@ fn validate_create(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that the ranges stay (`ValidateServiceCIDRUpdate`), because Services may have
-/// addresses of them.
+/// Validates that the ranges are unchanged (`ValidateServiceCIDRUpdate`), because Services may have addresses of them.
 ///
 /// Only a second range, of the other family, may be added; the whole list is then validated again.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {

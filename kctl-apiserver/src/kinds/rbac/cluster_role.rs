@@ -1,4 +1,5 @@
-//! `ClusterRole` of `rbac.authorization.k8s.io`: permissions for the whole cluster, or to bind in namespaces.
+//! `ClusterRole` of `rbac.authorization.k8s.io`: permissions for the whole cluster, or for the namespaces in which it
+//! is bound.
 //!
 //! - A name need only be a path segment, as in `system:node`. A `PUT` creates a missing role.
 //! - Rules of a role with an `aggregationRule` are overwritten by a controller.

@@ -16,8 +16,8 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Validates the rules of a role (`ValidatePolicyRule`).
 ///
-/// A rule is about resources or about paths outside of the API. One about resources has at least
-/// one group and one resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
+/// A rule is for resources or for paths outside of the API. A rule for resources has at least one group and one
+/// resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
 pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
         let at = format!("rules[{index}]");
@@ -120,8 +120,8 @@ fn one_subject(subject: &Value, at: &str, scope: Scope, errors: &mut Errors) {
     }
 }
 
-/// Validates that `roleRef` stays, so that the permission to edit a binding is only one to add and
-/// remove subjects.
+/// Validates that `roleRef` is unchanged, so that permission to edit a binding only allows adding and removing
+/// subjects.
 pub(crate) fn role_stays(old: &Value, new: &Value, errors: &mut Errors) {
     if old["roleRef"] != new["roleRef"] {
         errors.invalid("roleRef", &new["roleRef"], "cannot change roleRef");

@@ -1,5 +1,4 @@
-//! Defaults of claims for devices, and of taints: reads what a client sent, leaves what is stored.
-//! Upstream: `pkg/apis/resource/v1/defaults.go`.
+//! Defaults of `ResourceClaim`s and of device taints. Upstream: `pkg/apis/resource/v1/defaults.go`.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! `DeviceTaintRule` of `resource.k8s.io`: an administrator's taint on all devices that a selector matches.
 //!
-//! - The time of the taint says since when its effect holds: an update of the effect alone sets it anew.
+//! - The time of the taint records when its effect began: an update of only the effect sets it again.
 //! - The generation counts changes. A write of `status` leaves spec and metadata as they are.
-//! - The eviction of Pods from tainted devices is a controller's, which is not part of this server.
+//! - A controller, which is not part of this server, evicts Pods from tainted devices.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `ResourceSlice` of `resource.k8s.io`: the devices of a pool that a driver publishes.
 //!
-//! - Pool, driver and node are immutable, and `spec.nodeName` and `spec.driver` selectable: a
-//!   kubelet watches the slices of its node alone.
+//! - Pool, driver and node are immutable. `spec.nodeName` and `spec.driver` are selectable: a kubelet watches only the
+//!   slices of its node.
 //! - A taint without a time gets that of the request.
 //! - `kubectl get` shows node, driver and pool.
 
@@ -48,7 +48,7 @@ fn set_taint_times(environment: &dyn Environment, _: Option<&Value>, object: &mu
     }
 }
 
-/// Validates that name of the pool, driver and node stay (`ValidateResourceSliceUpdate`).
+/// Validates that name of the pool, driver and node are unchanged (`ValidateResourceSliceUpdate`).
 ///
 /// An absent string and an empty one are the same for pool and driver; `nodeName` is a pointer in
 /// Go.

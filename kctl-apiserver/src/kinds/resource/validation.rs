@@ -19,7 +19,7 @@ const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 /// Validates selectors of devices: CEL expressions that return a `bool`. All of them must hold for
 /// a device.
 ///
-/// One that is too long is not compiled.
+/// An expression that is too long is not compiled.
 pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
     each(list, at, errors, |selector, at, errors| {
         if selector["cel"].is_null() {

@@ -39,7 +39,7 @@ fn default(object: &mut Value) {
     defaulting::add(object, "value", 0);
 }
 
-/// Validates that value and preemption policy stay.
+/// Validates that value and preemption policy are unchanged.
 ///
 /// A changed value is `FieldValueForbidden`, a changed policy `FieldValueInvalid`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -65,8 +65,7 @@ const PRIORITY_MAX: i64 = 1_000_000_000;
 /// Classes of critical Pods, whose values are above `PRIORITY_MAX`.
 const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
-/// Validates a new class (`ValidatePriorityClass`). That only one is the global default is not
-/// validated here.
+/// Validates a new class (`ValidatePriorityClass`). Uniqueness of the global default is not validated here.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
     if is_of_system {

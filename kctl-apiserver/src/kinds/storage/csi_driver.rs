@@ -35,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that `attachRequired` and `volumeLifecycleModes` stay (`FieldValueInvalid`).
+/// Validates that `attachRequired` and `volumeLifecycleModes` are unchanged (`FieldValueInvalid`).
 ///
 /// The first path is spelled `attachedRequired`, as in kube-apiserver.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {

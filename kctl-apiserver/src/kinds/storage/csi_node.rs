@@ -1,7 +1,7 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
 //!
-//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology
-//! keys are immutable. An empty list of drivers is stored as `null`, which Go makes of it.
+//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable. An
+//! empty list of drivers is stored as `null`, as Go encodes it.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that drivers that stay do not change.
+/// Validates that drivers that are not removed are unchanged.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
 }
@@ -69,7 +69,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that ID and topology keys of a driver stay (`ValidateCSINodeUpdate`).
+/// Validates that ID and topology keys of a driver are unchanged (`ValidateCSINodeUpdate`).
 ///
 /// Drivers may be added and removed, and the number of their volumes may change. The error is at
 /// the list and shows the new driver.

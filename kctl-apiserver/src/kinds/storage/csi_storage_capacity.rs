@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that topology and storage class stay (`ValidateCSIStorageCapacityUpdate`).
+/// Validates that topology and storage class are unchanged (`ValidateCSIStorageCapacityUpdate`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["nodeTopology", "storageClassName"] {
         immutable_field(field, &old[field], &new[field], errors);

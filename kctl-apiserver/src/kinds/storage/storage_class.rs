@@ -59,7 +59,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     errors.qualified_name_if_set("provisioner", &text(&object["provisioner"]).to_lowercase());
     super::parameters(&object["parameters"], errors);
-    // `Recycle` is for PersistentVolumes alone.
+    // Only `PersistentVolume`s may have the policy `Recycle`.
     if object["reclaimPolicy"] == "Recycle" {
         errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
     }
@@ -72,7 +72,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// is always a duplicate, at least once for each term in the list, because upstream starts with as
 /// many empty terms to compare with.
 fn topologies(terms: &Value, errors: &mut Errors) {
-    // Upstream begins with as many terms that ask for nothing as there are terms.
+    // Upstream starts with one empty term for each term in the list.
     let mut known = vec![BTreeMap::new(); entries(terms).count()];
     for (index, term) in entries(terms) {
         let at = format!("allowedTopologies[{index}].matchLabelExpressions");

@@ -32,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that driver and parameters stay (`FieldValueForbidden`).
+/// Validates that driver and parameters are unchanged (`FieldValueForbidden`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
         errors.forbidden(field, &format!("updates to {field} are forbidden."));

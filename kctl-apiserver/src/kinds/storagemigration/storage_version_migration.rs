@@ -1,9 +1,9 @@
-//! `StorageVersionMigration` of `storagemigration.k8s.io`: asks for all objects of a resource to be written anew, so that
-//! they are stored in its storage version.
+//! `StorageVersionMigration` of `storagemigration.k8s.io`: requests that all objects of a resource are rewritten in its
+//! storage version.
 //!
 //! - The spec is immutable, and names a group and a resource. Neither has to exist.
-//! - The controller writes the status. `Succeeded` and `Failed` exclude each other and stay once they are true, and so
-//!   does the resource version to which it migrates.
+//! - The controller writes the status. `Succeeded` and `Failed` exclude each other. A condition that is `True` and the
+//!   resource version to which the controller migrates do not change any more.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a status, and that what has been decided stays (`ValidateStorageVersionMigrationStatusUpdate`).
+/// Validates a status, and that final conditions and the resource version are unchanged
+/// (`ValidateStorageVersionMigrationStatusUpdate`).
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (text(&old["status"]["resourceVersion"]), text(&new["status"]["resourceVersion"]));
     let (at_version, at_conditions) = ("status.resourceVersion", "status.conditions");

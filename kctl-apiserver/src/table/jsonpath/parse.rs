@@ -207,8 +207,7 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 
 /// Splits a condition at its operator. A condition without one tests for presence.
 ///
-/// The first operator counts. Characters of operators in a row form one operator, of which
-/// evaluation rejects unknown ones.
+/// The first operator is used. Consecutive characters of operators form one operator; evaluation rejects unknown ones.
 fn condition_of(text: &str) -> Option<Node> {
     let parts = text.find(OF_OPERATORS).filter(|at| *at > 0).and_then(|at| {
         let (left, rest) = text.split_at(at);

@@ -1,9 +1,8 @@
 //! Evaluates a path on a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` stands for an error of the
 //! whole path.
 //!
-//! A step takes all values that the steps before it have found, and returns its own. Missing fields
-//! are not an error: they find nothing. A wrong type is one where upstream has one, such as an
-//! index of an object.
+//! A step takes all values that the steps before it have found, and returns its own. Missing fields are not an error:
+//! they find nothing. A wrong type is an error where it is one upstream, such as an index into an object.
 
 use std::cmp::Ordering;
 

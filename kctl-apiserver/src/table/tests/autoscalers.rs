@@ -1,4 +1,4 @@
-//! Rows of autoscalers, as a real server gave them.
+//! Rows of autoscalers, as kube-apiserver returned them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Rows of the core group, as a real server gave them.
+//! Rows of the core group, as kube-apiserver returned them.
 
 use serde_json::json;
 

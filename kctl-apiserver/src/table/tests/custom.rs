@@ -1,4 +1,4 @@
-//! Cells of a custom kind, as a real server gave them for these objects and columns.
+//! Cells of a custom kind, as kube-apiserver returned them for these objects and columns.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rows of pods with init containers and sidecars, as a real server gave them.
+//! Rows of Pods with init containers and sidecars, as kube-apiserver returned them.
 
 use serde_json::json;
 

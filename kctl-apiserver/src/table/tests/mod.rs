@@ -87,7 +87,7 @@ fn unknown_kind_shows_its_creation_time() {
     check(("example.com", "Thing"), &json!({"metadata": {"name": "a"}}), &json!(["a", CREATED]));
 }
 
-/// Whatever is stored under a kind gets as many cells as the kind has columns.
+/// Objects with arbitrary fields get as many cells as the kind has columns.
 #[test]
 fn objects_of_no_sense_are_rows_too() {
     let nonsense =

@@ -1,4 +1,4 @@
-//! Rows of services, endpoints and ingresses, as a real server gave them.
+//! Rows of Services, endpoints and Ingresses, as kube-apiserver returned them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Rows of pods, as a real server gave them.
+//! Rows of Pods, as kube-apiserver returned them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rows of what governs the cluster, as a real server gave them.
+//! Rows of roles, policies and other configuration, as kube-apiserver returned them.
 
 use serde_json::json;
 

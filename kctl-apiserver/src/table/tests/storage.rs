@@ -1,4 +1,4 @@
-//! Rows of volumes and classes, as a real server gave them.
+//! Rows of volumes and classes, as kube-apiserver returned them.
 
 use serde_json::json;
 

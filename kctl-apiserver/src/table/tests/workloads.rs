@@ -1,4 +1,4 @@
-//! Rows of workloads, as a real server gave them.
+//! Rows of workloads, as kube-apiserver returned them.
 
 use serde_json::json;
 

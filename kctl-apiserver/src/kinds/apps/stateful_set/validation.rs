@@ -12,13 +12,13 @@ use crate::{
     validation::{entries, immutable::immutable_field, pod, selector, volume_claim},
 };
 
-/// Validates that `podManagementPolicy` stays. The tags of the API say it of the other immutable fields.
+/// Validates that `podManagementPolicy` is unchanged. Tags of the API make the other fields immutable.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let field = "podManagementPolicy";
     immutable_field(&format!("spec.{field}"), &old["spec"][field], &new["spec"][field], errors);
 }
 
-/// Validates the spec of a new object: also the claim templates and `serviceName`, which never change.
+/// Validates the spec of a new object, including the claim templates and `serviceName`, which never change.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, errors);
     let spec = &object["spec"];

@@ -18,7 +18,7 @@ use crate::{
 const WINDOW_SECONDS_MAX: i64 = 3600;
 /// Longest `periodSeconds` of a scaling policy: half an hour.
 const PERIOD_SECONDS_MAX: i64 = 1800;
-/// The sources of metrics with the types that name them, in the order in which they are looked for.
+/// The sources of metrics with the types that name them, in the order in which they are checked.
 const SOURCES: &[(&str, &str)] = &[
     ("object", "Object"),
     ("external", "External"),
@@ -72,8 +72,7 @@ enum Group {
 
 /// Validates a reference to another object, of any version.
 ///
-/// Of the core group, only a `ReplicationController` has a scale subresource; other targets need a
-/// group.
+/// In the core group, only a `ReplicationController` has a scale subresource. Other targets need a group.
 fn reference(target: &Value, at: &str, expected: Group, errors: &mut Errors) {
     for name in ["kind", "name"] {
         errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);

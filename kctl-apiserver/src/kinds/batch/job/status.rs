@@ -1,7 +1,7 @@
 //! Validation of `Job` statuses: the fields that a controller may write, and the transitions between two statuses.
 //!
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
-//! `pkg/registry/batch/job/strategy.go`. Most rules are asked only when what they are about has changed.
+//! `pkg/registry/batch/job/strategy.go`. Most rules run only if the fields that they validate have changed.
 //!
 //! `State` is one status, and `Changed` compares two. A rule that is limited to changes lets a
 //! controller write a status that was stored by an older version and that would not be valid today.
@@ -23,7 +23,7 @@ use crate::{
     validation::entries,
 };
 
-/// Path of errors about conditions. They are about the list, without the index of a condition.
+/// Path of errors about conditions: the list, without the index of a condition.
 const CONDITIONS: &str = "status.conditions";
 
 /// The status of a Job and the spec that it is validated against.
@@ -336,7 +336,7 @@ fn transitions(was: &State<'_>, now: &State<'_>, errors: &mut Errors) {
             errors.invalid_as_such(CONDITIONS, &format!("cannot disable the terminal {kind}=True condition"));
         }
     }
-    // A job whose pods are as many as its completions can be made smaller.
+    // An indexed Job whose `parallelism` equals its `completions` can be scaled down.
     let is_elastic = now.is_indexed() && now.spec["completions"] == now.spec["parallelism"];
     for (field, is_asked) in [("failed", true), ("succeeded", !is_elastic)] {
         let count = now.number(field);

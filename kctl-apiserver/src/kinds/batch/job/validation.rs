@@ -15,7 +15,7 @@ use crate::{
     validation::{entries, immutable::immutable_field, pod, schedule, selector},
 };
 
-/// Validates that the immutable fields stay (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
+/// Validates that the immutable fields are unchanged (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
 ///
 /// `completions` of an indexed Job may change together with `parallelism`. The template of a suspended Job may change in
 /// part, see below.
@@ -48,7 +48,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that the template stays (`FieldValueInvalid`).
+/// Validates that the template is unchanged (`FieldValueInvalid`).
 ///
 /// A suspended Job that has not started may change node selector, node affinity, tolerations, scheduling gates and
 /// container resources, so that a queue can place it.

@@ -1,6 +1,6 @@
 //! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
 //!
-//! The request has to be signed by its key. Who has signed a certificate is not verified.
+//! The request must be signed with its own key. The issuer of a certificate is not verified.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// Shortest `expirationSeconds` of a request: ten minutes.
 const EXPIRATION_SECONDS_MIN: i64 = 600;
-/// Conditions that stay once they are there, and are always true.
+/// Conditions that are never removed, and whose status is always `True`.
 const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 /// Validates a request (`validateCertificateSigningRequest`).
@@ -95,8 +95,8 @@ fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
 
 /// Validates conditions: types are unique, and `Approved` and `Denied` exclude each other.
 ///
-/// `Approved`, `Denied` and `Failed` have the status `True`: a request is not un-approved, it is
-/// denied before approval.
+/// `Approved`, `Denied` and `Failed` have the status `True`: an approval cannot be withdrawn, and a request can only be
+/// denied before it is approved.
 fn conditions(conditions: &Value, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
@@ -124,12 +124,12 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates what a write of a subresource may not change.
+/// Validates the fields that a write of a subresource must not change.
 ///
 /// - The conditions `Approved`, `Denied` and `Failed` are never removed.
-/// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing
-///   and approving apart.
-/// - A certificate, once issued, stays as it is.
+/// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing and approving
+///   separately.
+/// - A certificate is immutable once it is issued.
 pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
     let at = "status.conditions";

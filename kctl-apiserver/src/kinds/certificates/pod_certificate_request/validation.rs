@@ -12,7 +12,7 @@ use crate::{
     x509::{Certificate, KeyKind, Request, pem},
 };
 
-/// Conditions that end a request. They exclude each other and are always true.
+/// Conditions that end a request. They exclude each other, and their status is always `True`.
 pub(super) const FINAL: [&str; 3] = ["Issued", "Denied", "Failed"];
 
 /// Longest uid, in bytes.
@@ -99,8 +99,8 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
     status.as_object().cloned().unwrap_or_default()
 }
 
-/// Validates conditions: at most one, of a known type, which is true. Upstream's paths of these errors have a dot before the
-/// index.
+/// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
+/// dot before the index.
 fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     let mut n_known = 0;
     for (index, condition) in entries(conditions) {
@@ -202,7 +202,7 @@ fn alternative_names(certificate: &Certificate<'_>, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    /// Made by openssl, as the certificate for its key.
+    /// Made by openssl with the key of the certificate.
     const REQUEST: &str = "MIG6MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABH8bAMXkd13ypA1XkR3vMdZ7AtPiG8usjsGQd61EOQlMztrJxBUCTSaYdQp+Gz/OMPft8X8YoQoy26wTEZxbKe+gADAKBggqhkjOPQQDAgNIADBFAiEAutjQlbLjpy4axC1vosWWIzPVIUmL3IzFv0getzz29agCIENPZl+LtVPUS119HHAwxQ+d3wkkFNAKOTtQ5ZGq10Yq";
     const LEAF: &str = include_str!("../../../x509/leaf.pem");
 

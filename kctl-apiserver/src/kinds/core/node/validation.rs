@@ -40,7 +40,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// Validates that a swap capacity is above 0 bytes (`FieldValueInvalid`).
 pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
     if capacity.as_i64().is_some_and(|bytes| bytes <= 0) {
-        // There is no such field: the real server names it so.
+        // kube-apiserver reports this path, though the field does not exist.
         errors.invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero");
     }
 }
@@ -108,8 +108,8 @@ pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
 
 /// Validates that `podCIDRs` do not change once set, and `externalID` never (`FieldValueForbidden`).
 ///
-/// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API says that it may not change. Both may be set later, because a cloud controller sets them after the kubelet has registered the
-/// node.
+/// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API makes it immutable. Both may be set later,
+/// because a cloud controller sets them after the kubelet has registered the node.
 pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
@@ -125,8 +125,8 @@ pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
 ///
-/// `at` is the path in errors. The values of `effect` are those of the schema: `NoSchedule`,
-/// `PreferNoSchedule` and `NoExecute`. A taint of the same key may be there once for each effect.
+/// `at` is the path in errors. The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule` and
+/// `NoExecute`. A key may have one taint for each effect.
 fn taints(list: &Value, at: &str, errors: &mut Errors) {
     let mut known = Vec::new();
     for (index, taint) in entries(list) {

@@ -65,8 +65,7 @@ pub(crate) fn access_modes(object: &Value, pointer: &str) -> String {
     shown.join(",")
 }
 
-/// Returns the storage class of a volume or claim. The annotation is older than the field and still
-/// wins.
+/// Returns the storage class of a volume or claim. The annotation is older than the field and takes precedence.
 pub(crate) fn storage_class_name(object: &Value) -> &str {
     match annotation(object, "volume.beta.kubernetes.io/storage-class") {
         "" => text(object, "/spec/storageClassName"),

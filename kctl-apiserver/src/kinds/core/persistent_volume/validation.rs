@@ -108,8 +108,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     attributes(spec, errors);
 }
 
-/// Validates a volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of
-/// an inline volume).
+/// Validates an inline volume of a `VolumeAttachment` (`ValidatePersistentVolumeSpec` of an inline volume).
 ///
 /// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Only a CSI source
 /// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.

@@ -25,7 +25,8 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     }
     let n_of = |spec: &Value, list: &str| spec[list].as_array().map_or(0, Vec::len);
     if ["containers", "initContainers"].iter().any(|list| n_of(was, list) != n_of(sent, list)) {
-        // Validation rejects it, and computes the class from the containers that were sent.
+        // Validation rejects a changed number of containers. It computes the QoS class from the containers as sent, so
+        // the status gets the class of the new Pod.
         let class = new["status"].get("qosClass").cloned();
         set(&mut pod["status"], "qosClass", class);
     }

@@ -24,7 +24,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     if is["os"]["name"] == "windows" {
-        // It is the path of no field.
+        // kube-apiserver reports this path, which is not that of a field.
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }
@@ -53,7 +53,7 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates that a resize keeps the number, names and order of the containers.
 ///
-/// Once the numbers differ, names are not compared: each would be another one.
+/// If the numbers differ, names are not compared, because each container after the change would differ.
 fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let at = format!("spec.{list}");
     if entries(old).count() != entries(new).count() {

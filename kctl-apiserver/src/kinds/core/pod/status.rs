@@ -100,8 +100,8 @@ fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
 
 /// Validates that terminated containers that are not restarted stay terminated.
 ///
-/// Ephemeral containers are never restarted. A container without a new status is not reported. One
-/// that is not in the spec counts as not restarted.
+/// Ephemeral containers are never restarted. A container without a new status is not reported. A container that is not
+/// in the spec counts as not restarted.
 fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: &str, errors: &mut Errors) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
@@ -305,7 +305,7 @@ fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Returns the error for a resource or claim that the container does not request.
+/// Returns the error about a resource or claim that the container does not request.
 fn unasked(name: &str, container: &Value) -> Option<&'static str> {
     let asked = &container["resources"];
     let Some(claim) = name.strip_prefix("claim:") else {

@@ -1,7 +1,7 @@
 //! Validation of changed Pods (`ValidatePodUpdate`).
 //!
-//! Upstream: `pkg/apis/core/validation/validation.go`. A Pod is immutable with few exceptions:
-//! another template makes another Pod.
+//! Upstream: `pkg/apis/core/validation/validation.go`. A Pod is immutable with few exceptions, because controllers
+//! replace Pods instead of changing them.
 //!
 //! | field | may it change? |
 //! |---|---|
@@ -25,8 +25,7 @@ use crate::{
     validation::{affinity, entries},
 };
 
-/// Validates an update of a Pod. Other numbers of containers, or a wrong deadline, end the
-/// validation.
+/// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
 ///
 /// The last error, at `spec`, is about all other fields. It lists the fields that may change.
 ///
@@ -82,7 +81,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that all old tolerations stay, apart from their seconds (`FieldValueForbidden`), and
+/// Validates that no old toleration is removed or changed, apart from its seconds (`FieldValueForbidden`), and
 /// validates the new list.
 fn tolerations_stay(was: &Value, is: &Value, errors: &mut Errors) {
     let without_seconds = |toleration: &Value| {
@@ -137,9 +136,8 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
 
 /// Validates that an update of a Pod with scheduling gates only narrows the nodes that it fits.
 ///
-/// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives:
-/// their number stays, and each may get further requirements at its end. Without terms before, any
-/// may be added.
+/// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives: their number must not
+/// change, and each may get further requirements at its end. If there were no terms, any may be added.
 fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     if entries(&was["schedulingGates"]).next().is_none() {
         return;

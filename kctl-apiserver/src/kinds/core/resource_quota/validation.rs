@@ -1,4 +1,4 @@
-//! Rules of quotas and of ranges of limits.
+//! Validation of `ResourceQuota` and `LimitRange` objects.
 //!
 //! Upstream: `ValidateResourceQuota` and `ValidateLimitRange` in
 //! `pkg/apis/core/validation/validation.go`.
@@ -56,7 +56,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 /// `requests.storage`.
 fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     resources::known_name(name, at, errors);
-    // Claims alone say how much storage they need.
+    // Storage is limited as `requests.storage`, because only claims request it.
     if !name.contains('/') && (!resources::is_standard(name) || name == "storage") {
         errors.invalid(at, &name.into(), "must be a standard resource for quota");
     }
@@ -114,8 +114,8 @@ fn conflicts(all: &[&str], shown: &Value, errors: &mut Errors) {
 
 /// Validates `spec.scopeSelector`.
 ///
-/// Scopes that an object simply has or has not take the operator `Exists` only. `PriorityClass` and
-/// `VolumeAttributesClass` also take `In` and `NotIn` with values, and `DoesNotExist`.
+/// Scopes without values accept only the operator `Exists`. `PriorityClass` and `VolumeAttributesClass` also accept
+/// `In` and `NotIn` with values, and `DoesNotExist`.
 fn scope_selector(spec: &Value, errors: &mut Errors) {
     /// Scopes without values.
     const EXISTS: &[&str] =
@@ -156,7 +156,7 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
 
 /// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
 ///
-/// A type may be there once. It is a standard one or has a domain, for objects of other APIs.
+/// Types are unique. A type is a standard one, or has a domain for objects of other APIs.
 ///
 /// ```text
 /// limits:
@@ -311,7 +311,7 @@ fn as_float(amount: i128) -> f64 {
     amount as f64
 }
 
-/// Validates that the set of scopes stays. Order and repetitions do not count.
+/// Validates that the set of scopes is unchanged. Order and repetitions are ignored.
 pub(crate) fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
     let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
     if all(old) != all(new) {

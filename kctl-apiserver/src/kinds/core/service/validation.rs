@@ -1,7 +1,6 @@
 //! Validation of new and changed Services, and of their statuses.
 //!
-//! Validation sees the Service after defaults and allocation, so a `clusterIP` and IP families are
-//! there.
+//! Validation sees the Service after defaults and allocation, so `clusterIP` and IP families are set.
 
 use std::net::IpAddr;
 
@@ -22,9 +21,9 @@ const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// Validates a Service (`ValidateService` in `pkg/apis/core/validation/validation.go`).
 ///
-/// Checks that ports are there unless the Service is headless or an `ExternalName`, the ports themselves, selector, session
-/// affinity, addresses, and the fields that only one type may have. Only `LoadBalancer` may set the load balancer fields
-/// (`FieldValueForbidden`).
+/// Checks that ports are set unless the Service is headless or an `ExternalName`, the ports themselves, selector,
+/// session affinity, addresses, and the fields that only one type may have. Only `LoadBalancer` may set the load
+/// balancer fields (`FieldValueForbidden`).
 ///
 /// | type | required | forbidden |
 /// |---|---|---|
@@ -94,7 +93,7 @@ fn affinity(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
+/// Validates addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
 ///
 /// | rule | error |
 /// |---|---|
@@ -289,8 +288,7 @@ fn is_reached_from_outside(spec: &Value) -> bool {
 
 /// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`).
 ///
-/// With the policy `Local`, only nodes with an endpoint may get traffic, so the load balancer has
-/// to ask them.
+/// With the policy `Local`, only nodes with an endpoint may get traffic, so the load balancer has to probe them.
 pub(crate) fn is_checked(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
@@ -326,9 +324,9 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates an update (`ValidateServiceUpdate`): cluster IPs, IP families, load balancer class and health check port
-/// stay while the type that uses them stays.
+/// are immutable while the type still uses them.
 ///
-/// The class of a load balancer may change together with the type. It is validated in any case.
+/// The class of a load balancer may change together with the type, and is always validated.
 pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| spec["type"] == "ExternalName";

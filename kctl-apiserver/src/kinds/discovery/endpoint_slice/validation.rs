@@ -17,7 +17,7 @@ const HINTS_MAX: usize = 8;
 
 /// Validates a new `EndpointSlice`.
 ///
-/// All addresses are validated, as for an update of a slice without endpoints.
+/// All addresses are validated, as if an update had added all endpoints to an empty slice.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }
@@ -54,8 +54,8 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
 
 /// Validates the zones and nodes whose traffic an endpoint should get.
 ///
-/// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as
-/// name. A list that is too long is not validated further, nor is the list after it.
+/// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as name. If a list is
+/// too long, neither it nor the list after it is validated further.
 fn hints(hints: &Value, at: &str, errors: &mut Errors) {
     for list in ["forZones", "forNodes"] {
         let (all, at) = (&hints[list], format!("{at}.{list}"));

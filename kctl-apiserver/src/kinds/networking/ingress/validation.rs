@@ -95,7 +95,7 @@ fn paths(list: &Value, at: &str, errors: &mut Errors) {
     for (index, path) in entries(list) {
         let at = format!("{at}[{index}]");
         if path["pathType"].is_null() {
-            // Without it nothing says how to read the rest.
+            // The path cannot be interpreted without a `pathType`.
             errors.required(&format!("{at}.pathType"), "pathType must be specified");
             continue;
         }
@@ -176,7 +176,8 @@ fn backend(backend: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that were there before are not validated again.
+/// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that the old status
+/// has are not validated again.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
     let (before, now) = (list(old), list(new));
@@ -206,7 +207,7 @@ fn reference(reference: &Value, at: &str, errors: &mut Errors) {
 /// - Parameters are in the cluster or in a namespace. The namespace is required for the second, and
 ///   forbidden for the first.
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
-    /// Characters of the name of a controller.
+    /// Maximum length of the name of a controller, in characters.
     const CONTROLLER_LEN_MAX: usize = 250;
     let (controller, at) = (&object["spec"]["controller"], "spec.controller");
     if text(controller).len() > CONTROLLER_LEN_MAX {

@@ -1,7 +1,7 @@
 //! Validation of the status of a `ResourceClaim`: allocation, consumers and device statuses.
 //!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
-//! `pkg/registry/resource/resourceclaim/strategy.go`, asked of kube-apiserver 1.37.
+//! `pkg/registry/resource/resourceclaim/strategy.go`, compared with kube-apiserver 1.37.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     match (&was["allocation"], &is["allocation"]) {
         (_, Value::Null) => {}
         (Value::Null, allocation) => allocated(allocation, &names(&new["spec"]["devices"]["requests"]), errors),
-        // `update=NoModify` validates that it stays.
+        // The tag `update=NoModify` validates that the allocation is unchanged.
         _ => {}
     }
 }
@@ -67,8 +67,8 @@ pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
     }
 }
 
-/// Validates the consumers of a claim. Each has resource, name and UID, so that a new Pod of the
-/// same name is another one.
+/// Validates the consumers of a claim. Each has resource, name and UID, so that a new Pod of the same name is a
+/// different consumer.
 fn users(list: &Value, errors: &mut Errors) {
     each(list, "status.reservedFor", errors, |user, at, errors| {
         for field in ["resource", "name", "uid"] {
@@ -79,14 +79,14 @@ fn users(list: &Value, errors: &mut Errors) {
     });
 }
 
-/// Returns `true` if `reservedFor` has an entry that it has not had before.
+/// Returns `true` if `reservedFor` has a new entry.
 fn has_new_users(was: &Value, is: &Value) -> bool {
     entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, known)| known == user))
 }
 
-/// Returns what tells a device from others.
+/// Returns the identity of a device: driver, pool, name and share, as Go prints the struct.
 ///
-/// It is driver, pool, name and share, as Go prints the struct. Errors about duplicates show it.
+/// Errors about duplicates show it.
 fn id(device: &Value) -> String {
     let part = |field: &str| Value::from(text(&device[field]));
     format!(

@@ -46,11 +46,11 @@ pub(crate) fn devices(devices: &Value, at: &str, errors: &mut Errors) {
         of_requests(&constraint["requests"], &known, at, errors);
         let (same, other) = (&constraint["matchAttribute"], &constraint["distinctAttribute"]);
         if same.is_string() {
-            // Its tags say what it is.
+            // Tags of the API validate `matchAttribute`.
         } else if other.is_string() {
             fully_qualified(other, &format!("{at}.distinctAttribute"), errors);
         } else {
-            // The text is that of the real server.
+            // kube-apiserver reports this message even though neither field is set.
             let detail =
                 "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
             errors.required(at, detail);

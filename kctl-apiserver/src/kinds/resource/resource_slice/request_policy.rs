@@ -74,7 +74,7 @@ fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut E
     }
     let wrong_default = "default value is not valid according to the requestPolicy";
     if all.len() > OPTIONS_MAX {
-        // None is looked at any more.
+        // Further amounts are not validated.
         errors.invalid(at, usual, wrong_default);
         return errors.too_many(at, all.len(), OPTIONS_MAX);
     }
@@ -127,7 +127,7 @@ fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Err
     }
     let parts = [("default", usual), ("min", min), ("max", max), ("step", step)];
     let parts: Vec<_> = parts.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    // A fraction anywhere makes all of them thousandths.
+    // If any amount has a fraction, all are compared in thousandths.
     let places = if parts.iter().any(|(_, value)| !is_multiple(value, 0)) { 3 } else { 0 };
     let n_errors = errors.len();
     if places > 0 {

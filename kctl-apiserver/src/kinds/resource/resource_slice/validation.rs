@@ -1,6 +1,6 @@
 //! Validation of `ResourceSlice`s: pool, nodes, devices with their attributes, capacities and taints.
 //!
-//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.37.
+//! Behaviour: `pkg/apis/resource/validation/validation.go`, compared with kube-apiserver 1.37.
 
 use serde_json::Value;
 
@@ -26,8 +26,7 @@ const DEVICES_MAX: usize = 128;
 const DEVICES_WITH_MORE_MAX: usize = 64;
 /// Longest string or version of an attribute, in bytes (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
-/// Detail of the error about a slice that does not say, or says twice, from which nodes its devices
-/// are reachable.
+/// Detail of the error about a slice that specifies the nodes of its devices not at all, or more than once.
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
 /// Validates a slice (`ValidateResourceSlice`).
@@ -164,7 +163,7 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
 const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
-/// Validates that a device selects its nodes if the slice says so, and only then.
+/// Validates that a device selects its nodes if and only if the slice requires it.
 fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     if !by_device {
         if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
