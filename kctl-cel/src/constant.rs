@@ -80,7 +80,8 @@ fn wrong<T>(from: &str, to: &str) -> Result<T, String> {
     Err(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-/// Converts to `int`. Strings are decimal (`strconv.ParseInt`); doubles are cut towards zero, and fail out of range.
+/// Converts to `int`. Strings are decimal (`strconv.ParseInt`); doubles are truncated towards zero, and fail out of
+/// range.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(constant: Constant) -> Result<Option<Constant>, String> {
     let overflow = || "integer overflow".to_owned();

@@ -2,7 +2,7 @@
 //!
 //! The evaluator's parser has accepted the expression before, so escapes and numbers are not validated again.
 
-/// A token, with the value of a literal. White space and comments give no token.
+/// A token, with the value of a literal. White space and comments yield no token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     /// An identifier or a keyword.
@@ -56,7 +56,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Returns a character ahead, or NUL behind the end.
+    /// Returns the character `ahead` positions further, or NUL after the end.
     fn peek(&self, ahead: usize) -> char {
         self.letters.get(self.at + ahead).copied().unwrap_or('\0')
     }
@@ -154,7 +154,7 @@ impl Lexer<'_> {
         (0..=2).find(|len| is_quote(self.peek(*len)) && (0..*len).all(|index| is_prefix(self.peek(index))))
     }
 
-    /// Reads a string or bytes literal behind a prefix of this length.
+    /// Reads a string or bytes literal after a prefix of this length.
     fn text(&mut self, prefix_len: usize) -> Option<Token> {
         let has = |one: char| (0..prefix_len).any(|index| self.peek(index).to_ascii_lowercase() == one);
         let (is_raw, is_bytes) = (has('r'), has('b'));
@@ -189,7 +189,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the character that an escape stands for, behind its backslash.
+    /// Returns the character of an escape. The backslash has been read.
     fn escaped(&mut self) -> Option<char> {
         let letter = self.peek(0);
         self.at += 1;

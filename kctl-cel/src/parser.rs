@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str) -> Option<Result<Node, Vec<Issue>>> {
 struct Parser {
     /// Tokens with their positions. Invariant: the last one is [`Token::End`].
     tokens: Vec<(usize, Token)>,
-    /// Index of the current token; it may point behind the last one.
+    /// Index of the current token; it may be beyond the last one.
     next: usize,
     /// Errors so far. They don't stop the parser, so that all are reported at once.
     errors: Vec<Issue>,
@@ -77,7 +77,7 @@ impl Parser {
         token
     }
 
-    /// Skips an operator or bracket; returns `false` and stays if another token comes.
+    /// Skips an operator or bracket. Returns `false` if the next token is another one, and does not skip it.
     fn takes(&mut self, sign: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Sign(next) if *next == sign);
         self.next += usize::from(is_next);
@@ -267,7 +267,7 @@ impl Parser {
         Some(all)
     }
 
-    /// Reads the entries of a map literal, behind `{`.
+    /// Reads the entries of a map literal, after `{`.
     fn entries(&mut self) -> Option<Vec<(Item, Item)>> {
         let mut all = Vec::new();
         while !self.takes("}") {
@@ -286,7 +286,7 @@ impl Parser {
         Some(all)
     }
 
-    /// Reads the fields of a constructed object, behind `{`.
+    /// Reads the fields of a constructed object, after `{`.
     fn fields(&mut self) -> Option<Vec<(String, Item)>> {
         let mut all = Vec::new();
         while !self.takes("}") {

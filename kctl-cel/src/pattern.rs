@@ -65,7 +65,7 @@ fn translate(pattern: &str) -> Result<String, String> {
             '(' if !in_class => {
                 flags(rest.clone())?;
                 out.push('(');
-                // The question mark of `(?…)` starts flags or a name, and repeats nothing.
+                // The question mark of `(?…)` starts flags or a name, and is not a repetition.
                 out.extend(rest.next_if_eq(&'?'));
             }
             _ => out.push(c),
@@ -167,7 +167,7 @@ fn literally(rest: &mut Peekable<Chars>, out: &mut String) {
     let text: String = rest.clone().collect();
     let text = text.split("\\E").next().unwrap_or_default();
     out.push_str(&regex::escape(text));
-    // The closing `\E` stays, and is skipped as one without `\Q`.
+    // The closing `\E` is not consumed here. It is skipped later like any `\E` without `\Q`.
     for _ in text.chars() {
         rest.next();
     }

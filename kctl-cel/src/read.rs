@@ -1,6 +1,6 @@
 //! Parses an expression with the evaluator's parser, after removing pairs of `!` and `-`.
 //!
-//! That parser reads any number of these operators in a row as one, whereas in cel-go an even number has no effect
+//! That parser reads several of these operators in a row as one, whereas in cel-go an even number has no effect
 //! (`cel-go/parser/parser.go`, `VisitLogicalNot` and `VisitNegate`).
 
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ fn without_pairs(text: &str) -> Cow<'_, str> {
     text.chars().enumerate().map(|(at, letter)| if blanks.next_if_eq(&at).is_some() { ' ' } else { letter }).collect()
 }
 
-/// Returns `true` if an operand ends with this token, so that a `-` behind it is a subtraction.
+/// Returns `true` if an operand ends with this token, so that a `-` after it is a subtraction.
 fn ends_value(word: &Token) -> bool {
     match word {
         Token::Name(name) => name != "in",

@@ -17,7 +17,7 @@ pub enum Type {
     Dyn,
     /// `google.protobuf.Any`: like [`Self::Dyn`], except that no macro iterates over it.
     Any,
-    /// The type of an expression with an error: it fits everywhere, so that one mistake is one message.
+    /// The type of an expression with an error: it fits everywhere, so that one mistake yields one message.
     Error,
     /// The type of `null`.
     Null,

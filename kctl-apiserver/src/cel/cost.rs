@@ -28,7 +28,7 @@ const CONDITIONS_COST_MAX: usize = 2_500_000;
 
 /// The cost that is left to several expressions.
 pub(crate) struct Budget {
-    /// Never negative: a charge that does not fit is refused and leaves the budget unchanged.
+    /// Never negative: a charge that does not fit fails and leaves the budget unchanged.
     left: usize,
 }
 

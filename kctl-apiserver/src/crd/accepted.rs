@@ -58,7 +58,7 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
 /// Accepts the free names of a CRD and writes the conditions `NamesAccepted` and `Established`. `now` becomes the
 /// `lastTransitionTime` of conditions whose status changes.
 ///
-/// If the CRD already has all names that it asks for, it stays unchanged, even if it still has a condition about a
+/// If the CRD already has all requested names, it is unchanged, even if it still has a condition about a
 /// conflict that is over. Upstream does the same.
 ///
 /// Order of the fields: plural, singular, short names, kind, list kind. Each is decided on its own,
@@ -100,9 +100,9 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     }
 }
 
-/// Returns `true` if the CRD has been granted all names that it asks for.
+/// Returns `true` if the CRD has been granted all requested names.
 ///
-/// The order of short names and categories counts. An absent field equals an empty one.
+/// The order of short names and categories matters. An absent field equals an empty one.
 pub(crate) fn has_its_names(definition: &Value) -> bool {
     let (requested, accepted) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();

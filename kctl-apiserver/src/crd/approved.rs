@@ -20,7 +20,7 @@ const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
 /// The state of the annotation (`GetAPIApprovalState`).
 ///
-/// Two states are equal if the kind of annotation is; a new URL does not count as a change.
+/// Two states are equal if their variants are equal, so a new URL is not a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approval {
     /// The annotation is absent or empty.

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `ValidateCABundle` of `apiserver/pkg/util/webhook`, `ParseCertsPEM` of `client-go/util/cert`.
 //!
-//! A bundle that can not be loaded does not make a CRD invalid on create: it is stored, and not
+//! A bundle that cannot be loaded does not make a CRD invalid on create: it is stored, and not
 //! established. An update that breaks a valid bundle is rejected (`definition_rules`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -23,7 +23,7 @@ pub(super) fn problem(definition: &Value) -> Option<&'static str> {
 
 /// Returns the error of `ParseCertsPEM` for a PEM bundle.
 ///
-/// Blocks other than `CERTIFICATE` are skipped, as upstream. The first malformed certificate ends
+/// Blocks other than `CERTIFICATE` are skipped, as in upstream. The first malformed certificate ends
 /// the search. The three messages are upstream's, apart from details of Go's X.509 parser.
 fn why_not(bundle: &str) -> Option<&'static str> {
     let (mut n_blocks, mut n_certificates) = (0, 0);

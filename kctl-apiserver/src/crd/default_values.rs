@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, SchemaOf::Object, errors);
 }
 
-/// Checks the default of a schema and of those below it. Schemas of map values are skipped, as upstream.
+/// Checks the default of a schema and of those below it. Schemas of map values are skipped, as in upstream.
 fn node(schema: &Value, path: &str, of: SchemaOf, errors: &mut Vec<FieldError>) {
     one(schema, &format!("{path}.default"), of, errors);
     if schema["items"].is_object() {

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. If all versions have the
 //! same schema, subresources or columns, errors name the field that v1beta1 had for all versions, such as
-//! `spec.validation`, as upstream.
+//! `spec.validation`, as in upstream.
 //!
 //! All functions append to one list and return nothing. Validation starts after decoding, so all fields have the right
 //! types. A missing field is `null` and counts as Go's zero value.
@@ -172,7 +172,7 @@ fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
             "must have exactly one version marked as storage version",
         ));
     }
-    // The first version was the only one in v1beta1, and is checked once more under that name.
+    // v1beta1 had a single version in `spec.version`; the first version is also checked under that path.
     if let Some(name) = names.first().filter(|name| !name.is_empty()) {
         check_name("spec.version", name, NameRule::Label1035, errors);
     }
@@ -302,7 +302,7 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
 ///
 /// Spec and status path are required, the selector's path is optional. Only the first step of a
 /// path is checked: the fields need not be declared in the schema. Array notation is not rejected
-/// here, as upstream.
+/// here, as in upstream.
 fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !scale.is_object() {
         return;
@@ -384,7 +384,7 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     labels("categories", errors);
 }
 
-/// Validates `spec.conversion`. Errors name the fields of v1beta1, as upstream.
+/// Validates `spec.conversion`. Errors name the fields of v1beta1, as in upstream.
 ///
 /// With the strategy `Webhook` both client configuration and review versions are required; with
 /// `None` both are forbidden. The client configuration follows the rules of admission webhooks

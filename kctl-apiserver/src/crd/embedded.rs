@@ -87,7 +87,7 @@ fn walk(
     Ok(())
 }
 
-/// Returns the path of a field. Map keys stand in brackets.
+/// Returns the path of a field. Map keys are in brackets.
 ///
 /// Without a property of that name the field is a map entry.
 pub(super) fn below(schema: Schema<'_>, path: &str, name: &str) -> String {

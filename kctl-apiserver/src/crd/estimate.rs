@@ -1,5 +1,5 @@
-//! Estimates the maximum cost of the CEL rules of a schema from the bounds that the schema sets, so that a CRD with too
-//! expensive rules is rejected before any object exists.
+//! Estimates the maximum cost of the CEL rules of a schema from the bounds that the schema sets. A CRD whose rules are
+//! too expensive is therefore rejected before any object exists.
 //!
 //! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
 //!
@@ -18,7 +18,7 @@ use crate::{cel::cost::depth, field_error::FieldError};
 
 /// Minimum cost of a rule to be named in the error about the total cost.
 ///
-/// One percent of the limit: cheaper rules can not be the culprit.
+/// One percent of the limit: cheaper rules are not worth naming.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;
 /// Maximum number of rules that the error about the total cost names.
 const N_NAMED_MAX: usize = 4;
@@ -26,7 +26,7 @@ const N_NAMED_MAX: usize = 4;
 /// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
-    /// Saturating: a cost beyond 64 bits stays at the maximum and exceeds the limit in any case.
+    /// Saturating: a cost beyond 64 bits stays at the maximum and always exceeds the limit.
     cost: u64,
     /// Costs and paths of the most expensive rules, in descending order.
     ///

@@ -4,7 +4,7 @@
 //! `pkg/apis/apiextensions/validation`.
 //!
 //! These rules look at the JSON schema as the client wrote it, while `structural` looks at its form
-//! as a structural schema. Upstream runs both; a schema can have errors of both sorts. Extensions
+//! as a structural schema. Upstream runs both; a schema can have both kinds of errors. Extensions
 //! (`x-kubernetes-…`) are validated here as far as they need one schema and its items.
 
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
 ///
-/// Empty strings and maps count as unset for keywords whose Go type can not distinguish both.
+/// Empty strings and maps count as unset for keywords whose Go type cannot distinguish both.
 /// `nullable` replaces the type `null`.
 fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
@@ -203,7 +203,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Checks that items of a set are scalar or atomic, because a set compares whole items.
 ///
-/// Objects are granular by default and must say `atomic`; arrays are atomic by default. The error
+/// Objects are granular by default and must be declared `atomic`; arrays are atomic by default. The error
 /// has the wrong keyword's path and value.
 fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];

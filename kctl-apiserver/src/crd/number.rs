@@ -10,14 +10,14 @@ use crate::{field_error::FieldError, schema::Schema};
 
 /// 2^53 - 1, the largest magnitude up to which every integer has its own float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
-/// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) forgives.
+/// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) tolerates.
 ///
 /// Relative to the sum of number and whole part, as in upstream's formula.
 const EPSILON: f64 = 1e-9;
 
 /// Returns `true` if a number counts as an integer.
 ///
-/// Every `i64` counts. Other numbers, `u64` beyond it included, count up to 2^53 - 1.
+/// Every `i64` is an integer. Other numbers, including larger `u64` ones, are integers up to 2^53 - 1.
 pub(super) fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
@@ -129,7 +129,7 @@ fn is_integer_text(number: f64) -> Option<i128> {
 /// Returns the error of `multipleOf`.
 ///
 /// A factor of 0 or below never divides. An integer is divided by the factor without its fraction:
-/// `multipleOf: 0.5` rejects every integer, as upstream.
+/// `multipleOf: 0.5` rejects every integer, as in upstream.
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
 fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     let divides = if let Some(number) = value.as_i64() {
@@ -151,9 +151,10 @@ struct Limit {
 }
 
 impl Limit {
-    /// Returns the error of a number beyond the bound. The bound of an integer loses its fraction first, as upstream.
+    /// Returns the error of a number beyond the bound. The bound of an integer loses its fraction first, as in
+    /// upstream.
     ///
-    /// A number that can not be compared (`NaN` does not exist in JSON) has no error.
+    /// A number that cannot be compared (`NaN` does not exist in JSON) has no error.
     #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
     fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
         let bound = bound.as_f64()?;

@@ -23,7 +23,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// apiextensions-apiserver.
 ///
 /// The object is changed in place; the schema must be structural. The root is always a whole
-/// object, also without the flag for embedded ones. Values of the wrong type stay and are left to
+/// object, also without the flag for embedded ones. Values of the wrong type are kept and left to
 /// validation.
 pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
@@ -92,7 +92,7 @@ impl Pruned {
 
     /// Prunes below a value that preserves unknown fields. Items of its lists preserve theirs, too (`skipPrune`).
     ///
-    /// Fields that the schema declares are pruned by their schemas all the same: preserving applies
+    /// Fields that the schema declares are still pruned by their schemas: preserving applies
     /// to undeclared fields only.
     fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
         let Some(schema) = schema else { return };
@@ -113,7 +113,7 @@ impl Pruned {
         }
     }
 
-    /// Prunes a field and returns whether it stays.
+    /// Prunes a field and returns `true` if it is kept.
     ///
     /// Three things keep a field: a schema, `additionalProperties: true`, or a parent that
     /// preserves unknown fields. Only a removed field is recorded.
@@ -133,7 +133,7 @@ impl Pruned {
 
     /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would.
     ///
-    /// Numbers and booleans stay even if they are zero. Wrong types have been reported by
+    /// Numbers and booleans are kept even if they are zero. Wrong types have been reported by
     /// `fit_embedded`.
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
         fields_of_type(Schema::named(META), metadata, path, &mut self.paths);

@@ -194,7 +194,7 @@ impl Rules {
 
     /// Evaluates the rules of this schema and of those below it. Null values have no rules.
     ///
-    /// Old values follow by field name, and by keys in map lists; elsewhere they are lost, and
+    /// Old values follow by field name, and by keys in map lists. Elsewhere there is no old value, and
     /// transition rules are skipped.
     fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
         if value.is_null() {
@@ -331,8 +331,8 @@ impl Rule {
 
     /// Charges the estimated cost of the rule and its message to the budget.
     ///
-    /// The message is charged even if the rule holds: its cost can not be known after the fact.
-    /// `Err` says which limit was exceeded.
+    /// The message is charged even if the rule holds: its cost cannot be known after the fact.
+    /// `Err` is the limit that was exceeded.
     fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
         let all = self.code.iter().chain(&self.message_expression);
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
@@ -353,14 +353,14 @@ impl Rule {
 
     /// Returns the error of a rule that could not be evaluated.
     ///
-    /// The reason is always `FieldValueInvalid`, whatever the rule says.
+    /// The reason is always `FieldValueInvalid`, regardless of the rule's `reason`.
     fn unevaluated(&self, path: &str, why: &str) -> FieldError {
         FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
     /// Returns the value of `oldSelf`.
     ///
-    /// An optional `oldSelf` is `optional.none()` on creation. `null` is never seen, since
+    /// An optional `oldSelf` is `optional.none()` on creation. Rules never see `null`, since
     /// transition rules are skipped then.
     fn old(&self, old: Option<Cel>) -> Cel {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }

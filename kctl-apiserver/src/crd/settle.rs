@@ -88,7 +88,7 @@ fn settle(schema: &mut Value) {
 
 /// Removes the empty fields of a validation rule.
 ///
-/// `rule` has no `omitempty`: an empty one stays, and validation reports it.
+/// `rule` has no `omitempty`: an empty one is kept, and validation reports it.
 fn settle_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
         fields.retain(|key, value| !(LEFT_OUT_OF_RULES.contains(&key.as_str()) && is_zero(value)));

@@ -120,7 +120,7 @@ impl StatementCheck<'_> {
 
 /// Validates the fields of rules that are not expressions.
 ///
-/// `messageExpression` may be empty, not blank. `fieldPath` is one line and must resolve in the
+/// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
 /// schema. Reasons are the four of `REASONS`.
 pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -152,7 +152,7 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Checks one rule: its expressions, and that `oldSelf` is used only where old values can be correlated.
 ///
-/// `oldSelf` below a list without keys has no meaning: an item can not be found in the old list.
+/// `oldSelf` below a list without keys has no meaning: an item cannot be found in the old list.
 /// `optionalOldSelf` without `oldSelf` is an error, `false` included.
 fn one(
     rule: &Value,

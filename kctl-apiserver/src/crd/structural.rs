@@ -4,7 +4,7 @@
 //! Upstream: `pkg/apiserver/schema/{convert,validation,complete}.go` of apiextensions-apiserver.
 //!
 //! Only a structural schema can drive pruning, defaulting and server-side apply: each value must
-//! have exactly one schema that says its type. The order of errors is: invariants, completeness,
+//! have exactly one schema that declares its type. The order of errors is: invariants, completeness,
 //! defaults, keywords, rules.
 
 use serde_json::{Map, Value};
@@ -215,7 +215,7 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
 
 /// Returns `true` for `anyOf: [{type: integer}, {type: string}]`, the only form whose alternatives may have types.
 ///
-/// Both alternatives have no other keyword, and stand in this order.
+/// Both alternatives have no other keyword, and the order is fixed.
 fn is_integer_or_string(any_of: &Value) -> bool {
     let of = |one: &Value, name: &str| {
         one.as_object().is_some_and(|one| one.len() == 1 && one.get("type").is_some_and(|is| is == name))

@@ -22,7 +22,7 @@ use crate::{
 /// The conversion of the values of a schema.
 #[derive(Debug)]
 pub(super) enum Typed {
-    /// By the JSON type alone.
+    /// Converted by its JSON type.
     Plain,
     /// `number`: an integer in JSON becomes a double too.
     Double,
@@ -48,7 +48,7 @@ pub(super) enum Typed {
 impl Typed {
     /// Creates the conversion for a structural schema and the schemas below it.
     ///
-    /// Int-or-string stays as in JSON, an integer or a string.
+    /// Int-or-string is converted by its JSON type, an integer or a string.
     pub(super) fn of(schema: &Value) -> Self {
         if schema["x-kubernetes-int-or-string"] == true {
             return Self::Plain;

@@ -167,7 +167,7 @@ fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
 
 /// The types that a schema allows, with the format if it is one that upstream checks.
 struct Types<'a> {
-    /// One type, two for int-or-string, none for an alternative.
+    /// One type; two for int-or-string; empty for an alternative.
     names: Vec<&'a str>,
     /// Unknown formats are ignored, as JSON schema demands.
     format: Option<&'a str>,
@@ -380,7 +380,7 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
 
 /// Returns the alternative's failure to report: the first one with the most checks.
 ///
-/// More checks mean that the alternative matched further, so its errors are likely the useful ones.
+/// More checks mean that the alternative matched further, so its errors are probably the useful ones.
 fn closest(failures: Vec<Outcome>) -> Outcome {
     failures.into_iter().reduce(|best, one| if one.n_checks > best.n_checks { one } else { best }).unwrap_or_default()
 }

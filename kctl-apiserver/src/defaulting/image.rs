@@ -49,7 +49,7 @@ pub(crate) fn is_latest(image: &str) -> bool {
     }
 }
 
-/// Returns the reference with its default host, if it names none (`splitDockerDomain`).
+/// Returns the reference, with the default host if it has no host (`splitDockerDomain`).
 ///
 /// The first part is a host if it has a dot, a port or an upper-case letter, or is `localhost`.
 /// `nginx` becomes `docker.io/library/nginx`, and `a/b` becomes `docker.io/a/b`.

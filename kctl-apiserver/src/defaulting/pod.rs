@@ -1,7 +1,7 @@
 //! Defaults of Pods and Pod templates (`pkg/apis/core/v1/defaults.go`).
 //!
-//! A Pod gets more than a template: requests from limits, host ports, tolerations and the QoS class
-//! depend on rules that apply only when a Pod is created from the template.
+//! Only a Pod, not a template, gets requests from limits, host ports, tolerations and the QoS class. They depend on
+//! rules that apply when a Pod is created from the template.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(crate) fn pod(object: &mut Value) {
     }
 }
 
-/// Sets `podIP` and `podIPs[0]` to the same address. Where they differ, `podIP` wins.
+/// Sets `podIP` and `podIPs[0]` to the same address. If they differ, `podIP` takes precedence.
 ///
 /// Both hold the address: `podIP` is older, and `podIPs` may have one address of each family.
 fn same_addresses(status: &mut Value) {
@@ -332,7 +332,8 @@ fn admit(spec: &mut Value) {
 
 /// Returns the QoS class (`ComputePodQOS`): from the Pod-level resources if they are set, else from the containers.
 ///
-/// `Guaranteed` needs equal requests and limits of `cpu` and `memory` in all of them; `BestEffort` has none.
+/// `Guaranteed` needs equal requests and limits of `cpu` and `memory` in all of them; `BestEffort` has no requests or
+/// limits.
 ///
 /// Zero amounts do not count, and ephemeral containers do not either. Everything else is
 /// `Burstable`.
@@ -361,7 +362,7 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     }
 }
 
-/// Returns the QoS class by Pod-level resources. The containers do not count then.
+/// Returns the QoS class by Pod-level resources. The containers are ignored then.
 fn quality_of_whole(spec: &Value) -> &'static str {
     let counted = |side: Side| {
         let mut amounts = side.of(spec);

@@ -27,7 +27,7 @@ const PATTERN_LETTERS_PER_STEP: usize = 4;
 
 /// Functions that traverse their arguments completely, to compare or to format them.
 ///
-/// For these the weight of the whole tree counts, with shared parts once per occurrence.
+/// Their cost is the size of the whole tree, where a shared part counts once per occurrence.
 const WALKS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
@@ -78,7 +78,7 @@ pub(super) fn check_items(n: usize) -> Result<(), String> {
     within(n)
 }
 
-/// A cost equal to the limit is allowed.
+/// Checks a cost against the limit. A cost equal to the limit is allowed.
 fn within(cost: usize) -> Result<(), String> {
     if cost > COST_MAX { Err(CANCELLED.to_owned()) } else { Ok(()) }
 }

@@ -62,7 +62,7 @@ fn to_uint(value: &Cel) -> EvalResult {
     }))
 }
 
-/// Converts to `double`; large integers lose precision, as upstream.
+/// Converts to `double`; large integers lose precision, as in upstream.
 ///
 /// Strings are those of Go's `ParseFloat`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]

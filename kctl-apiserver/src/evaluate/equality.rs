@@ -27,7 +27,7 @@ pub(crate) enum ListKind {
 
 /// The list types of the lists in variables, by the address of the list. Valid only while the variables live.
 ///
-/// Values do not carry their schema. The address is a key that costs nothing; the `Arc` in the
+/// Values do not carry their schema. The address is a key without extra storage; the `Arc` in the
 /// variable keeps the list alive and in place.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds(HashMap<usize, ListKind>);
@@ -108,7 +108,8 @@ impl Kinds {
                 items[at] = item.clone();
                 continue;
             }
-            // Only sets record new items: a key that occurs twice in the right list of a map stays twice, as upstream.
+            // Only sets record new items. As in upstream, a key that occurs twice in the right list of a map is kept
+            // twice.
             if matches!(kind, ListKind::Set) {
                 places.insert(key(item), items.len());
             }
@@ -129,7 +130,7 @@ fn key(item: &Cel, fields: &[String]) -> String {
 
 /// Returns a canonical string that is the same for equal values. Map entries are sorted, because maps have no order.
 ///
-/// Only equality of such strings has a meaning; their order has none.
+/// Only equality of such strings is meaningful, not their order.
 fn text(value: &Cel) -> String {
     match value {
         Cel::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),

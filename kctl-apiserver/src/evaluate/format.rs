@@ -26,7 +26,7 @@ const PRECISION_MAX: usize = 10_000;
 /// Replaces each clause of `text` with the next value. `%%` is a percent sign. Surplus values are ignored.
 ///
 /// Too few values are an error. The size of the result so far is checked before each clause, so
-/// that a format with many clauses can not exhaust memory.
+/// that a format with many clauses cannot exhaust memory.
 pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
     let mut out = String::new();
     let mut rest = text;
@@ -108,7 +108,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Returns a double, or the double that one of the strings `NaN`, `Infinity` and `-Infinity` stands for.
+/// Returns a double; the strings `NaN`, `Infinity` and `-Infinity` are converted.
 ///
 /// Only clauses for doubles accept these strings.
 fn float(value: &Cel) -> Option<f64> {

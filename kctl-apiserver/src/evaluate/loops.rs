@@ -23,7 +23,7 @@ type Round<'a> = Vec<(&'a str, Cel)>;
 impl<'a> Evaluator<'a> {
     /// Runs `does` with additional variables in scope.
     ///
-    /// The variables are removed again, whatever `does` returns. Inner variables shadow outer ones
+    /// The variables are removed again even if `does` returns an error. Inner variables shadow outer ones
     /// of the same name.
     pub(super) fn with<T>(&mut self, variables: &[(&'a str, Cel)], does: impl FnOnce(&mut Self) -> T) -> T {
         let n_before = self.bound.len();
@@ -112,8 +112,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error counts only if no iteration decides the
-    /// result.
+    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error is returned only if no iteration decides
+    /// the result.
     ///
     /// If several iterations fail, the first error is returned.
     fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> EvalResult {
@@ -158,7 +158,7 @@ impl<'a> Evaluator<'a> {
 
     /// Returns the list of `value` over the iterations that pass `test`.
     ///
-    /// As upstream, the loop goes on after an error. An error of the filter replaces an earlier
+    /// As in upstream, the loop goes on after an error. An error of the filter replaces an earlier
     /// one; errors of the value do not.
     fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
         let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());

@@ -68,7 +68,7 @@ const OVERFLOW: &str = "overflow";
 const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
 /// Variable that carries the evaluated receiver of a member call, as [`ARGUMENTS`] does for arguments.
 ///
-/// The tree of the call is built anew for each call, with identifiers in place of the operands.
+/// The tree is built again for each call, with identifiers in place of the operands.
 const TARGET: &str = "@target";
 
 /// The operand before the dot of a call.
@@ -238,7 +238,7 @@ impl<'a> Evaluator<'a> {
 
     /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
     ///
-    /// More arguments than `ARGUMENTS` has names can not match any function.
+    /// More arguments than `ARGUMENTS` has names cannot match any function.
     fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> EvalResult {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();

@@ -59,7 +59,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). Either side may decide the result, even if the other
-    /// one fails. An error counts only if neither side decides.
+    /// one fails. An error is returned only if neither side decides.
     ///
     /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
     /// is true.
@@ -191,7 +191,7 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> EvalResult {
 
 /// Evaluates the unary minus.
 ///
-/// Unsigned integers can not be negated.
+/// Unsigned integers cannot be negated.
 fn negated(of: &Cel) -> EvalResult {
     match of {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),

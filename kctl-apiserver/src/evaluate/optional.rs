@@ -1,6 +1,6 @@
 //! Optional values: `a.?b`, `a[?b]`, `optional.of(a)` and their functions.
 //!
-//! An optional value is either present with a value or absent. Selection on it stays optional, so a
+//! An optional value is either present with a value or absent. Selection on it is optional again, so a
 //! chain needs one `?` only: `object.?spec.replicas` is absent if any step is.
 
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
     Some(format!("{NO_OVERLOAD}: {name}({})", values().map(type_name).collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as upstream.
+/// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as in upstream.
 ///
 /// Type parameters fit any value. An empty list fits every list type.
 fn fits(is: &Type, value: &Cel) -> bool {

@@ -97,7 +97,7 @@ enum Occurrence {
 /// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part` is
 /// found at `from`.
 ///
-/// A negative `from` is an error; one at or beyond the end finds nothing.
+/// A negative `from` is an error; one at or beyond the end returns -1.
 fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {

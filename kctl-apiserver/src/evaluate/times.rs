@@ -1,7 +1,7 @@
 //! Parts of times, in UTC or in another zone, and arithmetic with times. Upstream: `cel-go`, `common/types/timestamp.go` and
 //! `common/types/overflow.go`.
 //!
-//! Accessors take an optional time zone; without one they are in UTC, whatever the offset in the
+//! Accessors take an optional time zone; without one they are in UTC, regardless of the offset in the
 //! timestamp's string was.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike};

@@ -35,7 +35,7 @@ pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(),
 
 /// Checks a value before it is stored in a variable.
 ///
-/// For variables that admission policies compose from expressions.
+/// Used for variables that admission policies compose from expressions.
 ///
 /// # Errors
 /// Returns `CANCELLED` if the value is too large or deeper than decoded objects may be. Other expressions can nest

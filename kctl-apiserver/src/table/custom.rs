@@ -34,7 +34,7 @@ pub(crate) struct Column {
 /// The type of a column, which decides how a value is printed.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A whole number; the fraction of another number is cut off.
+    /// A whole number; the fraction of other numbers is truncated.
     Integer,
     /// Any number, unchanged.
     Number,
@@ -115,7 +115,7 @@ impl Kind {
     }
 }
 
-/// Returns the number as an integer; a fraction is cut off.
+/// Returns the number as an integer; a fraction is truncated.
 ///
 /// Numbers beyond 64 bits become the nearest bound.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off, as the real server does")]

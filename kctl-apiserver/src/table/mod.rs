@@ -153,7 +153,7 @@ fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
     ])
 }
 
-/// Returns a `TableRow` with the part of the object that the client asked for.
+/// Returns a `TableRow` with the part of the object that the client requested.
 fn row(cells: Vec<Value>, object: &Value, include: Include) -> Value {
     let included = match include {
         Include::None => Value::Null,

@@ -71,10 +71,9 @@ fn has_zeros(address: &str) -> bool {
 
 /// Validates an address at which clients reach a backend (`ValidateEndpointIP`).
 ///
-/// Rejects addresses that mean another host on every node, since a proxy on any node must be able
-/// to forward to the address: unspecified, loopback, link-local unicast and link-local multicast
-/// ranges. Several of them are reported together. Upstream calls this for `Endpoints` and
-/// `EndpointSlice`.
+/// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
+/// multicast ranges. A proxy on any node must be able to forward to the address. Several errors are reported together.
+/// Upstream calls this for `Endpoints` and `EndpointSlice`.
 pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
     let Some(parsed) = parse(text(address)) else {
         return errors.invalid(at, address, "must be a valid IP address");
@@ -101,7 +100,7 @@ pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
 ///
 /// `None` for a string without `/`, an invalid address, or a prefix length beyond 32 (IPv4) or 128
 /// (IPv6). Bits beyond the prefix may be set: `10.9.8.7/24` is parsed, since interface addresses
-/// have this form. Leading zeros in the prefix length are accepted here and judged by the callers.
+/// have this form. Leading zeros in the prefix length are accepted here and checked by the callers.
 pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;

@@ -93,7 +93,7 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
 /// | `Gt`, `Lt` | exactly one | `FieldValueRequired` |
 /// | another | – | `FieldValueInvalid` |
 ///
-/// The value of `Gt` and `Lt` is not checked to be an integer, as upstream.
+/// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
 fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {
         let at = format!("{at}.matchExpressions[{index}]");

@@ -1,9 +1,8 @@
 //! Keys of `ConfigMap`s and Secrets, and the limit of their size.
 //!
-//! A key becomes a file name when the object is mounted as a volume, and a variable name with
-//! `envFrom`. That is the reason for the characters that are allowed, and for rejecting names that
-//! begin with `..`: kubelet uses such names for the symbolic links by which it swaps the contents
-//! of a volume atomically.
+//! A key becomes a file name when the object is mounted as a volume, and a variable name with `envFrom`, which limits
+//! its characters. Names that begin with `..` are rejected, because kubelet uses them for symbolic links by which it
+//! swaps the contents of a volume atomically.
 
 use crate::field_errors::Errors;
 

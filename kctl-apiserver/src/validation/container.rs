@@ -105,7 +105,7 @@ pub(crate) fn containers(spec: &Value, at: &str, volumes: &[DeclaredVolume<'_>],
 
 /// Rejects fields that an ephemeral container may not have.
 ///
-/// Upstream has a list of allowed fields and forbids all others. `NEVER` names the forbidden ones.
+/// Upstream has a list of allowed fields and forbids all others. `NEVER` lists the forbidden ones.
 /// An empty list or map counts as unset; any other value, `false` and 0 included, as set.
 ///
 /// - `targetContainerName` must name a container or init container of the Pod
@@ -281,7 +281,7 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
 /// Validates `resizePolicy`: unique resources, `cpu` and `memory` only. A Pod that never restarts needs `NotRequired`.
 ///
 /// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
-/// restart policy of the Pod: with `Never` a container can not be restarted for a resize either.
+/// restart policy of the Pod: with `Never` a container cannot be restarted for a resize either.
 fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, policy) in entries(list) {

@@ -80,8 +80,8 @@ const BY_FUNCTION: &[(&str, &[&str])] = &[
 
 /// Optional enums whose empty string means that the field is unset; others are pointers in Go, where it is a value.
 ///
-/// Pairs of type and field. In Go, a string field without a pointer can not distinguish an absent
-/// value from an empty one, so an empty string is accepted although the enum does not list it.
+/// Pairs of type and field. In Go, a string field without a pointer cannot distinguish an absent value from an empty
+/// one. An empty string is therefore accepted although the enum does not list it.
 const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
     ("admissionregistration.v1.MutatingAdmissionPolicySpec", "reinvocationPolicy"),
     ("core.v1.PodSpec", "preemptionPolicy"),
@@ -93,7 +93,7 @@ const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
 /// The tags of one field.
 ///
 /// Read from `data/validation.json`, which is generated from the Go sources. Unknown tags fail the
-/// parsing, so that a newer file with tags that this code ignores can not go unnoticed.
+/// parsing, so that a newer file with tags that this code ignores cannot go unnoticed.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a tag")]
@@ -120,7 +120,7 @@ struct FieldTags {
     max_items: Option<usize>,
     /// In characters.
     ///
-    /// A string at the bound is valid (`+k8s:maxLength`). The message counts in bytes all the same.
+    /// A string at the bound is valid (`+k8s:maxLength`). The message still counts in bytes.
     max_length: Option<usize>,
     /// In bytes of UTF-8 (`+k8s:maxBytes`).
     max_bytes: Option<usize>,
@@ -169,7 +169,7 @@ struct Tagged {
 /// The fields of a type that have rules, or whose types have.
 #[derive(Default)]
 struct Type {
-    /// In the order of the `OpenAPI` document. Fields that can not fail are left out.
+    /// In the order of the `OpenAPI` document. Fields that cannot fail are left out.
     fields: Vec<Field>,
 }
 
@@ -179,13 +179,13 @@ struct Field {
     name: &'static str,
     /// Default for a field that only leads to a type with rules.
     rule: FieldTags,
-    /// One value, a list or a map; decides the paths of the inner values.
+    /// One value, a list or a map; determines the paths of the inner values.
     shape: Cardinality,
     /// The type of the field, or of its items or values.
     inner: Option<&'static str>,
 }
 
-/// The shape of a field, which decides how the walk enters it.
+/// The shape of a field, which determines how the walk enters it.
 #[derive(Clone, Copy)]
 enum Cardinality {
     /// A single value; its path is the path of the field.
@@ -198,8 +198,8 @@ enum Cardinality {
 
 /// The rules of all types, by full name. Built at first use.
 ///
-/// The second half is a fixed point: a type stays if one of its fields has a rule or leads to a
-/// type that stays. Types can contain themselves (JSON schemas of CRDs do), so a plain recursion
+/// The second half is a fixed point: a type is kept if one of its fields has a rule or leads to a
+/// type that is kept. Types can contain themselves (JSON schemas of CRDs do), so a plain recursion
 /// would not end. Each round can only add types, so the loop ends after at most as many rounds as
 /// there are types.
 static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
@@ -215,7 +215,7 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
             schema.properties().filter_map(|(field, of)| self::field(name, schema, own, field, of)).collect(),
         );
     }
-    // Only types that lead to a rule stay.
+    // Keeps only types that lead to a rule.
     let mut known: HashSet<&str> = HashSet::new();
     loop {
         let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| known.contains(inner));
@@ -253,7 +253,7 @@ fn field(
         (None, None) => (Cardinality::One, schema),
     };
     let mut rule = tags.and_then(|tags| tags.get(name)).cloned().unwrap_or_default();
-    // kube-apiserver does not validate enums of statuses, unless a tag says so.
+    // kube-apiserver does not validate enums of statuses without a tag.
     if rule.r#enum || !type_name.ends_with("Status") {
         rule.values = values_of(one);
         rule.required |= !rule.values.is_empty() && of.requires(name);
@@ -269,10 +269,9 @@ fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
 
 /// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
 ///
-/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values are
-/// those of its items. Debug builds panic if the field has no enum, which finds a misspelt name in
-/// every test that reaches the rule; release builds return an empty list, with which every value is
-/// unsupported.
+/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values are those of its items.
+/// Debug builds panic if the field has no enum, so a test that reaches the rule finds a misspelt name. Release builds
+/// return an empty list, with which every value is unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
     let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
     let one = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
@@ -353,7 +352,7 @@ impl Type {
     /// Validates the fields of a value of this type, and the union that they may form.
     ///
     /// `old` is the value at the same path before an update, and `None` on create and within lists
-    /// and maps: upstream correlates items only where a tag says so. A union without a
+    /// and maps: upstream correlates items only where a tag requires it. A union without a
     /// discriminator reports `FieldValueInvalid` at the value itself unless exactly one member is
     /// set.
     fn validate(&self, old: Option<&Value>, value: &Value, at: Path<'_>, errors: &mut Errors) {
@@ -502,7 +501,7 @@ impl FieldTags {
         }
     }
 
-    /// For a list, each item is checked and reported at its index.
+    /// Validates a value against the enum. For a list, each item is checked and reported at its index.
     fn validate_enum(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
         match value {
             Value::Array(items) => {

@@ -1,9 +1,8 @@
 //! Validation of downward API references, in environment variables and in files.
 //!
-//! Both places accept `fieldRef` (a string from metadata, spec or status) and `resourceFieldRef`
-//! (an amount, divided by a divisor). They differ in the allowed paths: a file can be updated while
-//! the Pod runs and may hold all labels, a variable is fixed at the start of the container and may
-//! hold status.
+//! Both places accept `fieldRef` (a string from metadata, spec or status) and `resourceFieldRef` (a quantity, divided
+//! by a divisor). They differ in the allowed paths. A file can be updated while the Pod runs and may hold all labels. A
+//! variable is fixed when the container starts and may hold status.
 //!
 //! Upstream: `validateObjectFieldSelector` and `validateContainerResourceFieldSelector` in
 //! `pkg/apis/core/validation/validation.go`.

@@ -86,14 +86,14 @@ fn is_uuid(value: &str) -> bool {
 
 /// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
 const DRIVER_LEN_MAX: usize = 63;
-/// The longest name of an attribute behind its domain (`DeviceMaxIDLength`).
+/// The longest name of an attribute after its domain (`DeviceMaxIDLength`).
 const ID_LEN_MAX: usize = 32;
 /// The longest name of a pool (`PoolNameMaxLength`).
 const POOL_LEN_MAX: usize = 253;
-/// Upstream's message for the part of a name behind its domain (`IsCIdentifier`).
+/// Upstream's message for the part of a name after its domain (`IsCIdentifier`).
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-/// Validates the name of a driver: a DNS subdomain of at most 63 bytes, in any case.
+/// Validates the name of a driver: a DNS subdomain of at most 63 bytes, case-insensitive.
 ///
 /// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
 pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
@@ -159,7 +159,7 @@ pub(crate) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the part behind the domain. Length and form are reported independently.
+/// Validates the part after the domain. Length and form are reported independently.
 fn identifier(id: &str, at: &str, errors: &mut Errors) {
     if id.len() > ID_LEN_MAX {
         errors.too_long(at, ID_LEN_MAX);

@@ -93,8 +93,8 @@ pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
 /// Validates each item of a list, unless the list exceeds the `maxItems` of its tags.
 ///
 /// `at` is the path of the list; each item is validated at `at` with its index, such as `webhooks[2]`. kube-apiserver
-/// also skips the items of a list that exceeds `maxItems`, since a client could otherwise spend any amount of CPU time
-/// with a long list.
+/// also skips the items of a list that exceeds `maxItems`. A client could otherwise consume any amount of CPU time with
+/// a long list.
 pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
     if errors.is_too_long(at) {
         return;

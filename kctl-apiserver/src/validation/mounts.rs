@@ -113,7 +113,7 @@ fn propagates(mount: &Value, list_at: &str, container: Privilege, errors: &mut E
 /// Validates `recursiveReadOnly` (`validateMountRecursiveReadOnly`).
 ///
 /// `Enabled` and `IfPossible` need `readOnly: true` and no mount propagation
-/// (`FieldValueForbidden`): the kernel can make a mount read-only recursively only if nothing is
+/// (`FieldValueForbidden`): the kernel can make a mount read-only recursively only if no volume is
 /// mounted into it later. `Disabled` is always valid, other values are `FieldValueNotSupported`.
 fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
     let Some(how) = mount["recursiveReadOnly"].as_str() else { return };

@@ -1,7 +1,7 @@
 //! Validation of file paths and file modes.
 //!
 //! A path in a volume is joined to a directory of the host by kubelet. Rejecting absolute paths and
-//! `..` keeps the result inside the volume. Paths are split at `/` only, as upstream: backslashes
+//! `..` keeps the result inside the volume. Paths are split at `/` only, as in upstream: backslashes
 //! are ordinary characters, also in Pods for Windows.
 
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
 ///
-/// Also for absolute paths, such as those of `hostPath`.
+/// Used for absolute paths, too, such as those of `hostPath`.
 pub(crate) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
     if has_backsteps(path) {
         errors.invalid(at, path, "must not contain '..'");

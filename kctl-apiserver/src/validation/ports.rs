@@ -52,7 +52,7 @@ pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
 
 /// Returns a port number; an absent one is 0.
 ///
-/// Go's zero value: rules can not distinguish 0 from an absent number.
+/// Go's zero value: rules cannot distinguish 0 from an absent number.
 fn number(port: &Value, field: &str) -> i64 {
     port[field].as_i64().unwrap_or(0)
 }
@@ -124,7 +124,7 @@ pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
 /// Returns the errors of a port name (`IsValidPortName`).
 ///
 /// Rules: at most 15 bytes; lowercase letters, digits and dashes; at least one letter, so that a
-/// name can not look like a number; no two dashes in a row; no dash at either end. All that fail
+/// name cannot look like a number; no two dashes in a row; no dash at either end. All that fail
 /// are returned.
 fn check_name(name: &str) -> Vec<String> {
     let mut messages = Vec::new();

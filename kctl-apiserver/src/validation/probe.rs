@@ -62,7 +62,7 @@ fn probe(probe: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates `postStart` and `preStop` (`validateLifecycle`). `grace` is the grace period of the Pod, in seconds.
 ///
-/// The grace period bounds a `sleep` action: a longer one would always be cut off.
+/// The grace period bounds a `sleep` action: a longer one would always be interrupted.
 fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         if lifecycle[name].is_object() {

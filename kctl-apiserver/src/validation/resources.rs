@@ -65,7 +65,7 @@ pub(crate) enum Asker {
 /// `at` is the path of the whole field. `claims` are the names of the resource claims of the Pod.
 ///
 /// - Limits: each name and amount.
-/// - Requests: each name and amount; at most the limit. Resources that can not be overcommitted
+/// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
 ///   need a limit that equals the request.
 /// - Huge pages need `cpu` or `memory` beside them, in requests or limits (`FieldValueForbidden`).
 /// - Claims: see `claimed`.

@@ -60,7 +60,7 @@ const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@
 /// Validates a cron schedule. The error is the message of `robfig/cron`.
 ///
 /// `TZ=` and `CRON_TZ=` are parsed, though `CronJob` validation rejects them elsewhere in favour of
-/// `spec.timeZone`. A zone without a schedule behind it makes the library panic. Upstream recovers
+/// `spec.timeZone`. A zone without a schedule after it makes the library panic. Upstream recovers
 /// and reports the panic's message as the error (`ParseCronScheduleWithPanicRecovery`); so does
 /// this function.
 ///

@@ -38,7 +38,7 @@ const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mq
 /// absent context is valid. Users and groups are 0 to 2,147,483,647.
 ///
 /// The conflict with privilege escalation is one error per reason at the whole context, whose JSON
-/// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as upstream: `SYS_ADMIN` is not rejected
+/// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as in upstream: `SYS_ADMIN` is not rejected
 /// here.
 pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
     if context.is_null() {
@@ -119,7 +119,7 @@ fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
 
 /// Returns `true` for a name of at most 253 bytes that matches `PARAMETER`.
 ///
-/// Parts have lowercase letters and digits at their ends, and dashes and underscores inside. Dots
+/// Parts begin and end with lowercase letters or digits, and may contain dashes and underscores. Dots
 /// or slashes separate the parts.
 fn is_parameter(name: &str) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());

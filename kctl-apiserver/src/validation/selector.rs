@@ -30,7 +30,7 @@ pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
 pub(crate) enum Operators {
     /// `In`, `NotIn`, `Exists` and `DoesNotExist`.
     Known,
-    /// Also unknown ones, which newer clients may send.
+    /// Unknown operators are accepted, too, since newer clients may send them.
     Any,
 }
 

@@ -1,8 +1,8 @@
-//! Validation of the volumes of a Pod, and of the sources that are made of several parts.
+//! Validation of the volumes of a Pod, and of the sources that consist of several parts.
 //!
-//! A volume has a name and exactly one source. `volume_source` has the rules of single sources,
-//! which volumes of Pods share with `PersistentVolume`s; sources that only Pods have (files of
-//! Secrets and `ConfigMap`s, the downward API, projections, ephemeral claims) are validated here.
+//! A volume has a name and exactly one source. `volume_source` has the rules of single sources, which volumes of Pods
+//! share with `PersistentVolume`s. This module validates sources that only Pods have: files of Secrets and
+//! `ConfigMap`s, the downward API, projections and ephemeral claims.
 //!
 //! Upstream: `ValidateVolumes`, `validateVolumeSource` and `validateProjectionSources` in
 //! `pkg/apis/core/validation/validation.go`.
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The volume sources, in the order in which kube-apiserver looks for them.
+/// The volume sources, in the order in which kube-apiserver checks them.
 ///
 /// If a volume has several, the first of this order is validated; the others are
 /// `FieldValueForbidden`.
@@ -64,15 +64,15 @@ pub(crate) struct DeclaredVolume<'a> {
     pub(crate) name: &'a str,
     /// `true` for a `PersistentVolumeClaim`, which can be a block device.
     ///
-    /// An ephemeral volume counts too, since it is backed by a claim that is created for the Pod.
+    /// Also `true` for an ephemeral volume, which is backed by a claim that is created for the Pod.
     pub(crate) is_claim: bool,
 }
 
 /// Validates the volumes of a Pod and returns the valid ones. `pod` is the name of the Pod, empty for a template.
 ///
-/// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is
-/// created for an ephemeral volume of the same Pod: that claim is named after Pod and volume, so
-/// the reference is detected by name. A template has no Pod name yet and skips this rule.
+/// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is created for an
+/// ephemeral volume of the same Pod. That claim is named after Pod and volume, so the reference is detected by name. A
+/// template has no Pod name yet and skips this rule.
 pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<DeclaredVolume<'a>> {
     let mut volumes_before: Vec<DeclaredVolume<'a>> = Vec::new();
     for (index, volume) in entries(list) {
@@ -364,7 +364,7 @@ fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates the metadata of a claim template, which may have labels and annotations only.
 ///
-/// Any other field is `FieldValueForbidden`, unless it has Go's zero value, which upstream can not
+/// Any other field is `FieldValueForbidden`, unless it has Go's zero value, which upstream cannot
 /// tell from an absent field. `StatefulSet`s do not use this rule: their claim templates are named.
 pub(crate) fn template_metadata(meta: &Value, at: &str, errors: &mut Errors) {
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);

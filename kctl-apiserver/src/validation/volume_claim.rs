@@ -60,7 +60,7 @@ pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
 /// Validates `dataSource` and `dataSourceRef`, which must agree.
 ///
 /// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
-/// With `dataSourceRef.namespace` the older `dataSource` can not express the reference and must be
+/// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
 /// absent. The last errors are at the spec with the value `{}`, since upstream's message has an
 /// empty struct there.
 fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {

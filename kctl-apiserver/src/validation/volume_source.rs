@@ -134,7 +134,7 @@ fn storage_with_a_secret(kind: &str, source: &Value, of: Of<'_>, at: &str, error
 /// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its
 /// siblings).
 ///
-/// The first expression is not anchored at its start, as upstream: characters before `iqn.` are accepted. The dots
+/// The first expression is not anchored at its start, as in upstream: characters before `iqn.` are accepted. The dots
 /// after `eui` and `naa` match any character.
 static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     let regex = |pattern| Regex::new(pattern).expect("the pattern is one");
@@ -349,7 +349,7 @@ fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the name of a CSI driver: required, at most 63 bytes, a DNS subdomain in any case
+/// Validates the name of a CSI driver: required, at most 63 bytes, a case-insensitive DNS subdomain
 /// (`ValidateCSIDriverName`). `CSINode` uses it too.
 pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     let driver = text(name);

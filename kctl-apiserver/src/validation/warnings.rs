@@ -90,7 +90,7 @@ pub(crate) fn old_profile(at: &str) -> String {
 ///
 /// A Pod's annotations become fields instead, with a warning there.
 ///
-/// For seccomp, the annotation counts only if the field is unset, per Pod and per container. For
+/// For seccomp, the annotation is reported only if the field is unset, per Pod and per container. For
 /// `AppArmor`, it counts if neither the container has the field nor the Pod has an equal profile.
 /// `at` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
 fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {

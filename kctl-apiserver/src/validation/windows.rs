@@ -26,7 +26,7 @@ const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
 const DOMAIN_LEN_MAX: usize = 255;
 /// Maximum length of the user in `DOMAIN\USER`, in bytes.
 const USER_LEN_MAX: usize = 104;
-/// Characters that a Windows user name can not have.
+/// Characters that a Windows user name cannot have.
 const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 
 /// A `NetBIOS` domain (up to 15 characters, not starting with a dot) or a DNS domain.

@@ -16,7 +16,7 @@ use super::{
 const TEXT: f64 = 0.1;
 /// Cost per character of a regular expression (`RegexStringLengthCostFactor`).
 const PATTERN: f64 = 0.25;
-/// Maximum length of the pattern behind a named format, in characters.
+/// Maximum length of the pattern of a named format, in characters.
 const FORMAT_LEN_MAX: f64 = 128.0;
 /// Prefixes of functions, such as `math` in `math.abs`: no variables.
 const GROUPS: [&str; 7] = ["format", "ip", "lists", "math", "optional", "sets", "strings"];

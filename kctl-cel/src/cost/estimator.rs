@@ -177,7 +177,7 @@ impl<'a> CostEstimator<'a> {
         Estimate { size, path: local.path, entries: local.entries, ..Estimate::computed(READ, local.r#type.clone()) }
     }
 
-    /// Estimates a field selection; `has(…)` costs nothing beside its operand.
+    /// Estimates a field selection; `has(…)` costs only its operand.
     fn select(&mut self, select: &SelectExpr) -> Estimate<'a> {
         let operand = self.of(&select.operand);
         if select.test {

@@ -45,7 +45,7 @@ pub(crate) fn mutating_webhooks(object: &mut Value) {
 /// Fills in the defaults of an admission policy of either kind, validating or mutating.
 ///
 /// `spec.failurePolicy` is `Fail`: a request is rejected if an expression cannot be evaluated. An
-/// absent `spec.matchConstraints` stays absent, because validation requires it.
+/// absent `spec.matchConstraints` is not created, because validation requires it.
 pub(crate) fn admission_policy(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "failurePolicy", "Fail");
@@ -54,7 +54,7 @@ pub(crate) fn admission_policy(object: &mut Value) {
 
 /// Fills in the defaults of `spec.matchResources` of a binding of either kind.
 ///
-/// An absent `matchResources` stays absent: the binding then applies to everything that its policy
+/// An absent `matchResources` is not created: the binding then applies to everything that its policy
 /// matches.
 pub(crate) fn admission_policy_binding(object: &mut Value) {
     constraints(part(object, "spec"), "matchResources");

@@ -183,7 +183,7 @@ fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
 /// Validates one of `spec.validations`.
 ///
 /// - `expression` is required and returns a `bool`.
-/// - `messageExpression` may be absent, and returns a `string`. White space alone is rejected.
+/// - `messageExpression` may be absent, and returns a `string`. Blank strings are rejected.
 /// - `message` has one line. It is the message of the response if there is no `messageExpression`,
 ///   or if that fails.
 /// - `reason` is one of `REASONS`.

@@ -45,7 +45,7 @@ pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &m
     }
 }
 
-/// Returns the resources of the rule that webhooks never see, each once.
+/// Returns the resources of the rule that webhooks never see, without duplicates.
 fn excluded(groups: &Value, resources: &Value) -> Vec<String> {
     let texts = |list: &Value| -> Vec<String> { entries(list).map(|(_, item)| text(item).to_owned()).collect() };
     let (groups, resources) = (texts(groups), texts(resources));

@@ -183,7 +183,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
             continue;
         }
         let Some((name, sub)) = resource.split_once('/') else {
-            // As upstream, only the last resource without a subresource counts.
+            // As in upstream, only the last resource without a subresource counts.
             has_whole = *resource != "*";
             continue;
         };

@@ -71,7 +71,7 @@ fn prepare_update(_: &str, _: &Value, new: &mut Value) {
 /// Adds the storage version of the spec to `status.storedVersions`.
 ///
 /// Invariant: the list names every version in which objects may still be stored. Nothing is ever
-/// removed here. A definition without a status stays without one.
+/// removed here. A CRD without a status does not get one.
 fn keep_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array();
     let name = versions

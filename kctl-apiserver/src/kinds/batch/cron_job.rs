@@ -117,7 +117,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates `spec.timeZone`: a known IANA name, not empty and not `Local` (`FieldValueInvalid`).
 ///
-/// `Local` is rejected in any case: it would mean another zone on each control plane node.
+/// `Local` is always rejected: it would mean another zone on each control plane node.
 fn time_zone(zone: &Value, errors: &mut Errors) {
     let (at, name) = ("spec.timeZone", text(zone));
     if zone.is_null() {
@@ -144,7 +144,7 @@ fn time_zone(zone: &Value, errors: &mut Errors) {
 /// | `successfulJobsHistoryLimit` | 3 |
 /// | `failedJobsHistoryLimit` | 1 |
 ///
-/// `parallelism` and the like stay absent in the template; each Job gets them when it is created.
+/// `parallelism` and the like are not set in the template; each Job gets them when it is created.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");

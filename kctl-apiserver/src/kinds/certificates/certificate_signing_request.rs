@@ -78,7 +78,7 @@ fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -
 /// | `RequestedDuration` | `spec.expirationSeconds`, such as `24h`, or `<none>` |
 /// | Condition | `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply |
 ///
-/// `Denied` comes before `Approved`, though validation prevents both.
+/// `Denied` takes precedence over `Approved`, though validation prevents both.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let has = |kind: &str| condition(object, kind).is_some();
     let mut status = String::from(if has("Denied") {

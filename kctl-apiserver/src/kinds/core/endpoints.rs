@@ -47,7 +47,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
 }
 
-/// Returns each port with each ready address, or the addresses alone if the subset has no ports.
+/// Returns each port with each ready address, or only the addresses if the subset has no ports.
 ///
 /// IPv6 addresses are in brackets if a port follows.
 fn places(subset: &Value) -> Vec<String> {

@@ -51,7 +51,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Adds the finalizer of the namespace controller, which deletes the content first.
 ///
 /// Upstream: `namespaceStrategy.PrepareForCreate` in `pkg/registry/core/namespace/strategy.go`. A
-/// status that was sent is replaced by the phase `Active`. Other finalizers of the spec stay.
+/// status that was sent is replaced by the phase `Active`. Other finalizers of the spec are kept.
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
     let own = Value::from("kubernetes");

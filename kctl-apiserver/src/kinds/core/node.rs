@@ -173,7 +173,7 @@ pub(crate) fn address<'a>(object: &'a Value, kind: &str) -> &'a str {
     address.map_or(NONE, |address| text(address, "/address"))
 }
 
-/// Sets `podCIDR` and `podCIDRs[0]` to the same range. Where they differ, `podCIDR` wins.
+/// Sets `podCIDR` and `podCIDRs[0]` to the same range. If they differ, `podCIDR` takes precedence.
 fn node_ranges(spec: &mut Value) {
     let range = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|range| !range.is_empty())).cloned();
     match (range, spec.pointer("/podCIDRs/0").cloned()) {

@@ -82,7 +82,7 @@ pub(crate) static KIND: Kind = Kind {
 ///
 /// A client that does not send them does not own them, though the stored object has them.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
-/// Counts Pods with their requests and limits. An ended Pod uses nothing.
+/// Counts Pods with their requests and limits. A terminated Pod uses no quota.
 ///
 /// Only a resize, or an update that adds or removes `activeDeadlineSeconds`, may change the usage
 /// of a running Pod: other resources are immutable.
@@ -183,7 +183,7 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 /// (`applyMatchLabelKeysAndMismatchLabelKeys`).
 ///
 /// Topology spread constraints, and required and preferred terms of affinity and anti-affinity have
-/// these keys. The scheduler then reads selectors only. Keys stay in the object, so that
+/// these keys. The scheduler then only reads selectors. Keys are kept in the object, so that
 /// `kubectl get -o yaml` shows both.
 fn select_by_own_labels(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
@@ -202,7 +202,7 @@ fn select_by_own_labels(pod: &mut Value) {
     }
 }
 
-/// Adds one requirement per key whose label the Pod has. Terms without a `labelSelector` stay as they are, because an
+/// Adds one requirement per key whose label the Pod has. Terms without a `labelSelector` are unchanged, because an
 /// absent selector matches no Pod.
 ///
 /// `matchLabelKeys` becomes `key In (value)`, and `mismatchLabelKeys` becomes `key NotIn (value)`.

@@ -56,7 +56,7 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Counts Services, load balancers and node ports.
 ///
-/// Only an update of the spec changes the usage. Quotas are counted again when the type changes.
+/// Only an update of the spec changes the usage. Quotas are recalculated when the type changes.
 const QUOTA: Quota = Quota {
     counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
     usage: |service, _| usage(&service["spec"]),

@@ -128,7 +128,7 @@ fn has_all(list: &Value) -> bool {
     entries(list).any(|(_, item)| item == "*")
 }
 
-/// Validates verbs: at least one, known ones, or `*` alone.
+/// Validates verbs: at least one, and either known verbs or only `*`.
 fn of_verbs(verbs: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.verbs");
     if entries(verbs).next().is_none() {
@@ -217,7 +217,7 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
 /// Validates a `PriorityLevelConfiguration`.
 ///
 /// The type is `Exempt` if and only if the name is `exempt`. The part that the type does not use is validated by the
-/// tags of the API alone.
+/// tags of the API only.
 ///
 /// | type | validated |
 /// |---|---|

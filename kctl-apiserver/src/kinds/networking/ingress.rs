@@ -89,7 +89,7 @@ fn hosts(object: &Value) -> String {
     }
 }
 
-/// Creates spec and `status.loadBalancer`, which Go serializes in any case.
+/// Creates spec and `status.loadBalancer`, which Go always serializes.
 pub(crate) fn default(object: &mut Value) {
     part(object, "spec");
     part(part(object, "status"), "loadBalancer");

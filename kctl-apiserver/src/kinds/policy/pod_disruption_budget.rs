@@ -77,7 +77,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     selector::selector(&spec["selector"], "spec.selector", errors);
 }
 
-/// Creates spec and status. The four counts are 0, which Go serializes in any case.
+/// Creates spec and status. The four counts are 0, which Go always serializes.
 fn default(object: &mut Value) {
     part(object, "spec");
     zero_counts(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);

@@ -33,7 +33,7 @@ fn spec(spec: &mut Value) {
 
 /// Sets the defaults of a request: exactly one device.
 ///
-/// With the mode `All`, the count stays 0, and the field is absent.
+/// With the mode `All`, the count is 0, so the field is absent.
 fn one(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if is_text(request, "allocationMode", "ExactCount") {

@@ -98,7 +98,7 @@ fn topology(keys: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Creates `topologyKeys: null` of each driver, which Go serializes in any case.
+/// Creates `topologyKeys: null` of each driver, which Go always serializes.
 fn default(object: &mut Value) {
     items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }

@@ -29,7 +29,7 @@ pub(in crate::kinds) fn protect(name: &str, object: &mut Value) {
 
 /// Validates the parameters that a class passes to its driver.
 ///
-/// Only the keys are validated, which may not be empty. Their meaning is up to the driver.
+/// Only the keys are validated, which may not be empty. The driver interprets the parameters.
 pub(crate) fn parameters(parameters: &Value, errors: &mut Errors) {
     for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
         errors.invalid("parameters", &name.into(), "field can not be empty.");

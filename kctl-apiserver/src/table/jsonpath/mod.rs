@@ -91,7 +91,7 @@ enum End {
 /// The comparison in a filter.
 #[derive(Debug)]
 struct Test {
-    /// One of `==`, `!=`, `<`, `>`, `<=` and `>=`; others fail when the path is evaluated.
+    /// One of `==`, `!=`, `<`, `>`, `<=` and `>=`; other operators fail when the path is evaluated.
     operator: String,
     /// The path or literal on the right, evaluated on the same item.
     right: Vec<Node>,

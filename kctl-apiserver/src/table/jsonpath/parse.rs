@@ -1,7 +1,7 @@
 //! Parses a path. Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name
 //! there.
 //!
-//! Each function takes the rest of the path behind the characters that chose it, appends nodes, and
+//! Each function takes the rest of the path after the characters that selected it, appends nodes, and
 //! returns what it has not consumed. `None` is a syntax error.
 
 use super::{End, Node, Slice, Test};
@@ -77,7 +77,7 @@ fn is_alphanumeric(char: char) -> bool {
     char == '_' || char.is_alphanumeric()
 }
 
-/// Returns `true` for characters that end a word or a field, unless a backslash stands before them.
+/// Returns `true` for characters that end a word or a field, unless a backslash precedes them.
 fn is_terminator(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
@@ -120,7 +120,7 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 
 /// Parses a field up to the next step. A backslash escapes the next character.
 ///
-/// An empty field, as in `.` alone, is the key `""`. A star alone stands for all values.
+/// An empty field, as in `.` alone, is the key `""`. A single star stands for all values.
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();

@@ -146,7 +146,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
             let itself = || vec![Found::Stored(item)];
             let lefts = walk(left, itself());
             let Some(test) = test else {
-                // A path that fails on the item counts as present, as upstream.
+                // A path that fails on the item counts as present, as in upstream.
                 if lefts.is_none_or(|lefts| !lefts.is_empty()) {
                     found.push(Found::Stored(item));
                 }

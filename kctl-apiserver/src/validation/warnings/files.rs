@@ -1,14 +1,14 @@
 //! Warnings about files of one volume with overlapping paths.
 //!
-//! Two keys that are mapped to the same path, or one path below another, can not both exist as
-//! files; kubelet lets one of them win or fails to mount. Validation accepts such volumes, apart
+//! Two keys that are mapped to the same path, or one path below another, cannot both exist as
+//! files; kubelet either uses one of them or fails to mount. Validation accepts such volumes, apart
 //! from duplicates in a projection.
 
 use serde_json::Value;
 
 use crate::validation::warnings::{entries, text};
 
-/// A file of a volume, and where it comes from when the volume has several sources.
+/// A file of a volume, and its source if the volume has several.
 struct File<'a> {
     /// The path within the volume, without slashes at its end. Empty paths never overlap.
     path: &'a str,

@@ -16,7 +16,7 @@ pub(crate) fn v1(object: &mut Value) {
 /// - `minReplicas` is 1, and the metric is 80 % utilization of the requested CPU.
 /// A missing `behavior` is not created. Within it, upward scaling has no stabilization window, and adds the greater of
 /// 4 Pods and 100 % every 15 seconds.
-/// - Downward scaling may remove 100 % every 15 seconds. Its window stays unset: the controller's
+/// - Downward scaling may remove 100 % every 15 seconds. Its window is not set: the controller's
 ///   setting applies.
 pub(crate) fn v2(object: &mut Value) {
     let spec = part(object, "spec");

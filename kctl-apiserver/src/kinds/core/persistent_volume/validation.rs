@@ -204,7 +204,7 @@ fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
 /// Fields of the spec that hold a source of storage, in the order in which kube-apiserver validates
 /// them.
 ///
-/// The order decides which of several sources is valid: all but the first are
+/// The first of several sources is valid; all others are
 /// `FieldValueForbidden`.
 const SOURCES: &[&str] = &[
     "hostPath",
@@ -231,7 +231,7 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-/// The one source that kube-apiserver does not reject beside another one.
+/// The only source that kube-apiserver does not reject in addition to another one.
 const FLEX: &str = "flexVolume";
 
 /// Validates that the volume has exactly one source, and validates it.

@@ -42,7 +42,8 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     pod
 }
 
-/// Returns the old containers with the resources that were sent. Unknown ones stay as sent, so that validation names them.
+/// Returns the old containers with the resources that were sent. Unknown containers are kept as sent, so that
+/// validation reports them.
 ///
 /// Containers are paired by name. The order is that of the client, so that validation sees a
 /// changed order, too.

@@ -9,7 +9,7 @@
 //! requests.example.com/gpu: 2
 //! ```
 //!
-//! An ended Pod uses nothing. A Pod without a required amount is rejected with 403 by the quota
+//! A terminated Pod uses no quota. A Pod without a required amount is rejected with 403 by the quota
 //! that counts the amount.
 
 use std::collections::{BTreeMap, BTreeSet};

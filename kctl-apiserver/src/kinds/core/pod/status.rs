@@ -130,7 +130,7 @@ fn may_all_start_again(spec: &Value) -> bool {
 
 /// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`).
 ///
-/// A container's own policy, with its rules about exit codes, comes before that of the Pod.
+/// A container's own policy, with its rules about exit codes, takes precedence over that of the Pod.
 fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,
@@ -150,7 +150,7 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 /// Validates `resourceClaimStatuses`: each names a claim of the spec (`FieldValueInvalid`), once
 /// (`FieldValueDuplicate`).
 ///
-/// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` says that no claim was
+/// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim was
 /// needed.
 fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();

@@ -171,7 +171,7 @@ fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
 /// Requirements of a node selector term.
 const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
-/// Returns `true` if a term only adds requirements. An empty term selects no node and must stay empty.
+/// Returns `true` if a term only adds requirements. An empty term selects no node and must remain empty.
 fn only_adds(old: &Value, new: &Value) -> bool {
     let list = |term: &Value, name: &str| term[name].as_array().cloned().unwrap_or_default();
     if LISTS.iter().all(|name| list(old, name).is_empty()) {

@@ -93,10 +93,10 @@ pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, error
     }
 }
 
-/// Validates a request, which is either for one sort of device (`exactly`) or has alternatives
+/// Validates a request, which is either for one kind of device (`exactly`) or has alternatives
 /// (`firstAvailable`).
 ///
-/// With both, the two are validated by the tags of the API alone.
+/// With both, only the tags of the API validate them.
 fn request(request: &Value, at: &str, errors: &mut Errors) {
     errors.name(&format!("{at}.name"), &text(&request["name"]).into(), NameRule::Label);
     let (exactly, ways) = (&request["exactly"], &request["firstAvailable"]);
@@ -141,7 +141,7 @@ fn asked(asked: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the value of a toleration: none with `Exists`, and the value of a label with `Equal`.
+/// Validates the value of a toleration: no value with `Exists`, and the value of a label with `Equal`.
 pub(crate) fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
     let (value, value_at) = (&toleration["value"], format!("{at}.value"));
     match text(&toleration["operator"]) {
