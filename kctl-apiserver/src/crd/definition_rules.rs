@@ -69,7 +69,7 @@ pub(crate) fn validate_definition_status(object: &Value) -> Vec<FieldError> {
 ///
 /// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
 ///
-/// Also: an update must not break a CA bundle that could be loaded. Group and plural are immutable
+/// In addition, an update must not break a CA bundle that could be loaded. Group and plural are immutable
 /// from the start, since the name of the object contains both.
 pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validated(Some(old), new);
@@ -261,7 +261,7 @@ const FIT_FOR_STATUS: [&str; 22] = [
 
 /// Keywords that count as unset if they are `false`.
 ///
-/// Booleans without a pointer in Go.
+/// They are booleans without a pointer in Go.
 const FLAGS: [&str; 6] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -272,7 +272,7 @@ const FLAGS: [&str; 6] = [
 ];
 /// Keywords that count as unset if they are empty.
 ///
-/// Strings without a pointer in Go.
+/// They are strings without a pointer in Go.
 const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 
 /// Returns the error of a root keyword that the status subresource does not support

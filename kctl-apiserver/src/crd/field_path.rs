@@ -13,7 +13,7 @@ use kctl_apimachinery::strconv;
 /// Returns the path as errors report it, such as `a.b[key]`; `None` if the schema has no such field.
 ///
 /// Steps go through `properties` if the schema has any, else through `additionalProperties`. The
-/// empty path resolves to the empty string. Both notations reach both sorts of fields; the output
+/// empty path resolves to the empty string. Both notations reach both kinds of fields; the output
 /// always shows properties with dots and map keys in brackets.
 pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
     let mut tokens = Tokens(path);

@@ -6,7 +6,7 @@
 //! pruned (`prune`) when it is decoded, then defaulted (`default`), validated against the schema
 //! (`validate`) and by the CEL rules (`Rules`).
 //!
-//! Everything here is a function of JSON: no storage, no clock and no network. The caller passes
+//! Everything here is a pure function of JSON, without storage, clock or network. The caller passes
 //! the time and the other CRDs. `kinds/apiextensions` and `controllers/definitions` use it for
 //! CRDs, `write` and `registry` for custom objects.
 //!

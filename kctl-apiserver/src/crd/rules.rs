@@ -157,9 +157,8 @@ impl Rules {
     ///
     /// Rules without `oldSelf` are ratcheted: if the value is unchanged, a failure is returned as a warning.
     ///
-    /// `object` and `old` are in the version of `schema`. The returned errors are those that
-    /// ratcheting has forgiven; the caller sends them as warnings. Everything else is appended to
-    /// `errors`.
+    /// `object` and `old` are in the version of `schema`. The returned errors were dropped by
+    /// ratcheting; the caller sends them as warnings. All other errors are appended to `errors`.
     pub(crate) fn validate(
         &self,
         schema: Schema,
@@ -227,7 +226,8 @@ impl Rules {
         }
     }
 
-    /// Evaluates the rules of this schema. A failure of a rule without `oldSelf` is forgiven if the value is unchanged.
+    /// Evaluates the rules of this schema. A failure of a rule without `oldSelf` becomes a warning if the value is
+    /// unchanged.
     ///
     /// The value is converted once for all rules of the schema. Every rule runs, even after another
     /// failed, until the budget is spent.

@@ -71,8 +71,8 @@ struct StatementCheck<'a> {
 impl StatementCheck<'_> {
     /// Checks the rules of a schema after those of the schemas below it.
     ///
-    /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) can
-    /// not have rules: one `InternalError` at the list.
+    /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) cannot
+    /// have rules: one `InternalError` at the list.
     fn node(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = place.is_below_rules || !rules.is_empty();

@@ -1,6 +1,7 @@
 //! Defaults of the built-in kinds: takes an object as a client sent it, and completes it as kube-apiserver stores it.
 //!
-//! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.37 answered.
+//! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and recorded responses of kube-apiserver
+//! 1.37.
 //!
 //! The steps of `default_object`, in this order:
 //!

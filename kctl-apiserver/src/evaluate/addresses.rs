@@ -27,7 +27,7 @@ pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> 
 
 /// Returns `true` for an address without a zone that is not an IPv4-mapped IPv6 address (`parseIPAddr`).
 ///
-/// Leading zeros in IPv4 numbers are rejected by Rust's parser as by Go's.
+/// Rust's parser and Go's both reject leading zeros in IPv4 numbers.
 fn is_ip(text: &str) -> bool {
     text.parse().is_ok_and(|address: IpAddr| address.to_canonical() == address)
 }

@@ -3,7 +3,7 @@
 //!
 //! Upstream: `pkg/cel/library/cost.go` of apiserver, `ext/lists.go` and `interpreter/runtimecost.go` of `cel-go`.
 //!
-//! The budget of a whole expression is counted elsewhere (`cel/cost`), by estimates before the
+//! `cel/cost` charges the budget of a whole expression, by estimates before the
 //! evaluation. The checks here see the actual values, so they catch results that grow during the
 //! evaluation, such as strings that are concatenated in a loop.
 
@@ -13,10 +13,9 @@ use super::{Target, weight};
 
 /// Cost limit of one expression (`PerCallLimit`). Each call is checked against it by itself.
 ///
-/// Upstream counts all calls of an expression together; one call above the limit exceeds it in any
-/// case.
+/// Upstream counts all calls of an expression together; one call above the limit always exceeds it.
 const COST_MAX: usize = 1_000_000;
-/// Characters per unit of cost: walking a string costs a tenth of its length.
+/// Characters per unit of cost: traversing a string costs a tenth of its length.
 ///
 /// Upstream: `StringTraversalCostFactor`, 0.1.
 const LETTERS_PER_STEP: usize = 10;
@@ -51,9 +50,9 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Resul
     within(cost(name, target, arguments).unwrap_or_default())
 }
 
-/// Checks the cost of making a string of `len` bytes.
+/// Checks the cost of creating a string of `len` bytes.
 ///
-/// Called before the string is made, since its size is known from its parts.
+/// Called before the string is created, since its size is known from its parts.
 ///
 /// # Errors
 /// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
@@ -61,14 +60,14 @@ pub(super) fn check_text(len: usize) -> Result<(), String> {
     within(text_steps(len))
 }
 
-/// Returns the cost of walking a string of `len` bytes.
+/// Returns the cost of traversing a string of `len` bytes.
 ///
 /// Rounded down: short strings are free.
 pub(super) fn text_steps(len: usize) -> usize {
     len / LETTERS_PER_STEP
 }
 
-/// Checks the cost of making or walking `n` items.
+/// Checks the cost of creating or traversing `n` items.
 ///
 /// One item costs one unit.
 ///

@@ -11,7 +11,7 @@ use kctl_apimachinery::strconv;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
 ///
-/// Returns an error for a value that the conversion does not take.
+/// Returns an error for a value that the conversion does not accept.
 pub(super) fn to(name: &str, value: &Cel) -> Option<EvalResult> {
     Some(match (name, value) {
         ("int", _) => to_int(value),
@@ -108,7 +108,7 @@ fn to_string(value: &Cel) -> Option<EvalResult> {
 
 /// Appends the fraction of a second without trailing zeros.
 ///
-/// At most nine digits, none if the fraction is zero.
+/// At most nine digits; nothing if the fraction is zero.
 fn with_fraction(whole: &str, nanoseconds: u32) -> String {
     let digits = format!("{nanoseconds:09}");
     let digits = digits.trim_end_matches('0');

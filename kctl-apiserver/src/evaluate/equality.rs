@@ -35,18 +35,18 @@ pub(crate) struct Kinds(HashMap<usize, ListKind>);
 impl Kinds {
     /// Records the type of a list.
     ///
-    /// Called while variables are made from JSON (`crd/typed`).
+    /// Called while variables are created from JSON (`crd/typed`).
     pub(crate) fn add(&mut self, items: &Arc<Vec<Cel>>, kind: &ListKind) {
         self.0.insert(Arc::as_ptr(items).addr(), kind.clone());
     }
 
-    /// Forgets all lists. Called before the next value is made: a freed list's address may be reused by an unrelated
+    /// Forgets all lists. Called before the next value is created: a freed list's address may be reused by an unrelated
     /// one.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Returns the type of a list; `None` for atomic lists and lists that expressions make.
+    /// Returns the type of a list; `None` for atomic lists and lists that expressions create.
     ///
     /// The address of a clone is the same, since clones share the list.
     fn of(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
@@ -69,7 +69,7 @@ impl Kinds {
         }
     }
 
-    /// Compares two lists of equal length. The type of the left list decides how.
+    /// Compares two lists of equal length. The type of the left list determines the comparison.
     ///
     /// Lengths are equal already, so it suffices that each right item is in the left list: items of
     /// a set are unique.
@@ -90,7 +90,7 @@ impl Kinds {
     /// Returns the concatenation of two lists. If the left one is a set or a map, an item of the right one replaces the
     /// item with the same key.
     ///
-    /// Replaced items keep their position, new ones are appended. Without a type the lists are just
+    /// Replaced items keep their position, new ones are appended. If the left list has no type, the lists are just
     /// joined.
     pub(super) fn added(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> Vec<Cel> {
         let mut items = one.as_ref().clone();

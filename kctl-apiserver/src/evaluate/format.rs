@@ -72,7 +72,7 @@ fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
     Ok((precision, letter, &clause[letter.len_utf8()..]))
 }
 
-/// Formats a value by the letter of a clause; `None` if the letter does not take a value of this type.
+/// Formats a value by the letter of a clause; `None` if the letter does not accept a value of this type.
 ///
 /// `X` is `x` in upper case. Integers of both kinds are written with their sign, never as two's
 /// complement.
@@ -82,7 +82,7 @@ fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String
         ('d', Cel::Int(number)) => number.to_string(),
         ('d', Cel::UInt(number)) => number.to_string(),
         ('f', _) => fixed(float(value)?, precision.unwrap_or(PRECISION)),
-        // Upstream takes the precision for the width.
+        // Upstream uses the precision as the width, so there are always six digits.
         ('e', _) => scientific(float(value)?),
         ('b', Cel::Bool(value)) => u8::from(*value).to_string(),
         ('b', Cel::Int(number)) => signed(*number, format!("{:b}", number.unsigned_abs())),

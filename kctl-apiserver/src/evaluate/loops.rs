@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a macro that the parser does not expand; `None` if the call is another function.
     ///
-    /// Two-variable macros and `sortBy`. A receiver is needed; the loop variables must be
+    /// These are two-variable macros and `sortBy`. A receiver is needed; the loop variables must be
     /// identifiers. The index is an integer for lists, and the key for maps.
     pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         let target = call.target.as_deref()?;
@@ -72,7 +72,7 @@ impl<'a> Evaluator<'a> {
         Some(self.rounds(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
     }
 
-    /// Evaluates a two-variable macro that makes a list or a map.
+    /// Evaluates a two-variable macro that creates a list or a map.
     ///
     /// `rest` has the filter, if there is one, and the value.
     fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> EvalResult {
@@ -92,7 +92,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates the range and returns the variables of each iteration. Maps are iterated in the order of their keys.
     ///
-    /// All iterations are made before the first one runs: items are cheap to clone, since lists and
+    /// All iterations are created before the first one runs: items are cheap to clone, since lists and
     /// maps are shared. A one-variable macro over a map sees the keys.
     fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
         let range = self.evaluate(range)?;
@@ -180,7 +180,7 @@ impl<'a> Evaluator<'a> {
         items.map(|items| Cel::List(Arc::new(items)))
     }
 
-    /// Returns a map of `value` by the iterations' keys, or of the entries that the iterations make.
+    /// Returns a map of `value` by the iterations' keys, or of the entries that the iterations create.
     ///
     /// A key that occurs twice is an error. With `of_entries` each value is a map, all of whose
     /// entries are added.
@@ -216,7 +216,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `sortBy`: returns the items in the order of their keys.
     ///
-    /// Keys that are equal keep their order. Keys without an order between neighbours are an error.
+    /// Keys that are equal keep their order. It is an error if two neighbouring keys cannot be compared.
     fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {

@@ -58,7 +58,7 @@ type EvalResult = Result<Cel, String>;
 /// No JSON object from a client has this key with that meaning: it is added by the evaluation of
 /// `type(x)` only.
 pub(crate) const TYPE: &str = "@type";
-/// Error of `cel-go` when no overload of a function or operator takes the argument types.
+/// Error of `cel-go` when no overload of a function or operator accepts the argument types.
 const NO_OVERLOAD: &str = "no such overload";
 /// Error of `cel-go` when integer, duration or timestamp arithmetic leaves its range.
 const OVERFLOW: &str = "overflow";
@@ -127,7 +127,7 @@ impl<'a> Evaluator<'a> {
             Expr::Map(map) => self.map(map),
             Expr::Comprehension(inner) => self.comprehension(inner),
             Expr::Call(call) => self.call(call),
-            // Messages are maps.
+            // Messages have been replaced by maps.
             Expr::Struct(_) | Expr::Unspecified => Err(NO_OVERLOAD.into()),
         }
     }
@@ -197,7 +197,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a call. Operators, optional functions and macros come first, because they control whether their
     /// operands are evaluated at all.
     ///
-    /// Each of the three returns `None` for a call that it does not know.
+    /// Each of the three returns `None` for a call that it does not handle.
     fn call(&mut self, call: &'a CallExpr) -> EvalResult {
         if let Some(result) = self.operator(call) {
             return result;

@@ -145,7 +145,7 @@ impl<'a> Evaluator<'a> {
 /// Returns the result of an arithmetic operator on two numbers or times; `None` if the operands are not of such types.
 /// `list.sum()` uses it, too.
 ///
-/// `%` of doubles does not exist.
+/// Doubles have no `%`.
 pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<EvalResult> {
     Some(match (one, other) {
         (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
@@ -231,7 +231,7 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> EvalResult {
 
 /// Evaluates `a[b]`. Indexing an optional value yields an optional value.
 ///
-/// The error of a missing key or index contains it, as CEL's `string` would write it.
+/// The error about a missing key or index contains it, as CEL's `string` would write it.
 fn index(of: &Cel, key: &Cel) -> EvalResult {
     if let Some(there) = optional::of(of) {
         let found = there.value().and_then(|of| part(of, key).unwrap_or_default());

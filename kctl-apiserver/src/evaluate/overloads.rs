@@ -1,4 +1,4 @@
-//! Checks at run time that an overload takes the argument types, for arguments that the type checker left as `dyn`.
+//! Checks at run time that an overload accepts the argument types, for arguments that the type checker left as `dyn`.
 //!
 //! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in
 //! `common/types/types.go`, which checks only the first item of a list.
@@ -13,7 +13,7 @@ use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Target, type_name};
 
-/// Returns the `no such overload` error if no overload of a function takes the values; `None` if one does or the
+/// Returns the `no such overload` error if no overload of a function accepts the values; `None` if one does or the
 /// function is unknown.
 ///
 /// Functions of a library are looked up by their qualified name, such as `math.greatest`. The error
@@ -49,7 +49,7 @@ fn fits(is: &Type, value: &Cel) -> bool {
         | (Type::Bytes, Cel::Bytes(_))
         | (Type::Duration, Cel::Duration(_))
         | (Type::Timestamp, Cel::Timestamp(_))
-        // Authorizer values are maps here.
+        // This evaluator represents authorizer values as maps.
         | (Type::Object(_), Cel::Map(_)) => true,
         (Type::Kind(_), Cel::Map(_)) => type_name(value) == "type",
         (Type::Map(..), Cel::Map(_)) => type_name(value) == "map",

@@ -2,7 +2,7 @@
 //! `common/types/overflow.go`.
 //!
 //! Accessors take an optional time zone; without one they are in UTC, regardless of the offset in the
-//! timestamp's string was.
+//! timestamp's string.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike};
 use jiff::{Timestamp, tz::TimeZone};

@@ -3,10 +3,10 @@
 //! Upstream: `ValidateVolumeMounts` and `ValidateVolumeDevices` in
 //! `pkg/apis/core/validation/validation.go`.
 //!
-//! A container has a volume either as a folder (`volumeMounts`) or as a block device (`volumeDevices`), never both, and
-//! each path at most once. Rules refer to the valid volumes of the Pod: a volume with errors counts as missing, so its
-//! mounts are reported as `FieldValueNotFound` too. Several error paths lack the index of the mount, an upstream bug
-//! that clients see.
+//! A container has a volume either as a directory (`volumeMounts`) or as a block device (`volumeDevices`), never both,
+//! and each path at most once. Rules refer to the valid volumes of the Pod: a volume with errors counts as missing, so
+//! its mounts are reported as `FieldValueNotFound` too. Several error paths lack the index of the mount, an upstream
+//! bug that clients see.
 
 use serde_json::Value;
 

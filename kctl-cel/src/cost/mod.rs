@@ -5,7 +5,7 @@
 //! like.
 //!
 //! The cost model is that of cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The tests
-//! `definitions::costs` compare it with recorded responses of a real server.
+//! `definitions::costs` compare it with recorded responses of kube-apiserver.
 
 mod calls;
 mod estimator;

@@ -1,4 +1,4 @@
-//! Names, versions, conversion and subresources of definitions.
+//! Names, versions, conversion and subresources of CRDs.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Schemas of definitions.
+//! Schemas of CRDs.
 
 use serde_json::json;
 

@@ -71,8 +71,7 @@ const STATUS: Numbers = Numbers {
     ],
 };
 
-/// Returns name, ready of desired replicas and age (`printStatefulSet`); with `-o wide` also
-/// containers and images.
+/// Returns name, ready and desired replicas, and age (`printStatefulSet`); with `-o wide` also containers and images.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]

@@ -49,7 +49,7 @@ pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
 /// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
 /// `activeDeadlineSeconds` (`FieldValueForbidden`).
 ///
-/// The controllers of these kinds replace ended Pods, so a Pod that ends by design would be created
+/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
 /// again forever. `kind` is the name in the second message.
 pub(crate) fn always_restarts(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];

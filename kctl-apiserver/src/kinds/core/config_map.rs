@@ -1,6 +1,6 @@
 //! `ConfigMap` of the core group: configuration as strings and binary values.
 //!
-//! The server validates keys and the total size, and rejects changes of an immutable one.
+//! The server validates keys and the total size, and rejects changes of immutable objects.
 //!
 //! Quotas count objects as `configmaps` and `count/configmaps`. An object that was made immutable
 //! can only be deleted.
@@ -58,8 +58,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// A key may not be in both maps (`FieldValueInvalid`). The values together have at most 1 MiB (`FieldValueTooLong`).
 ///
-/// Sizes are those of the values, without the keys. A value of `binaryData` counts with three bytes
-/// for four characters.
+/// Sizes are those of the values, without the keys. Four base64 characters of `binaryData` count as three bytes.
 fn validate(object: &Value, errors: &mut Errors) {
     let mut n_bytes = 0;
     for (key, value) in pairs(&object["data"]) {

@@ -176,8 +176,8 @@ pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class
 
 /// Returns the class that a claim names (`GetPersistentVolumeClaimClass`).
 ///
-/// An empty string is a class as well: it disables dynamic provisioning. Both it and an absent
-/// class give `""` here.
+/// An empty string is also a class, which disables dynamic provisioning. This function returns `""` for it and for an
+/// absent class.
 pub(crate) fn class_of_claim(claim: &Value) -> &str {
     let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()

@@ -79,8 +79,9 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that an event is in the namespace of its object, or in `default` for a cluster-scoped one. New events,
-/// those with `eventTime`, may also be elsewhere (`legacyValidateEvent`).
+/// Validates that an event is in the namespace of its object, or in `default` for a cluster-scoped object
+/// (`legacyValidateEvent`). New events, those with `eventTime`, may be in any namespace; for a cluster-scoped object, they
+/// may also be in `kube-system`.
 fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
     let is_new = !object["eventTime"].is_null();

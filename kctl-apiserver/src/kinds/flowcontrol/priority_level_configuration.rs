@@ -36,8 +36,8 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Returns the columns of `printPriorityLevelConfiguration`.
 ///
-/// Numbers are those of a limited level. An exempt one, and one that rejects instead of queuing,
-/// has `<none>` for them.
+/// Numbers are those of a limited level. An exempt level, and a level that rejects requests instead of queuing them,
+/// have `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let limit = |field: &str| {
         let number = at(object, &format!("/spec/limited/{field}")).as_i64();

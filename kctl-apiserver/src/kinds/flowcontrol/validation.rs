@@ -277,7 +277,7 @@ fn of_limits(limited: &Value, errors: &mut Errors) {
 /// Validates the response to requests beyond the limit.
 ///
 /// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
-/// `Reject`, it answers them with 429 at once.
+/// `Reject`, it rejects them with 429 at once.
 fn response(response: &Value, errors: &mut Errors) {
     let at = "spec.limited.limitResponse";
     let queuing = &response["queuing"];

@@ -1,7 +1,7 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`: the template of one `ResourceClaim` per Pod.
 //!
-//! The spec is immutable: claims that were made of it would not change. A delete returns the
-//! object, and `kubectl get` shows name and age.
+//! The spec is immutable, because claims that were created from it would not change. A delete returns the object, and
+//! `kubectl get` shows name and age.
 
 use serde_json::Value;
 

@@ -60,8 +60,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
 }
 
-/// Warns about upper-case letters in the name of a driver, which drivers should not have and which
-/// stay valid.
+/// Warns about upper-case letters in the name of a driver, which are valid but discouraged.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let driver = text(&object["spec"]["driver"]);
     if driver.to_lowercase() != driver {

@@ -67,8 +67,7 @@ pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates the conditions that make an allocated device ready for a Pod, and those that say that
-/// it will not be.
+/// Validates the conditions that make an allocated device ready for a Pod, and those that report a failure.
 ///
 /// Either both lists are given or neither; names are qualified and unique, and no name is in both
 /// lists.

@@ -70,7 +70,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
 ///
-/// Both fields are `FieldValueForbidden`, neither is `FieldValueRequired`, at `spec.source`.
+/// Setting both fields is `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
 fn source(source: &Value, errors: &mut Errors) {
     const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);

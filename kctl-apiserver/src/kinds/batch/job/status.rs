@@ -113,7 +113,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     transitions(&was, &now, errors);
 }
 
-/// Validates the UIDs of ended Pods that are not yet counted: not empty, and unique across both lists.
+/// Validates the UIDs of terminated Pods that are not yet counted: not empty, and unique across both lists.
 ///
 /// The controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed
 /// its finalizer.

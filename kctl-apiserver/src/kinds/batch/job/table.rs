@@ -44,9 +44,9 @@ fn status(object: &Value) -> &'static str {
     first_true(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]).unwrap_or("Running")
 }
 
-/// Returns succeeded of wanted completions, as `2/5`.
+/// Returns the succeeded and the wanted completions, as `2/5`.
 ///
-/// Without `completions`, one success ends the Job: the cell is `0/1`, or `0/1 of 3` if three Pods
+/// Without `completions`, one success completes the Job: the cell is `0/1`, or `0/1 of 3` if three Pods
 /// run in parallel.
 fn completions(object: &Value) -> String {
     let succeeded = int(object, "/status/succeeded");

@@ -113,7 +113,7 @@ pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> 
     (!told.is_empty()).then(|| format!("must specify {}", told.join("; ")))
 }
 
-/// Returns `true` if a Pod has ended, or should have by now (`QuotaV1Pod`).
+/// Returns `true` if a Pod has terminated, or should have by now (`QuotaV1Pod`).
 ///
 /// A deleted Pod no longer counts once its grace period has passed twice: the deletion time already
 /// includes it once.
@@ -127,7 +127,7 @@ pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
     now.duration_since(due) > jiff::SignedDuration::from_secs(grace)
 }
 
-/// Returns `true` if a Pod uses less than before: its deadline has changed, or it has ended.
+/// Returns `true` if a Pod uses less quota than before: its deadline has changed, or it has terminated.
 pub(super) fn frees(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
     old.is_some_and(|old| {
         old["spec"]["activeDeadlineSeconds"] != new["spec"]["activeDeadlineSeconds"]

@@ -33,7 +33,7 @@ const LISTS: [(&str, &str); 3] = [
 /// |---|---|
 /// | `qosClass` | immutable |
 /// | `nominatedNodeName` | not for a Pod that has a node |
-/// | `containerStatuses` and the like | a container that has ended for good stays terminated |
+/// | `containerStatuses` and the like | a terminated container that is not restarted stays terminated |
 /// | `podIPs`, `hostIPs` | valid addresses, at most one of each IP family |
 /// | `resourceClaimStatuses` | unique names of claims in the spec |
 /// | `observedGeneration` | not negative |

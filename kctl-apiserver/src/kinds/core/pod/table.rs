@@ -46,7 +46,7 @@ impl Restarts {
     }
 }
 
-/// Returns the cells of a pod.
+/// Returns the cells of a Pod.
 ///
 /// | column | content |
 /// |---|---|
@@ -75,9 +75,9 @@ pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Returns the conditions of the row of a pod that has ended.
+/// Returns the conditions of the row of a Pod that has terminated.
 ///
-/// `kubectl get` used them to hide ended Pods; clients may still do so.
+/// `kubectl get` used them to hide terminated Pods; clients may still do so.
 pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     let message = match text(object, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -95,7 +95,7 @@ pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
 /// 1. the phase, or the reason of the status,
 /// 2. `SchedulingGated`,
 /// 3. the first init container that has not succeeded, as `Init:1/3` or `Init:Error`,
-/// 4. the first container in the status that waits or has ended, as `CrashLoopBackOff`.
+/// 4. the first container in the status that is waiting or terminated, as `CrashLoopBackOff`.
 ///
 /// Containers are read only after all init containers have succeeded or, as sidecars, started, or
 /// once the Pod is `Initialized`. The restarts of init containers count only until then; those of
@@ -159,7 +159,7 @@ fn add_containers(object: &Value, summary: &mut Summary) {
     }
 }
 
-/// Returns `true` if the container has ended with exit code 0.
+/// Returns `true` if the container has terminated with exit code 0.
 fn has_succeeded(status: &Value) -> bool {
     at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
 }
@@ -176,7 +176,7 @@ fn init_reason(object: &Value, idx: usize, status: &Value) -> String {
     }
 }
 
-/// Returns why a container has ended: its reason, or else signal or exit code, as in `ExitCode:1`.
+/// Returns why a container has terminated: its reason, or else signal or exit code, as in `ExitCode:1`.
 fn end(terminated: &Value) -> String {
     match (text(terminated, "/reason"), int(terminated, "/signal")) {
         ("", 0) => format!("ExitCode:{}", int(terminated, "/exitCode")),
@@ -188,7 +188,7 @@ fn end(terminated: &Value) -> String {
 /// Returns the Status of a Pod that is being deleted: `Terminating`, or `Unknown` if its node is
 /// lost.
 ///
-/// An ended Pod keeps its reason: it only waits for the removal of finalizers.
+/// A terminated Pod keeps its reason: it only waits for the removal of finalizers.
 fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     if !is_deleting(object) {
         return None;

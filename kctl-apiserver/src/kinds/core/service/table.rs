@@ -43,8 +43,7 @@ fn port(port: &Value) -> String {
     }
 }
 
-/// Returns the addresses from outside: `externalIPs`, the load balancer's ones before them, or the
-/// external name.
+/// Returns the external addresses: those of the load balancer and then `externalIPs`, or the external name.
 ///
 /// A load balancer without an address yet is `<pending>`; other types without addresses are
 /// `<none>`.

@@ -295,8 +295,7 @@ pub(crate) fn is_checked(spec: &Value) -> bool {
 
 /// Validates the status that a load balancer's controller writes (`ValidateLoadBalancerStatus`).
 ///
-/// Ingress points are only for `LoadBalancer`. Each with an IP has an `ipMode`, and none without an
-/// IP has one.
+/// Only a `LoadBalancer` has ingress points. An ingress point has an `ipMode` if and only if it has an IP.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     const AT: &str = "status.loadBalancer.ingress";
     let list = &object["status"]["loadBalancer"]["ingress"];

@@ -104,8 +104,8 @@ fn paths(list: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates a path. One for `Exact` or `Prefix` is absolute and unambiguous; one for
-/// `ImplementationSpecific` may be empty.
+/// Validates a path. For `Exact` and `Prefix` it is absolute and unambiguous; for `ImplementationSpecific` it may be
+/// empty.
 ///
 /// | `pathType` | matches | rule for `path` |
 /// |---|---|---|
@@ -139,8 +139,7 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates a backend: exactly one of a Service and another resource.
 ///
-/// A Service has a name, and its port a name or a number. The errors about both and about none are
-/// at the backend itself.
+/// A Service has a name, and its port a name or a number. If both or none are set, the error is at the backend itself.
 ///
 /// | backend | error |
 /// |---|---|
