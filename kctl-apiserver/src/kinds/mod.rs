@@ -129,7 +129,7 @@ pub(crate) static ALL: &[&Kind] = &[
     &storagemigration::storage_version_migration::KIND,
 ];
 
-/// The registry of the built-in kinds, made on first use. Each server clones it and adds its custom
+/// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom
 /// resources.
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
 

@@ -112,7 +112,7 @@ pub(crate) fn containers(spec: &Value, at: &str, volumes: &[DeclaredVolume<'_>],
 ///   (`FieldValueNotFound`).
 /// - Volume mounts may not have `subPath` or `subPathExpr` (`FieldValueForbidden`).
 ///
-/// An ephemeral container is never restarted and gets no resources, which explains the list.
+/// An ephemeral container is never restarted and gets no resources, so these fields are forbidden.
 fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     const NEVER: &[&str] = &[
         "ports",
@@ -192,7 +192,7 @@ fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &
 /// Validates the fields that all containers share (`validateContainerCommon`).
 ///
 /// `at` is the path of the container, `spec` the spec of its Pod: the restart policy and
-/// `hostUsers` of the Pod decide about fields of the container. Errors are added in this order:
+/// `hostUsers` of the Pod affect fields of the container. Errors are added in this order:
 ///
 /// - name (a DNS label) and image, both required;
 /// - ports, variables, variable sources, mounts and devices;
@@ -246,8 +246,8 @@ fn image(container: &Value, at: &str, errors: &mut Errors) {
 /// codes.
 const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
-/// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists keep
-/// to their maxima (`FieldValueTooMany`).
+/// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists have
+/// maximum lengths (`FieldValueTooMany`).
 ///
 /// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
 /// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:

@@ -100,7 +100,7 @@ const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
 struct FieldTags {
     /// The field must have a value other than Go's zero value (`+k8s:required`).
     required: bool,
-    /// The field keeps its value from the creation on, absent included (`+k8s:immutable`).
+    /// The field cannot change after creation, not even if it was absent (`+k8s:immutable`).
     immutable: bool,
     /// The field may be set and cleared, but not changed (`update=NoModify`).
     no_modify: bool,
@@ -457,7 +457,7 @@ impl Field {
 impl FieldTags {
     /// Returns `true` if the rule restricts a value that is set.
     ///
-    /// Presence, immutability and enums are counted by the caller.
+    /// The caller checks presence, immutability and enums.
     fn restricts(&self) -> bool {
         let numbers = [self.minimum, self.maximum];
         let lengths = [self.max_items, self.max_length, self.max_bytes];

@@ -119,7 +119,7 @@ pub(crate) enum Target {
     File,
 }
 
-/// Validates a `resourceFieldRef`. In a file it must name the container that it is about (`FieldValueRequired`), since a
+/// Validates a `resourceFieldRef`. In a file it must name a container (`FieldValueRequired`), since a
 /// volume belongs to all containers.
 ///
 /// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with

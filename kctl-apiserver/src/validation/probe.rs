@@ -130,7 +130,7 @@ fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut
 }
 
 /// Validates the name of an HTTP header: letters, digits and dashes (`IsHTTPHeaderName`). Values
-/// are free. The error is at the list of headers, without an index.
+/// are not validated. The error is at the list of headers, without an index.
 fn header_name(name: &Value, at: &str, errors: &mut Errors) {
     let text = text(name);
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {

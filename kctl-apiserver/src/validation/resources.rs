@@ -33,7 +33,7 @@ const COUNTED: &[&str] = &[
     "services.loadbalancers",
 ];
 
-/// Standard resources with a fraction. Names with a prefix are those of quotas.
+/// Standard resources that may have fractions. Names with a prefix are those of quotas.
 const MEASURED: &[&str] = &[
     "cpu",
     "memory",

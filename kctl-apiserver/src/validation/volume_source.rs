@@ -21,7 +21,7 @@ use crate::{
 
 /// The owner of a source: a Pod, or the `PersistentVolume` of this name.
 ///
-/// The owner decides about namespaces: a Pod refers to objects of its namespace, a
+/// The owner determines the namespace: a Pod refers to objects of its namespace, a
 /// `PersistentVolume` has none and must name one.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {

@@ -4,7 +4,7 @@
 //!
 //! A warning is a header `Warning: 299 - "…"` of a successful response; kubectl prints it. Each
 //! string begins with the path of the field, then a colon and the reason. Order follows upstream's
-//! walk over the object. Warnings of one kind only are in that kind's file.
+//! walk over the object. The file of a kind has the warnings of this kind only.
 
 mod files;
 
@@ -91,7 +91,7 @@ pub(crate) fn old_profile(at: &str) -> String {
 /// A Pod's annotations become fields instead, with a warning there.
 ///
 /// For seccomp, the annotation is reported only if the field is unset, per Pod and per container. For
-/// `AppArmor`, it counts if neither the container has the field nor the Pod has an equal profile.
+/// `AppArmor`, it is reported if neither the container has the field nor the Pod has an equal profile.
 /// `at` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
 fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";

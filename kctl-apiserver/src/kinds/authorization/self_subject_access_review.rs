@@ -1,4 +1,4 @@
-//! `SelfSubjectAccessReview` of `authorization.k8s.io`: returns whether the caller may do something.
+//! `SelfSubjectAccessReview` of `authorization.k8s.io`: returns whether the caller may perform an action.
 //!
 //! `kubectl auth can-i` creates one. The user is that of the request, so the spec has neither user
 //! nor groups.

@@ -1,4 +1,4 @@
-//! `SubjectAccessReview` of `authorization.k8s.io`: returns whether a user may do something.
+//! `SubjectAccessReview` of `authorization.k8s.io`: returns whether a user may perform an action.
 //!
 //! Webhooks and aggregated servers create one to delegate authorization. The user or one of the
 //! groups is required.

@@ -56,7 +56,7 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
 /// Validates the selectors of a list request (`validateResourceAttributes`).
 ///
 /// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
-/// operators are valid, because an older server must be able to answer newer clients.
+/// operators are valid, because an older server must be able to serve newer clients.
 fn selectors(resource: &Value, errors: &mut Errors) {
     for kind in ["fieldSelector", "labelSelector"] {
         let (selector, at) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));

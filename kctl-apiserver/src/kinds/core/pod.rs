@@ -224,7 +224,7 @@ fn add_requirements(term: &mut Value, labels: &Value) {
 
 /// Keeps the observed generations that a status leaves out (`preserveOldObservedGeneration`).
 ///
-/// An old kubelet does not know the field and sends 0 or nothing; the generation that a newer
+/// An old kubelet, which lacks the field, sends 0 or nothing; the generation that a newer
 /// writer has observed is kept. Conditions are paired by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";

@@ -1,6 +1,6 @@
 //! `ResourceQuota` of the core group.
 //!
-//! It limits the sums of a namespace. The admission plugin `ResourceQuota` rejects objects beyond
+//! It limits the total usage of a namespace. The admission plugin `ResourceQuota` rejects objects beyond
 //! it; a controller writes `status.used`. Scopes are immutable, because they decide which objects
 //! have been counted.
 

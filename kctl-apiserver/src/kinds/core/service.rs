@@ -108,7 +108,7 @@ fn forget_traffic(service: &mut Value) {
     }
 }
 
-/// Allocates a cluster IP for a Service whose type has one and that was sent without.
+/// Allocates a cluster IP for a Service whose type has one and that was sent without one.
 ///
 /// The address is from the cluster's range and in no other Service. `None`, for a headless Service,
 /// is kept.

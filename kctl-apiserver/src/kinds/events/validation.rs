@@ -22,7 +22,7 @@ const IMMUTABLE: &str = "field is immutable";
 struct Names {
     /// The object that the event is about.
     about: &'static str,
-    /// The description for people.
+    /// The human-readable description.
     note: &'static str,
     /// The name of the controller that reports the event, such as `example.com/controller`.
     controller: &'static str,
@@ -80,8 +80,10 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates that an event is in the namespace of its object, or in `default` for a cluster-scoped object
-/// (`legacyValidateEvent`). New events, those with `eventTime`, may be in any namespace; for a cluster-scoped object, they
-/// may also be in `kube-system`.
+/// (`legacyValidateEvent`).
+///
+/// New events, those with `eventTime`, may be in any namespace. If their object is cluster-scoped, they may be in
+/// `default` or `kube-system`.
 fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
     let is_new = !object["eventTime"].is_null();

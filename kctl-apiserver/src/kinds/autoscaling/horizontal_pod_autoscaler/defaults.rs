@@ -14,8 +14,8 @@ pub(crate) fn v1(object: &mut Value) {
 /// Fills in the defaults of version 2 (`SetDefaults_HorizontalPodAutoscaler`).
 ///
 /// - `minReplicas` is 1, and the metric is 80 % utilization of the requested CPU.
-/// A missing `behavior` is not created. Within it, upward scaling has no stabilization window, and adds the greater of
-/// 4 Pods and 100 % every 15 seconds.
+/// - A missing `behavior` is not created. Within it, upward scaling has no stabilization window, and adds the greater
+///   of 4 Pods and 100 % every 15 seconds.
 /// - Downward scaling may remove 100 % every 15 seconds. Its window is not set: the controller's
 ///   setting applies.
 pub(crate) fn v2(object: &mut Value) {

@@ -139,7 +139,7 @@ fn uncounted(now: &State<'_>, errors: &mut Errors) {
 /// `FailureTarget`.
 ///
 /// A completion time needs `Complete=True`, and is not before the start time, in whole seconds.
-/// Each rule runs only if the write changes one of the fields that it is about.
+/// Each rule runs only if the write changes one of the fields that it validates.
 fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     let (complete, failed) = (changed.condition("Complete"), changed.condition("Failed"));
     let mut refuse = |is_asked: bool, is_wrong: bool, detail: &str| {

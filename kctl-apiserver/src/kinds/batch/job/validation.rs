@@ -1,6 +1,6 @@
 //! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation`).
 //!
-//! A new Job needs a template whose Pods end. Without `manualSelector` it has no selector: the
+//! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the
 //! server generates it. The message for a template that always restarts is, for example:
 //!
 //! ```text
@@ -162,7 +162,7 @@ fn whole_spec(spec: &Value, errors: &mut Errors) {
 /// Validates that the Pods of an indexed Job can have host names (`validateNameAllowsCompletions`).
 ///
 /// A Pod of an indexed Job has the host name `<job>-<index>`, a DNS label of at most 63 bytes. The
-/// highest index decides.
+/// name with the highest index is validated.
 fn host_names(object: &Value, errors: &mut Errors) {
     let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
     let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
@@ -179,7 +179,7 @@ fn host_names(object: &Value, errors: &mut Errors) {
 /// Validates a Job spec without its selector, also that of a `CronJob`.
 ///
 /// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
-/// `FieldValueRequired` if it is `Always`, because Pods of a Job must end.
+/// `FieldValueRequired` if it is `Always`, because Pods of a Job must terminate.
 ///
 /// | field | rule |
 /// |---|---|

@@ -2,7 +2,7 @@
 //!
 //! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
 //!
-//! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are free; this file
+//! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are not validated; this file
 //! rejects contradictions.
 
 use serde_json::Value;
@@ -38,7 +38,7 @@ const LISTS: [(&str, &str); 3] = [
 /// | `resourceClaimStatuses` | unique names of claims in the spec |
 /// | `observedGeneration` | not negative |
 ///
-/// Phases, reasons and messages are free.
+/// Phases, reasons and messages are not validated.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     conditions(&status["conditions"], errors);

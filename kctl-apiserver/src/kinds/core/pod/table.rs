@@ -134,8 +134,7 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     summary
 }
 
-/// Adds the containers to the summary. They are read backwards, so the first one with a reason
-/// wins.
+/// Adds the containers to the summary. They are read backwards, so the first reason is kept.
 ///
 /// A Pod with a running container is not `Completed`: it is `Running`, or `NotReady` without the
 /// condition `Ready`.
