@@ -232,7 +232,7 @@ def write():
 
 def build(name, times):
     times.unlink(missing_ok=True)
-    # The target folder of the workspace: what both have in common with it is built already.
+    # The target folder of the workspace, where the dependencies that both programs share with it are already built.
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = os.environ | {
         "RUSTC_WORKSPACE_WRAPPER": str(PLACE / "rustc.py"), "RUSTC_TIMES": str(times), "CARGO_INCREMENTAL": "0",

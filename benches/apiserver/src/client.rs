@@ -1,6 +1,6 @@
-//! A cheap client: one HTTP/1.1 connection over TLS with a client certificate.
+//! A lightweight client: one HTTP/1.1 connection over TLS with a client certificate.
 //!
-//! It shares the cores with the server, so a full client would distort the results.
+//! It shares the cores with the server, so the cost of a full Kubernetes client would distort the results.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use tokio_rustls::{TlsConnector, rustls};
 
 use crate::Failure;
 
-/// The address of a server, and the credentials of its clients.
+/// The address of a server, and the credentials for it.
 #[derive(Clone)]
 pub(crate) struct Target {
     host: String,
@@ -28,24 +28,24 @@ impl Target {
     /// Reads a kubeconfig.
     ///
     /// # Errors
-    /// It can't be read, or its server has no host or port.
+    /// The kubeconfig can't be read, or its server URL lacks a host or a port.
     pub(crate) async fn read(kubeconfig: &Path) -> Result<Self, Failure> {
         use kube::client::ConfigExt;
 
         let config = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
         let mut tls = config.rustls_client_config()?;
-        // Go's clients use HTTP/2; here each client has a connection.
+        // Go's clients use HTTP/2. Here each client has its own connection, so HTTP/1.1 suffices.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let url = &config.cluster_url;
         let host = url.host().ok_or("the kubeconfig names no host")?.to_owned();
         Ok(Self { host, port: url.port_u16().ok_or("the kubeconfig names no port")?, tls: Arc::new(tls) })
     }
 
-    /// Opens a connection; the TLS handshake is not part of a measurement.
+    /// Opens a connection. The TLS handshake is not part of a measurement.
     ///
     /// # Errors
-    /// The server is not reachable, or its certificate is not signed by the kubeconfig's authority.
+    /// The server is unreachable, or its certificate is not signed by the CA of the kubeconfig.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await?;
         socket.set_nodelay(true)?;
@@ -63,7 +63,7 @@ pub(crate) struct Client {
     send: SendRequest<Full<Bytes>>,
 }
 
-/// Returns the content type of a request: an apply, a merge patch, or an object.
+/// Returns the content type of a request: that of an apply, a merge patch, or a JSON object.
 fn content_type(method: &Method, path: &str) -> &'static str {
     match *method {
         Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",

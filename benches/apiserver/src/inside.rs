@@ -1,7 +1,8 @@
-//! The embedded server without a socket, as tests in the same process use it.
+//! Measures the embedded server without a socket, as tests in the same process use it.
 //!
-//! There is no TLS and no HTTP framing, so this is the cost of the server's logic alone: routing, admission, validation, storage and
-//! watch events. Client and server share a thread pool; CPU figures include the client, which does little.
+//! There is no TLS and no HTTP framing. So the figures are the cost of the server's logic alone: routing, admission,
+//! validation, storage and watch events. Client and server share a thread pool, so CPU figures include the client,
+//! which does little.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -36,10 +37,10 @@ const LAST_WITHIN: Duration = Duration::from_secs(60);
 const N_PODS: usize = 100_000;
 /// Number of Pods whose status is patched.
 const N_PATCHED: u32 = 200;
-/// Number of requests between two reads of the clock, whose cost would count.
+/// Number of requests between two reads of the clock, so that the cost of reading it does not count.
 const N_BETWEEN: u32 = 100;
 
-/// Sends a request, and returns the body of a success without reading it.
+/// Sends a request. If it succeeds, returns the response body without reading it.
 async fn open(server: &InProcess, method: Method, path: &str, kind: &str, body: Bytes) -> Result<Body, Failure> {
     let request = Request::builder()
         .method(method)
@@ -68,19 +69,19 @@ async fn send_text(server: &InProcess, method: Method, path: &str, kind: &str, b
     Ok(body.collect().await?.to_bytes())
 }
 
-/// Runs all loads, each for this time.
+/// Runs all loads, each for the time `each`.
 pub(crate) async fn all(each: Duration) -> Result<Vec<Figure>, Failure> {
     let mut figures = patches(each).await?;
     figures.extend(watch(each).await?);
     Ok(figures)
 }
 
-/// Measures writes of one client: merge patches, applies and status patches.
+/// Measures the writes of one client: merge patches, applies and status patches.
 ///
-/// - The merge patches change one `ConfigMap` again and again, so that the history of the object does not matter.
-/// - The same by a user with a role adds the cost of RBAC.
-/// - Applies measure the merge of field owners, with and without a change.
-/// - Status patches go around 200 Pods, as those of kubelets do.
+/// - Merge patches change one `ConfigMap` repeatedly.
+/// - The same patches by a user with a role add the cost of RBAC.
+/// - Applies measure the merge of managed fields, with and without a change.
+/// - Status patches cycle through 200 Pods, like those of kubelets.
 async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     let all = ApiServer::on_system_time();
     let server = all.service();
@@ -105,25 +106,25 @@ async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     ])
 }
 
-/// Measures merge patches of a `ConfigMap`, with the permissions of the user that `server` stands for.
+/// Measures merge patches of a `ConfigMap` by the user that `server` authenticates.
 async fn merges(each: Duration, server: &InProcess) -> Result<(f64, f64), Failure> {
     rate(each, |n| merge(server, n)).await
 }
 
-/// Patches a `ConfigMap` with another value for each number.
+/// Patches a `ConfigMap` with a value that depends on `n`.
 ///
-/// The value differs each time, because a patch without a change is not stored.
+/// The value has to differ each time, because a patch without a change is not stored.
 async fn merge(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     let patch = json!({ "data": { "stamp": n.to_string() } });
     let path = format!("{NAMESPACE}/configmaps/patched");
     send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await
 }
 
-/// Applies a Pod with another annotation for each number.
+/// Applies a Pod with an annotation that depends on `n`.
 ///
-/// `force=true` takes fields from other managers, so that no run ends with a conflict.
+/// `force=true` takes over fields of other managers, so that no run ends with a conflict.
 async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
-    // Serialized once, because only the server is measured.
+    // Serialized once, so that client-side serialization does not count.
     static APPLIED: LazyLock<String> = LazyLock::new(|| {
         let mut object = pod("applied");
         object["metadata"]["annotations"] = json!({ "stamp": "STAMP" });
@@ -134,7 +135,7 @@ async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     send_text(server, Method::PATCH, &path, "application/apply-patch+yaml", text).await
 }
 
-/// Creates Pods.
+/// Creates `n` Pods.
 async fn create_pods(server: &InProcess, n: u32) -> Result<(), Failure> {
     for n in 0..n {
         let pod = pod(&name("pod", usize::try_from(n)?));
@@ -143,7 +144,7 @@ async fn create_pods(server: &InProcess, n: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Patches the status of a Pod, with another message for each number.
+/// Patches the status of a Pod, with a message that depends on `n`.
 ///
 /// Consecutive numbers go to different Pods.
 async fn status(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
@@ -228,7 +229,7 @@ async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
     Ok(server.service_as(User::new("patcher")))
 }
 
-/// Sends requests one after the other. Returns requests per second, and CPU time per request in microseconds.
+/// Sends requests one after another. Returns requests per second, and CPU time per request in microseconds.
 ///
 /// `request` gets a number that never repeats, so that each request can change something.
 async fn rate<F>(each: Duration, request: impl Fn(u32) -> F) -> Result<(f64, f64), Failure>
@@ -247,7 +248,7 @@ where
     Ok((f64::from(done) / start.elapsed().as_secs_f64(), cpu / f64::from(done) * 1e6))
 }
 
-/// Measures the lag of [`N_WATCHERS`] watchers, and by how much the writer misses its rate.
+/// Measures the event lag of [`N_WATCHERS`] watchers, and by how much the writer misses its rate.
 ///
 /// A million events per second arrive at the watchers. If that takes all CPU, the writer falls behind, and the first figure shows it.
 async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
@@ -300,10 +301,10 @@ async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
     ])
 }
 
-/// Measures the memory of 100,000 Pods against their compact JSON.
+/// Measures the memory of 100,000 Pods, and compares it with the size of their compact JSON.
 ///
-/// It runs in a separate process, because memory that other loads have freed would count. Compact JSON is the lower bound of a store
-/// without compression.
+/// It runs in a separate process, because memory that other loads have freed would count. Compact JSON is the lower
+/// bound for a store without compression.
 pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
     let server = ApiServer::on_system_time().service();
     let pods = format!("{NAMESPACE}/pods");
@@ -312,7 +313,7 @@ pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
     for n in 0..N_PODS {
         text += send(&server, Method::POST, &pods, "application/json", &pod(&name("pod", n))).await?.len();
     }
-    // The history of the last writes is included.
+    // Includes the watch history of the last writes.
     let memory = own_memory()? - before;
     #[expect(clippy::cast_precision_loss, reason = "megabytes")]
     let mb = |bytes: usize| bytes as f64 / 1e6;

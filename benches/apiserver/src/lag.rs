@@ -1,19 +1,19 @@
-//! The lag of watch events: each object carries the time of its write.
+//! Measures the lag of watch events: each object carries the time of its write.
 //!
-//! Watchers look for the stamp in the raw bytes instead of decoding JSON, because a hundred decoding watchers would take more CPU
-//! than the server. Lags of all watchers go into one list, whose quantiles are reported.
+//! Watchers search the raw bytes for the stamp instead of decoding JSON, because a hundred decoding watchers would take
+//! more CPU than the server. The lags of all watchers are collected in one list, and its quantiles are reported.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// The time to which stamps refer. Writer and watchers run in one process, so clocks don't matter.
+/// The origin of all stamps. Writer and watchers run in one process, so they share a monotonic clock.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The bytes before the time in the JSON of an event.
+/// The bytes before the stamp in the JSON of an event.
 const MARK: &[u8] = b"\"stamp\":\"";
 
-/// Returns the current time in microseconds, for an object.
+/// Returns a stamp for an object: the microseconds since [`START`].
 pub(crate) fn stamp() -> String {
     START.elapsed().as_micros().to_string()
 }
@@ -28,7 +28,7 @@ impl Lags {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(lag);
     }
 
-    /// Returns a quantile: `0.99` is the lag that 99 % of the events don't exceed. Without events it is not a number.
+    /// Returns a quantile: `0.99` is the lag that 99 % of the events don't exceed. Returns NaN if there are no events.
     pub(crate) fn at(&self, part: f64) -> f64 {
         let mut lags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lags.sort_by(f64::total_cmp);
@@ -43,7 +43,7 @@ impl Lags {
     }
 }
 
-/// Takes complete lines out of the received bytes, and measures their lags. Returns the number of events with a stamp.
+/// Splits the received bytes into complete lines, and measures their lags. Returns the number of events with a stamp.
 ///
 /// An incomplete line stays in `rest`. Bookmarks have no stamp.
 pub(crate) fn stamps(rest: &mut Vec<u8>, arrived: &[u8], lags: &Lags) -> usize {

@@ -1,11 +1,11 @@
-//! The loads that both servers get, over TLS.
+//! The loads that both servers run, over TLS.
 //!
-//! Each load runs for a fixed time with 1 and with 16 clients, and counts requests per second and CPU of the server per request.
-//! The rate with one client shows the latency of a request; that with 16 clients shows the throughput. CPU per request does not
-//! depend on the client, so it is the figure to compare between machines.
+//! Each load runs for a fixed time with 1 and with 16 clients, and reports requests per second and server CPU per
+//! request. The rate with one client shows the latency of a request, and the rate with 16 clients shows the throughput.
+//! CPU per request does not depend on the client, so it is the figure to compare between machines.
 //!
-//! Then [`N_WATCHERS`] watchers follow writes at a fixed rate, and [`N_LISTED`] objects are listed. The order is the same for both
-//! servers, so that both have the same objects when a load starts.
+//! Then [`N_WATCHERS`] watchers follow writes at a fixed rate, and [`N_LISTED`] objects are listed. Both servers run
+//! the loads in the same order, so that both hold the same objects when a load starts.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ use crate::{
 
 /// Path of the namespace with the objects.
 const NAMESPACE: &str = "/api/v1/namespaces/default";
-/// Number of Pods that are read, and whose status is patched.
+/// Number of Pods to read, and to patch the status of.
 const N_PODS: usize = 200;
 /// Number of objects in a list.
 const N_LISTED: usize = 10_000;
@@ -40,7 +40,7 @@ const N_LISTS: usize = 7;
 const N_WATCHERS: usize = 100;
 /// Writes of that kind per second.
 const WRITES_PER_SECOND: u32 = 200;
-/// Longest wait for the last event after the last write; a slower server has fallen behind.
+/// Longest wait for the last event after the last write. A slower server has fallen behind.
 const LAST_WITHIN: Duration = Duration::from_secs(20);
 
 /// A result of one server.
@@ -64,14 +64,14 @@ enum Request {
     Create,
     /// Changes the status of one of [`N_PODS`] Pods by a merge patch.
     Status,
-    /// Reads one of these Pods.
+    /// Reads one of [`N_PODS`] Pods.
     Get,
     /// Applies a `ConfigMap` with a changed value.
     Apply,
 }
 
 impl Request {
-    /// Returns the name in the table.
+    /// Returns the name for the table of results.
     fn what(self) -> &'static str {
         match self {
             Self::Create => "creates of 1 KB",
@@ -104,10 +104,10 @@ impl Request {
     }
 }
 
-/// Runs all loads, each for this time.
+/// Runs all loads, each for the time `each`.
 ///
 /// # Errors
-/// The server rejects a request or breaks a connection: a result with failures is worthless, so it is not printed.
+/// The server rejects a request or closes a connection. A result with failed requests would be meaningless.
 pub(crate) async fn all(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     let mut figures = vec![figure("ready", server.ready_after.as_secs_f64() * 1_000.0, "ms")];
     let mut client = server.target.connect().await?;
@@ -130,7 +130,8 @@ pub(crate) async fn all(server: &Server, each: Duration) -> Result<Vec<Figure>, 
 
 /// Runs a load. Returns requests per second, and the server's CPU time per request in microseconds.
 ///
-/// All clients connect first and start together. A client sends its next request when the response has arrived.
+/// All clients connect first and then start together. Each client sends its next request once it has received the
+/// response.
 async fn run(
     server: &Server,
     request: Request,
@@ -166,12 +167,12 @@ async fn run(
     Ok((done / elapsed, (server.cpu()? - before) / done * 1e6))
 }
 
-/// Measures the lag between a write and its event at [`N_WATCHERS`] watchers, under a constant rate of writes.
+/// Measures the lag between a write and its event at [`N_WATCHERS`] watchers, with a constant rate of writes.
 ///
-/// Each watcher has a connection and a task. A watch that ends early, or events that don't arrive within [`LAST_WITHIN`], are errors:
-/// a server that drops watchers would look fast.
+/// Each watcher has its own connection and task. It is an error if a watch ends early, or if an event does not arrive
+/// within [`LAST_WITHIN`], because a server that drops watchers would look fast.
 ///
-/// The watched namespace is another one than that of the other loads, so that their objects cause no events.
+/// The watched namespace differs from that of the other loads, so that their objects cause no events.
 async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     let namespace = "/api/v1/namespaces/kube-public/configmaps";
     let n_writes = usize::try_from(u64::from(WRITES_PER_SECOND) * each.as_secs())?;
@@ -215,10 +216,10 @@ async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> 
     ])
 }
 
-/// Measures the time of a list of [`N_LISTED`] objects without pages.
+/// Measures the time of a LIST request for [`N_LISTED`] objects without pagination.
 ///
-/// The objects are created by several clients, because one would take a minute on a real server. The response is read completely
-/// and not decoded.
+/// Several clients create the objects, because one client would take a minute on a real server. The response is read
+/// completely, but not decoded.
 async fn lists(server: &Server) -> Result<Vec<Figure>, Failure> {
     let path = "/api/v1/namespaces/kube-system/configmaps";
     let mut tasks = JoinSet::new();

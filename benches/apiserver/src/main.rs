@@ -1,4 +1,4 @@
-//! Measures the embedded API server side by side with kube-apiserver and etcd: the same client, the same cores, one run.
+//! Compares the embedded API server with kube-apiserver and etcd: the same client, the same cores, one run.
 //!
 //! ```text
 //! cargo run --release -p apiserver-bench -- tls --envtest tests/envtest
@@ -6,8 +6,8 @@
 //! cargo run --release -p apiserver-bench -- memory
 //! ```
 //!
-//! `benches/README.md` has the results. Each server runs alone, one after the other. Client and server share the machine, so rates
-//! are lower than with separate machines, and only their ratio means something.
+//! `benches/README.md` has the results. The servers run one after the other. Client and server share the machine, so
+//! rates are lower than with separate machines, and only their ratio is meaningful.
 
 mod client;
 mod inside;
@@ -27,11 +27,11 @@ use kctl_apiserver::{ApiServer, ServeOptions};
 use load::Figure;
 use process::Server;
 
-/// mimalloc, as in the tool `kctl`.
+/// mimalloc, as in the `kctl` tool.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Any error; a benchmark has nothing to handle.
+/// Any error. The benchmark does not handle errors; it stops.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures the embedded API server, and a kube-apiserver beside it
@@ -77,7 +77,8 @@ enum Command {
 
 fn main() -> Result<(), Failure> {
     let command = Options::parse().command;
-    // One thread for the server, as in `kctl`, and one for the client, so that it takes less of the shared cores.
+    // One thread for the server, as in `kctl`, and one for the client, so that the client takes less of the shared
+    // cores.
     let mut runtime = match command {
         Command::Tls { .. } | Command::Serve { .. } => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
@@ -109,13 +110,13 @@ async fn run(command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures one server over TLS. Dropping it at the end frees the machine for the next one.
+/// Measures one server over TLS. The server is dropped at the end, which frees the machine for the next one.
 async fn tls(server: Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     eprintln!("{} is ready", server.name);
     load::all(&server, each).await
 }
 
-/// Serves the embedded API server with its controllers: the process that the benchmark measures.
+/// Serves the embedded API server with its controllers. This is the process that the benchmark measures.
 async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await?;
@@ -126,7 +127,7 @@ async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
 
 /// Prints a Markdown table, with a column for the real server if there is one.
 ///
-/// The ratio is kctl's value divided by the real server's: above 1 is better for rates, below 1 for times and CPU.
+/// The ratio is kctl's value divided by the real server's. Above 1 is better for rates, below 1 for times and CPU.
 #[expect(clippy::print_stdout, reason = "what the program is for")]
 fn print(own: &[Figure], real: Option<&[Figure]>) {
     let Some(real) = real else {

@@ -1,16 +1,16 @@
 //! The objects that the loads write.
 //!
-//! They are as large as those of real clusters: a `ConfigMap` of 1 KB, and a Pod with two containers, probes and volumes, which
-//! grows by defaults and `managedFields`.
+//! They are as large as in real clusters: a `ConfigMap` of 1 KB, and a Pod with two containers, probes and volumes, to
+//! which the server adds defaults and `managedFields`.
 
 use serde_json::{Value, json};
 
-/// Returns another name for each number. Names have equal lengths, so that objects have equal sizes.
+/// Returns the name of object number `n`. All names have the same length, so that all objects have the same size.
 pub(crate) fn name(prefix: &str, n: usize) -> String {
     format!("{prefix}-{n:06}")
 }
 
-/// Returns a `ConfigMap` of about 1 KB. `text` is the value that changes.
+/// Returns a `ConfigMap` of about 1 KB. `text` is the value that the loads change.
 pub(crate) fn config_map(name: &str, text: &str) -> Value {
     json!({
         "kind": "ConfigMap",
@@ -20,7 +20,7 @@ pub(crate) fn config_map(name: &str, text: &str) -> Value {
     })
 }
 
-/// Returns a Pod like those of a Deployment, of about 3 KB when it is stored with defaults.
+/// Returns a Pod like those of a Deployment. With defaults, it takes about 3 KB in storage.
 pub(crate) fn pod(name: &str) -> Value {
     let container = |name: &str| {
         json!({

@@ -1,4 +1,4 @@
-//! The servers as processes: time until ready, CPU time and memory.
+//! Server processes: time until ready, CPU time and memory.
 //!
 //! CPU and memory come from `/proc`, so the benchmark runs on Linux alone.
 
@@ -28,7 +28,7 @@ pub(crate) struct Server {
     pub(crate) target: Target,
     /// Time from the start of the process until `/readyz` succeeds.
     pub(crate) ready_after: Duration,
-    /// Its processes: one, or kube-apiserver and etcd.
+    /// Its processes: the embedded server, or kube-apiserver and etcd.
     pids: Vec<u32>,
     end: End,
 }
@@ -41,7 +41,7 @@ enum End {
     Down { script: PathBuf, folder: PathBuf },
 }
 
-/// Stops the server also when a benchmark fails, so that none is left to slow down the next one.
+/// Stops the server even if a benchmark fails, so that it does not slow down the next one.
 impl Drop for Server {
     fn drop(&mut self) {
         // A failure to stop a server can't be handled here.
@@ -55,7 +55,7 @@ impl Drop for Server {
 impl Server {
     /// Starts the embedded server in a separate process of this program.
     ///
-    /// A process of the same program needs no installed `kctl`, and its CPU time can be read like that of the real server.
+    /// This needs no installed `kctl`, and the CPU time of the process can be read like that of the real server.
     pub(crate) async fn embedded(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join("embedded.kubeconfig");
         let start = Instant::now();
@@ -69,9 +69,9 @@ impl Server {
         Ok(Self { name: "kctl", target, ready_after: start.elapsed(), pids, end })
     }
 
-    /// Starts kube-apiserver and etcd by the script `up` of a folder.
+    /// Starts kube-apiserver and etcd with the script `up` of a folder.
     ///
-    /// Its time until ready includes etcd and the script, since a user waits for both.
+    /// The time until ready includes etcd and the script, because a user waits for both.
     pub(crate) async fn real(scripts: &Path, folder: &Path) -> Result<Self, Failure> {
         let folder = folder.join("real");
         let start = Instant::now();
@@ -92,10 +92,10 @@ impl Server {
     }
 }
 
-/// Waits until a server is ready: its kubeconfig can be read, and `/readyz` succeeds.
+/// Waits until the kubeconfig of a server can be read and `/readyz` succeeds.
 ///
 /// # Errors
-/// The last error, once [`READY_WITHIN`] has passed.
+/// The server is not ready within [`READY_WITHIN`]. The result is the error of the last attempt.
 async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     loop {
         let asked = async {
@@ -111,8 +111,8 @@ async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     }
 }
 
-/// Returns user and system time of a process in seconds. The fields are counted from the name's parenthesis, because the name may
-/// have spaces.
+/// Returns the user and system time of a process in seconds. Fields are counted from the closing parenthesis of the
+/// name, because the name may contain spaces.
 fn cpu_of(pid: u32) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

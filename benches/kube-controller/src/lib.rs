@@ -1,7 +1,7 @@
 //! kube-runtime's `Controller` on an embedded API server, with a connection that fails on demand.
 //!
-//! The tests in `tests/letters.rs` show its behaviour under faults, one letter per row of the table in `README.md`. They fail when a new
-//! release of kube-runtime behaves differently, so that the comparison in the book stays true.
+//! The tests in `tests/letters.rs` show its behaviour under faults, one letter per row of the table in `README.md`.
+//! They fail if a new release of kube-runtime behaves differently, so that the comparison in the book stays true.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// A log of a test. Clones share it.
+/// The log of a test. Clones share the same lines.
 ///
 /// ```
 /// let log = kube_controller::Log::default();
@@ -39,16 +39,16 @@ impl Log {
         self.0.lock().push(line.into());
     }
 
-    /// Returns the lines since the last call.
+    /// Removes and returns the lines added since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }
 }
 
-/// A server, a client that never fails, and faults for the controller's client.
+/// An API server, a client that never fails, and injected faults for the controller's client.
 ///
-/// Time is simulated: tests run with a paused clock, and advance it with [`seconds`]. So waits of an hour take no time, and results
-/// don't depend on the machine.
+/// Time is simulated: tests run with a paused clock and advance it with [`seconds`]. So a wait of an hour takes no
+/// time, and results don't depend on the machine.
 pub struct World {
     /// The API server.
     pub server: ApiServer,
@@ -66,14 +66,14 @@ impl World {
         Self { server, client, faults: Faults::default() }
     }
 
-    /// Returns a client for the controller, which [`faults`](Self::faults) applies to.
+    /// Returns a client for the controller. [`faults`](Self::faults) apply to its requests.
     pub fn own_client(&self) -> Client {
         self.faults.client(&self.server)
     }
 
-    /// Runs a controller of `ConfigMap`s that owns Pods, and logs the name of each reconciled object.
+    /// Runs a controller of `ConfigMap`s that own Pods. It logs the name of each reconciled object.
     ///
-    /// Aborting the returned task stops the controller, like a crash of its process.
+    /// Aborting the returned task stops the controller as a crash of its process would.
     pub fn run_logging(&self, log: &Log, config: Config) -> JoinHandle<()> {
         let client = self.own_client();
         let controller =
@@ -117,7 +117,7 @@ impl World {
         self.pods().patch(&owner.name_any(), &PatchParams::apply("test"), &Patch::Apply(pod)).await
     }
 
-    /// Returns the Pods, through the client without faults.
+    /// Returns the Pod API of the client without faults.
     pub fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.client.clone())
     }

@@ -1,4 +1,5 @@
-//! The rows a to m of `tests/loop/BEHAVIOURS.md`, on kube's own `Controller`: each test holds as long as kube does not do it.
+//! Rows a to m of `tests/loop/BEHAVIOURS.md` on kube's own `Controller`. Each test passes as long as kube lacks the
+//! behaviour.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -40,7 +41,7 @@ fn config(name: &str) -> ConfigMap {
     ConfigMap { metadata, ..ConfigMap::default() }
 }
 
-/// A store with these objects, without a server.
+/// Returns a store that contains these objects, without a server.
 fn store_of(names: &[&str]) -> (reflector::Store<ConfigMap>, reflector::store::Writer<ConfigMap>) {
     let (store, mut writer) = reflector::store();
     writer.apply_watcher_event(&watcher::Event::Init);
@@ -56,7 +57,8 @@ fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallibl
     Ok(ObjectRef::new(name).within("default"))
 }
 
-/// On the stream that `Controller::owns` maps to owners: of a whole controller the relist of the owners wakes them as well.
+/// Tests the stream that `Controller::owns` maps to owners. In a complete controller, the relist of the owners would
+/// also queue them and hide the gap.
 #[tokio::test(start_paused = true)]
 async fn a_child_deleted_during_outage_queues_no_owner() {
     let mut world = World::empty();
@@ -97,7 +99,7 @@ async fn b_forbidden_kind_delays_events_of_other_kinds() {
     let log = Log::default();
     world.run_logging(&log, Config::default());
     let mut slowest = Duration::ZERO;
-    // The waits between its tries are random, up to half a minute when nothing else has come for long.
+    // The backoff between the retries is random. It grows to half a minute if no other event arrives.
     for version in 2..32 {
         seconds(120).await;
         log.take();
@@ -173,7 +175,8 @@ async fn e_shared_cache_sends_no_deletes() {
     assert!(!log.take().contains(&"a".to_owned()), "a delete is told now");
 }
 
-/// The order in which keys that came in this order are reconciled, one at a time, when `hot` is added again each time it runs.
+/// Adds keys in this order, reconciles one at a time, and returns the order of the reconciles. `hot` is added again
+/// each time it runs.
 async fn order_with_a_hot_key(names: &[String]) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (store, _writer) = store_of(&names);
@@ -215,12 +218,12 @@ async fn f_hot_key_starves_keys_that_wait() {
         assert!(order.len() > 200, "the hot key runs all the time: {order:?}");
         starved.push(names.iter().filter(|name| !order.contains(name)).count());
     }
-    // The starved keys depend on their hashes; one round of 21 has none.
+    // Which keys starve depends on their hashes. A single round with 21 keys may starve none.
     assert!(starved.iter().any(|n| *n > 0), "each of 20 keys has its turn within 200 runs now");
 }
 
-/// A policy gets the object, the error and the context, and nothing else: the test compiles. The lines show that none of them
-/// contains the number of failures.
+/// An error policy receives the object, the error and the context, and nothing else: the test would not compile
+/// otherwise. The logged lines show that none of them contains the number of failures.
 #[tokio::test(start_paused = true)]
 async fn g_error_policy_receives_no_failure_count() {
     type Policy = fn(Arc<ConfigMap>, &std::fmt::Error, Arc<Log>) -> Action;
@@ -327,7 +330,7 @@ async fn controllers_of_one_kind_list_and_watch_separately() {
 async fn no_permission_review_before_the_first_forbidden_request() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
-    // A hand-written role that lacks a verb of the reconcile.
+    // Simulates a hand-written role that lacks a verb that the reconcile needs.
     let log = Log::default();
     let asks = log.clone();
     world.faults.add(Fault::Refuse(403), move |asked: &Asked| {

@@ -1,7 +1,7 @@
-//! Measures the way of a change to the work queue: `cargo bench -p parts --bench handler`.
+//! Measures how a change gets from the store to the work queue: `cargo bench -p parts --bench handler`.
 //!
-//! The handler runs in the store's writer task, so its cost delays all events of the kind. The measured change is one whose keys are
-//! queued already: then the work queue only counts it.
+//! The handler runs in the store's writer task, so its cost delays all events of the kind. The keys of the measured
+//! change are already queued, so the work queue only counts them.
 
 use std::sync::Arc;
 
@@ -18,9 +18,7 @@ use kctl_runtime::{
 };
 use tokio::runtime;
 
-/// Keys that one change is mapped to.
-///
-/// As for a Secret that many objects use.
+/// Number of keys that one change is mapped to, as for a Secret that many objects use.
 const FAN_OUT: usize = 100;
 
 fn main() {
@@ -29,7 +27,7 @@ fn main() {
 
 /// A controller with an owned and a watched kind.
 ///
-/// It is never run: only its declaration and its mappers are used.
+/// It never runs. The benchmarks only use its declaration and its mappers.
 struct Configs;
 
 impl Controller for Configs {
@@ -49,7 +47,7 @@ fn of_secret(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap
     (0..FAN_OUT).map(|n| Key::namespaced("default", &format!("config-{n}"))).collect()
 }
 
-/// Returns a state of an owned object.
+/// Returns an owned object at a given `resourceVersion`.
 fn stored(kind: &Kind, version: usize) -> Arc<Stored> {
     let json = format!(
         r#"{{"metadata":{{"name":"a","namespace":"default","uid":"1","resourceVersion":"{version}","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"config-1","uid":"2","controller":true}}]}}}}"#
@@ -59,7 +57,7 @@ fn stored(kind: &Kind, version: usize) -> Arc<Stored> {
 
 /// Returns the handler of a relation, the queue that it fills, and a change.
 ///
-/// `index` is that of the relation in the declaration of [`Configs`].
+/// `index` is the index of the relation in the declaration of [`Configs`].
 fn world(index: usize) -> (Handler, WorkQueue<ObjectKey>, Change<Stored>) {
     let (spec, queue) = (Configs::spec(), WorkQueue::new(QueueConfig::default()));
     let relation = &spec.relations[index];
@@ -69,7 +67,7 @@ fn world(index: usize) -> (Handler, WorkQueue<ObjectKey>, Change<Stored>) {
     (handler, queue, change)
 }
 
-/// Measures a change whose keys are queued already, as in a burst of changes.
+/// Measures a change whose keys are already queued, as in a burst of changes.
 fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
@@ -79,15 +77,15 @@ fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     bencher.counter(ItemsCount::new(n_keys)).bench_local(|| handler(black_box(&change), false));
 }
 
-/// An owned object: one key, that of its owner.
+/// An owned object is mapped to one key, that of its owner.
 #[divan::bench]
 fn owner(bencher: Bencher<'_, '_>) {
     again(bencher, 0, 1);
 }
 
-/// A mapper that returns a hundred keys, for the old and for the new state.
+/// A mapper returns a hundred keys, for both the old and the new state.
 ///
-/// The mapper runs twice per update, because a key that only the old state concerned has to be reconciled as well.
+/// The mapper runs twice per update, because a key that only the old state maps to also has to be reconciled.
 #[divan::bench]
 fn fan_out(bencher: Bencher<'_, '_>) {
     again(bencher, 1, FAN_OUT);

@@ -1,7 +1,8 @@
-//! Measures the way of a key through the work queue: `cargo bench -p parts --bench queue`.
+//! Measures how keys pass through the work queue: `cargo bench -p parts --bench queue`.
 //!
-//! A key costs an insertion into the set of dirty keys, a wait for a worker, and the bookkeeping of `done`. The benchmarks separate
-//! throughput of one thread, latency of a single key, and contention between threads.
+//! A key costs an insertion into the set of dirty keys, a wait for a worker, and the bookkeeping of `done`. The
+//! benchmarks measure the throughput of one thread, the latency of a single key, and the contention between threads
+//! separately.
 
 use divan::{Bencher, counter::ItemsCount};
 use kctl_runtime::{
@@ -19,14 +20,14 @@ fn main() {
 
 /// Returns [`KEYS`] different keys.
 ///
-/// They are created before the measured part, since a key allocates.
+/// They are created before the measured part, because creating a key allocates.
 fn keys() -> Vec<ObjectKey> {
     (0..KEYS).map(|n| ObjectKey::new(Some("default"), &format!("web-{n}"))).collect()
 }
 
-/// One thread adds 10,000 keys with three priorities, takes each and marks it done.
+/// One thread adds 10,000 keys with three priorities, then takes each key and marks it as done.
 ///
-/// All keys are queued before the first one is taken, as after a first list.
+/// All keys are queued before the first one is taken, as after an initial list.
 #[divan::bench]
 fn one_thread(bencher: Bencher<'_, '_>) {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -45,9 +46,9 @@ fn one_thread(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A key goes through an empty queue while a worker waits: the latency of an event.
+/// A key passes through an empty queue while a worker waits: the latency of an event.
 ///
-/// The worker runs in the same task, so no thread has to be woken.
+/// The worker runs in the same task, so no thread has to be woken up.
 #[divan::bench]
 fn one_key_at_a_time(bencher: Bencher<'_, '_>) {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -64,7 +65,8 @@ fn one_key_at_a_time(bencher: Bencher<'_, '_>) {
 
 /// `n` producers and as many workers share a queue, on two threads: contention for its lock.
 ///
-/// A worker only marks its key as done. Real workers hold the lock for a smaller part of their time, so this is the worst case.
+/// A worker only marks its key as done. This is the worst case, because real workers hold the lock for a smaller part
+/// of their time.
 #[divan::bench(args = [1, 2, 8])]
 fn producers_and_workers(bencher: Bencher<'_, '_>, n: usize) {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();

@@ -1,7 +1,7 @@
-//! Measures the way of an object into the cache and out of it: `cargo bench -p parts --bench store`.
+//! Measures how objects are stored in the cache and read from it: `cargo bench -p parts --bench store`.
 //!
-//! Decoding, updating and reading are measured apart. Objects are stored as compact JSON and decoded at the first read; the decode
-//! cache keeps recently read ones.
+//! Decoding, updating and reading are measured separately. Objects are stored as compact JSON and decoded at the first
+//! read. The decode cache keeps recently read objects.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn main() {
     divan::main();
 }
 
-/// Returns a Pod as an API server sends it: about 3 kB of JSON, and as much of `managedFields`.
+/// Returns a Pod as an API server sends it: about 3 kB of JSON, and another 3 kB of `managedFields`.
 fn pod(n: usize, version: usize) -> String {
     let owner = n / OWNED;
     let fields = r#""f:name":{},"f:image":{},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{}}},"#.repeat(30);
@@ -39,14 +39,14 @@ fn pod(n: usize, version: usize) -> String {
     )
 }
 
-/// Returns a Pod as the cache holds it.
+/// Returns a Pod in the form in which the cache holds it.
 fn stored(n: usize, version: usize) -> Arc<Stored> {
     Arc::new(Stored::accept(&Kind::of::<Pod>(), &pod(n, version)).unwrap())
 }
 
-/// An index of the user.
+/// A user-defined index.
 ///
-/// It takes the typed Pod, so the store decodes each state for it.
+/// It takes the typed Pod, so the store has to decode each state for it.
 fn by_node(pod: &Pod) -> Vec<String> {
     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
 }
@@ -55,15 +55,15 @@ fn by_node(pod: &Pod) -> Vec<String> {
 struct World {
     /// Runs the store's writer task while the benchmark waits for it.
     runtime: runtime::Runtime,
-    /// The untyped store, to which the benchmark writes states.
+    /// The untyped store, which the benchmark writes to.
     shared: Arc<SharedStore>,
-    /// The typed view, which a controller would read from.
+    /// The typed view, as a controller reads it.
     pods: Store<Pod>,
 }
 
 /// Creates a store of 10,000 Pods with an index, beside the built-in ones by owner and namespace.
 ///
-/// Objects arrive as the result of a list, by the same way as in a program.
+/// Objects arrive as the result of a list, as in a program.
 fn world() -> World {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let shared = Arc::new(SharedStore::default());
@@ -77,19 +77,19 @@ fn world() -> World {
     World { runtime, shared, pods }
 }
 
-/// From bytes to the stored form: parsed metadata, and JSON without `managedFields`.
+/// Converts bytes to the stored form: parsed metadata, and JSON without `managedFields`.
 #[divan::bench]
 fn accept(bencher: Bencher<'_, '_>) {
     let (kind, json) = (Kind::of::<Pod>(), pod(1, 1));
     bencher.counter(divan::counter::BytesCount::of_str(&json)).bench_local(|| Stored::accept(&kind, &json).unwrap());
 }
 
-/// Updates of known objects without decoding: indexes, and the way to the writer task and back.
+/// Updates known objects without decoding: the cost of indexes, and of the round trip to the writer task.
 ///
-/// The benchmark holds the old states, so that freeing their decoded forms does not count.
+/// The benchmark keeps references to the old states, so that freeing their decoded forms does not count.
 #[divan::bench]
 fn update(bencher: Bencher<'_, '_>) {
-    // As many as stay in the decode cache, because a real update is applied right after its decoding.
+    // All of them fit into the decode cache, because a real update is applied right after it has been decoded.
     const UPDATES: usize = 50;
     let world = world();
     let mut version = PODS;
@@ -100,7 +100,7 @@ fn update(bencher: Bencher<'_, '_>) {
             (0..UPDATES)
                 .map(|n| {
                     let update = stored(n * 7 % PODS, version + n);
-                    // Decoded here for the index, outside of the measured part.
+                    // Decoded for the index here, outside of the measured part.
                     update.decode::<Pod>().unwrap();
                     let old = world.shared.get(update.key()).unwrap();
                     (update, old)
@@ -124,7 +124,7 @@ fn update(bencher: Bencher<'_, '_>) {
 
 /// Reads an object that is in the decode cache.
 ///
-/// It returns an `Arc` of the decoded object, so nothing is copied.
+/// The store returns an `Arc` of the decoded object, so nothing is copied.
 #[divan::bench]
 fn get(bencher: Bencher<'_, '_>) {
     let world = world();
@@ -142,7 +142,7 @@ fn owned_by(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(OWNED)).bench_local(|| world.shared.owned_by(black_box(&set)));
 }
 
-/// Finds the hundred Pods of a node among 10,000, by the user's index.
+/// Finds the hundred Pods of a node among 10,000, with the user-defined index.
 ///
 /// Iterating decodes each Pod that is not in the decode cache.
 #[divan::bench]
@@ -152,7 +152,7 @@ fn by_index(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(n)).bench_local(|| world.pods.by(by_node, black_box("node-7")).count());
 }
 
-/// Looks up an object without decoding it: metadata such as owners and labels are readable at once.
+/// Looks up an object without decoding it. Metadata such as owners and labels are already parsed.
 #[divan::bench]
 fn meta_of_one(bencher: Bencher<'_, '_>) {
     let world = world();

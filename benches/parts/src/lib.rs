@@ -1,1 +1,1 @@
-//! Benchmarks only: see `benches/`.
+//! This crate contains only benchmarks; see `benches/`.

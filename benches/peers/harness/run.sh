@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures each program on each JOB, ROUNDS times in turn so that noise falls on all alike, and prints the medians.
-# Builds what is missing; starts a private API server and stops it at the end. All files are kept in DIR.
+# Measures each program on each JOB ROUNDS times and prints the medians. The programs take turns, so that noise affects
+# all alike. Builds missing programs, starts a private API server, and stops it at the end. All files stay in DIR.
 usage='usage: run.sh [-d DIR] [-r ROUNDS] [-n SIZES] JOB...
   DIR     work folder (target/bench)      ROUNDS  of every program (3)      SIZES  of scale, in Pods ("1000 10000 30000")
   JOB     sync sync-pods converge latency noop scale; floor floor-pods ceiling
@@ -69,7 +69,7 @@ measure_floors() {
   measure "floor watchlist proto" "$bin/driver" floor-watchlist -proto
 }
 
-# A fresh server answers its first thousands of writes in half the time: whoever is first would win by it.
+# A fresh server answers its first few thousand writes in half the time, which would favour the first program.
 case " $* " in *" converge "* | *" latency "*) job=converge && measure warm-up "$bin/driver" floor-controller ;; esac
 
 for _ in $(seq "$rounds"); do

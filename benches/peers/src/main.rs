@@ -1,10 +1,10 @@
-//! kctl's program in the comparison of whole processes (`harness/README.md`).
+//! The program on kctl for the comparison of whole processes (`harness/README.md`).
 //!
-//! Environment variables choose the job, and the harness reads the lines `SYNCED`, `READY` and `RECONCILED`.
+//! Environment variables select the job, and the harness reads the lines `SYNCED`, `READY` and `RECONCILED`.
 //!
 //! | `BENCH_MODE` | job |
 //! |---|---|
-//! | `sync` | caches all objects of `BENCH_KIND`: time and memory of the first list |
+//! | `sync` | caches all objects of `BENCH_KIND`: time and memory of the initial list |
 //! | `controller` | reconciles Fleets: time, CPU and requests of a full pass |
 //! | `informers` | runs `BENCH_EXPECT` empty informers: memory of one |
 //!
@@ -54,7 +54,7 @@ pub struct FleetStatus {
 
 /// Keeps `spec.replicas` ConfigMaps for each Fleet.
 ///
-/// It creates and deletes one by one instead of calling `converge`, as the other programs do.
+/// Like the other programs, it creates and deletes them one by one, and does not call `converge`.
 #[controller(owns = ConfigMap, concurrency = 10, namespaces = [namespace()])]
 async fn fleet(fleet: Arc<Fleet>, cx: Context<fleet>) -> Result<Action> {
     let configs = cx.owned::<ConfigMap>();
@@ -87,14 +87,14 @@ fn config(fleet: &Fleet, name: &str) -> ConfigMap {
     }
 }
 
-/// Names of reconciled Fleets; `None` before the start, and after the line was printed.
+/// Names of reconciled Fleets. `None` before the start, and after the line has been printed.
 static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 /// Number of reconciles, including repeated ones.
 static TOTAL: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a reconcile, and prints a line once `BENCH_EXPECT` different Fleets are reconciled.
 ///
-/// The total shows how many reconciles the program's writes have caused.
+/// The total shows how many reconciles the program's own writes have caused.
 fn reconciled(fleet: &Fleet) {
     let total = TOTAL.fetch_add(1, Ordering::Relaxed) + 1;
     let expected: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -110,7 +110,7 @@ fn reconciled(fleet: &Fleet) {
     }
 }
 
-/// Prints a line at once: standard output is a pipe.
+/// Prints a line and flushes it, because standard output is a pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout();
     // If the harness has ended, the line does not matter.
@@ -122,7 +122,7 @@ fn namespace() -> String {
     env::var("BENCH_NAMESPACE").unwrap_or_else(|_| "default".into())
 }
 
-/// Runs on one thread, as new projects do. `BENCH_THREADS` sets another number.
+/// Runs on one thread, as new projects do, or on `BENCH_THREADS` threads.
 fn main() -> Result<()> {
     let n_threads = env::var("BENCH_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut runtime = match n_threads {
@@ -138,7 +138,7 @@ fn main() -> Result<()> {
 /// Connects, and runs the job of `BENCH_MODE`.
 async fn run() -> Result<()> {
     let config = Config::infer().await?;
-    // With HTTP/1.1, as kube's own client connects.
+    // kube's own client connects over HTTP/1.1.
     let client = if env::var_os("BENCH_HTTP1").is_some() { Client::try_from(config)? } else { kctl::client(config)? };
     match env::var("BENCH_MODE").unwrap_or_default().as_str() {
         "sync" => sync(client).await,
@@ -150,7 +150,7 @@ async fn run() -> Result<()> {
 
 /// Runs the job `sync`: caches all objects of `BENCH_KIND`.
 ///
-/// The harness measures the time until `SYNCED`, and then the memory of the process at rest.
+/// The harness measures the time until `SYNCED`, and then the memory of the idle process.
 async fn sync(client: Client) -> Result<()> {
     match env::var("BENCH_KIND").unwrap_or_default().as_str() {
         "Pod" => cache::<Pod>(client, String::new(), ListLimiter::default()).await?,
@@ -161,11 +161,11 @@ async fn sync(client: Client) -> Result<()> {
 
 /// Runs `BENCH_EXPECT` informers without objects, to measure memory and CPU of one.
 ///
-/// They share the limit of concurrent lists, as the informers of a manager do.
+/// They share the limit on concurrent lists, as the informers of a manager do.
 async fn informers(client: Client) -> Result<()> {
     let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     let list_limiter = ListLimiter::default();
-    // Different selectors, because equal informers are shared.
+    // The selectors differ, because informers with equal selectors are shared.
     let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}"), list_limiter.clone()));
     let all: Vec<JoinHandle<()>> = all.collect();
     for informer in all {
@@ -174,8 +174,8 @@ async fn informers(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Caches the objects of kind `K` with these labels. Each is checked against the type, as for a controller. It runs in tasks, like
-/// an informer of a manager.
+/// Caches the objects of kind `K` with these labels. Each object is checked against the type, as for a controller. It
+/// runs in tasks, like an informer of a manager.
 fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -> JoinHandle<()> {
     let mut identity = Identity::all(Kind::of::<K>());
     (identity.labels, identity.namespaces) = (labels, vec![namespace()]);
@@ -193,7 +193,7 @@ fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -
 
 /// Runs the job `controller`, and prints `READY` once all caches are synced.
 ///
-/// The harness creates the Fleets after `READY`, or before the start to measure a restart.
+/// The harness creates the Fleets after `READY`, or before the program starts to measure a restart.
 async fn control(client: Client) -> Result<()> {
     *SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(HashSet::new());
     let manager = App::new("bench").controller::<fleet>().manager(client).await?;

@@ -1,10 +1,11 @@
 //! Checks the audit log of kube-apiserver: each write for a key was made by the replica that held the Lease of the key's slot.
 //!
-//! A `resourceVersion` is the revision of etcd, one sequence for all objects of a server. So the log has the exact order of all
-//! writes, and no clock is compared: at the revision of a write, the last write of the slot's Lease says who held it.
+//! A `resourceVersion` is an etcd revision, one sequence for all objects of a server. So the log gives the exact order
+//! of all writes without comparing clocks. The last write of the slot's Lease before a revision names the holder at
+//! that revision.
 //!
-//! The check is stricter than the fence promises in one way: a write that arrives in the last moment of a Lease is fine for it, and one
-//! after another replica took the Lease is not, however short the time.
+//! The check is stricter than the fence in one respect. It reports every write that was stored after another replica
+//! took the Lease, even if the request arrived at the last moment of the old Lease.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +15,7 @@ use kctl_runtime::{
 };
 use serde_json::Value;
 
-/// The audit policy: writes with their responses, of the kinds that matter.
+/// The audit policy: it logs the writes of the relevant kinds, with their responses.
 pub(crate) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -30,53 +31,53 @@ rules:
 - level: None
 "#;
 
-/// The prefix of the users of replicas.
+/// The prefix of replica user names.
 pub(crate) const REPLICA: &str = "replica-";
 
 /// A write that the server accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Write {
-    /// The revision of etcd at which it was stored.
+    /// The etcd revision of the stored object.
     revision: u64,
-    /// The replica, or the run itself.
+    /// The user name: a replica, or the benchmark itself.
     user: String,
-    /// Verb, resource and name, for people.
+    /// Verb, resource and name, for messages.
     what: String,
-    /// The primary for which it was made, or a Lease with its holder.
+    /// The primary that the write belongs to, or a Lease with its holder.
     of: Of,
-    /// The times at which the request arrived and at which it was answered.
+    /// The times at which the request was received and answered.
     times: [String; 2],
 }
 
 /// The object that a write is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Of {
-    /// A primary, a status of one, or a Pod by its controller owner.
+    /// The key of a primary: the written object itself, or the controller owner of a written Pod.
     Primary(ObjectKey),
-    /// A Lease with its holder after the write; empty if it was released.
+    /// A Lease with its holder after the write. The holder is empty if the Lease was released.
     Lease { name: String, holder: String },
 }
 
 /// The result of the check.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    /// Writes of replicas that were checked.
+    /// Number of checked writes by replicas.
     pub(crate) n_writes: usize,
-    /// Primaries with a write.
+    /// Number of primaries with a write.
     pub(crate) n_keys: usize,
-    /// Primaries for which more than one replica wrote, one after the other.
+    /// Number of primaries that more than one replica wrote for, one after the other.
     pub(crate) n_moved: usize,
-    /// How often a slot went from one replica to another.
+    /// Number of times that a slot moved from one replica to another.
     pub(crate) n_moves: usize,
-    /// Renewals and other writes of Leases.
+    /// Number of renewals and other Lease writes.
     pub(crate) n_leases: usize,
     /// Writes by a replica that did not hold the slot's Lease.
     pub(crate) violations: Vec<String>,
 }
 
-/// Reads one line. Returns `None` if it is not a successful write of a known kind.
+/// Parses one line. Returns `None` if it is not a successful write of a known kind.
 ///
-/// The user is the impersonated one: all replicas have the kubeconfig of the administrator.
+/// The user is the impersonated one, because all replicas use the administrator's kubeconfig.
 fn read(line: &str) -> Option<Write> {
     let event: Value = serde_json::from_str(line).ok()?;
     let code = event["responseStatus"]["code"].as_u64()?;
@@ -113,10 +114,10 @@ fn read(line: &str) -> Option<Write> {
     })
 }
 
-/// Checks the lines of a log. `app` is the name with which its Leases begin.
+/// Checks the lines of a log. `app` is the prefix of its Lease names.
 ///
-/// A request that changed nothing returns the revision of an earlier write. So of all requests with one revision, only one has
-/// to be by the owner.
+/// A request that changed nothing returns the revision of an earlier write. So only one of the requests with the same
+/// revision has to come from the owner.
 pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots: u32) -> Verdict {
     let mut by_revision: BTreeMap<u64, Vec<Write>> = BTreeMap::new();
     for write in lines.filter_map(read) {
@@ -144,7 +145,7 @@ pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots
                 Of::Primary(key) => judged.push((slots.of(key), key.clone(), write)),
             }
         }
-        // The run itself changes sets and deletes Pods.
+        // The benchmark itself changes sets and deletes Pods.
         if judged.iter().any(|(_, _, write)| !write.user.starts_with(REPLICA)) {
             continue;
         }
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn writes_by_the_holder_of_the_slot_pass() {
         let set = |user, revision| line(user, "podsets", revision, &json!({}));
-        // The log has the order of answers, not of writes.
+        // The log is ordered by response, not by write.
         let log = [
             pod("replica-1", 2),
             lease("replica-1", 1),

@@ -1,15 +1,17 @@
-//! Three replicas of podset on kube-apiserver, killed, stopped and frozen at random while sets change.
+//! Kills, stops and freezes three replicas of podset on kube-apiserver at random while sets change.
 //!
-//! In the end each set has exactly its Pods, and the audit log shows one owner per key at any time ([`crate::audit`]).
+//! At the end, each set must have exactly its Pods, and the audit log must show one owner per key at any time
+//! ([`crate::audit`]).
 //!
 //! | disturbance | effect |
 //! |---|---|
 //! | SIGKILL, and a new process seconds later | the Leases expire, and slots move |
-//! | SIGTERM | the replica hands its slots over |
+//! | SIGTERM | the replica releases its slots |
 //! | SIGSTOP for less than a Lease duration | renewals are late |
-//! | SIGSTOP for longer | the replica has lost its slots when it continues, and must not write |
+//! | SIGSTOP for longer | when the replica continues, it has lost its slots and must not write |
 //!
-//! kube-apiserver runs with the garbage collector and without a kubelet, so Pods stay pending; that is enough for the number of Pods.
+//! kube-apiserver runs with the garbage collector but without a kubelet. Pods therefore stay pending, which is enough
+//! to count them.
 
 use std::{
     collections::BTreeMap,
@@ -39,21 +41,21 @@ use crate::{
 const NAMESPACE: &str = "default";
 /// Number of replicas.
 const REPLICAS: usize = 3;
-/// Requests that create sets at once.
+/// Maximum number of concurrent create requests for sets.
 const CREATES_MAX: usize = 16;
-/// Interval of the loop that disturbs.
+/// Polling interval of the loop that disturbs replicas.
 const TICK: Duration = Duration::from_millis(50);
 /// Changes of sets per second.
 const CHANGES_PER_SECOND: u64 = 10;
 /// Time between two disturbances of a replica, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 1_000..5_000;
-/// A killed replica is replaced after at most so long, in milliseconds.
+/// Maximum time until a killed replica is replaced, in milliseconds.
 const ABSENT_MS: u64 = 5_000;
-/// After the last disturbance everything has its place within this.
+/// Maximum time after the last disturbance until every set has its Pods.
 const SETTLES_WITHIN: Duration = Duration::from_secs(600);
-/// Nothing is written for so long in the end.
+/// Time at the end during which no object may be written.
 const QUIET_FOR: Duration = Duration::from_secs(10);
-/// Violations that are printed.
+/// Maximum number of violations to print.
 const PRINTED_MAX: usize = 20;
 
 /// Disturbs three replicas of podset, and checks the audit log
@@ -85,11 +87,11 @@ pub(crate) struct ChaosOptions {
     folder: PathBuf,
 }
 
-/// Rng that a seed determines (`SplitMix64`).
+/// Deterministic random number generator (`SplitMix64`).
 struct Rng(u64);
 
 impl Rng {
-    /// Returns a number from 0 to `end`, without it.
+    /// Returns a number in `0..end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -97,21 +99,21 @@ impl Rng {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    /// Returns an index of a list that is not empty.
+    /// Returns a random index of a non-empty list.
     fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or_default()
     }
 }
 
-/// One of the replicas.
+/// State of a replica.
 enum ReplicaState {
-    /// Works.
+    /// The process runs.
     Running(Replica),
-    /// Stopped by SIGSTOP until a time.
+    /// SIGSTOP was sent; the process continues at this time.
     Frozen(Replica, Instant),
-    /// Got SIGTERM.
+    /// SIGTERM was sent, and the process has not ended yet.
     Stopping(Replica),
-    /// Starts again at a time.
+    /// There is no process; a new one starts at this time.
     Absent(Instant),
 }
 
@@ -124,11 +126,11 @@ struct Counts {
     stops: u32,
     /// By SIGSTOP.
     freezes: u32,
-    /// Freezes for longer than a Lease lasts.
+    /// Freezes that exceeded the Lease duration.
     long_freezes: u32,
-    /// Replicas that ended by themselves, because they had lost their Leases.
+    /// Replicas that exited because they had lost their Leases.
     exits: u32,
-    /// Sets that got more replicas; then those that got fewer, and Pods that were deleted.
+    /// Sets that were scaled up, sets that were scaled down, and Pods that were deleted.
     grown: u32,
     shrunk: u32,
     deleted: u32,
@@ -138,18 +140,18 @@ struct Counts {
 struct Cluster {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
-    /// By the number of the set.
+    /// Wanted number of Pods, indexed by the number of the set.
     wanted: Vec<usize>,
 }
 
-/// Runs the chaos.
+/// Runs the chaos test.
 ///
 /// # Errors
-/// A set has not exactly its Pods in the end, or a replica wrote for a key whose slot it did not own.
+/// At the end, a set does not have exactly its Pods, or a replica wrote for a key whose slot it did not own.
 pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     let folder = &options.folder;
     if folder.join("server").exists() {
-        // A server of a run that was interrupted.
+        // Stops the server of an interrupted run.
         let _down = std::process::Command::new(options.envtest.join("down")).arg(folder.join("server")).status();
     }
     if folder.exists() {
@@ -183,14 +185,14 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     print(options, &replicas.counts, n_pods, [took, settled]);
     let verdict = audit(&log, options.shards)?;
     say(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
-    // A log of another format would show no violation either.
+    // A log in an unexpected format would show no violations either.
     if verdict.n_writes < n_pods || verdict.n_moves == 0 {
         return Err(format!("the audit log has too little to show anything: {verdict:?}").into());
     }
     Ok(())
 }
 
-/// Checks an audit log, and prints what it shows.
+/// Checks an audit log, and prints a summary.
 ///
 /// # Errors
 /// The log can't be read, or a replica wrote for a key whose slot it did not own.
@@ -212,12 +214,12 @@ pub(crate) fn audit(log: &Path, n_slots: u32) -> Result<Verdict, Failure> {
     }
 }
 
-/// Returns the kind of the sets.
+/// Returns the `ApiResource` of `PodSet`.
 fn podset() -> ApiResource {
     resource("apps.example.com", "v1", "PodSet", "podsets")
 }
 
-/// Returns the arguments of all replicas.
+/// Returns the command-line arguments that all replicas share.
 fn arguments(server: &Server, options: &ChaosOptions) -> Vec<String> {
     let kubeconfig = server.kubeconfig.display();
     let arguments = format!(
@@ -254,7 +256,7 @@ fn name(number: usize) -> String {
 }
 
 impl Cluster {
-    /// Prepares requests for the sets, which do not exist yet.
+    /// Creates the clients for sets and Pods. It creates no objects.
     fn new(server: &Server, options: &ChaosOptions) -> Self {
         let client = server.client.clone();
         Self {
@@ -264,7 +266,7 @@ impl Cluster {
         }
     }
 
-    /// Changes a random set: grows it, shrinks it, or deletes one of its Pods. A set that does not exist yet is left alone.
+    /// Scales a random set up or down, or deletes one of its Pods. It skips a set that does not exist yet.
     async fn change(&mut self, rng: &mut Rng, counts: &mut Counts) -> Result<(), Failure> {
         let (set, by) = (rng.index(self.wanted.len()), 1 + rng.index(4));
         let wanted = match rng.below(3) {
@@ -289,10 +291,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// Returns the sets that are not exactly as they should be, and why.
+    /// Returns one message per problem with a set or a Pod.
     ///
-    /// A set is right with exactly the wanted number of Pods that are not being deleted, and with a status of its newest generation.
-    /// Pods without a set are wrong, too.
+    /// A set is right if it has exactly the wanted number of Pods that are not being deleted, and if its status is
+    /// about its newest generation. A Pod without a set is also a problem.
     async fn wrong(&self) -> Result<Vec<String>, Failure> {
         let all = ListParams::default();
         let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
@@ -328,7 +330,8 @@ impl Cluster {
         Ok(wrong)
     }
 
-    /// Returns the versions of all objects by uid: two equal results mean that nothing was written in between.
+    /// Returns the `resourceVersion` of every object by uid. Two equal results mean that nothing was written in
+    /// between.
     async fn versions(&self) -> Result<BTreeMap<Option<String>, Option<String>>, Failure> {
         let all = ListParams::default();
         let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
@@ -346,10 +349,10 @@ fn found<T>(answer: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// Waits until every set is complete. Returns how long that took.
+/// Waits until every set is complete, and returns how long that took.
 ///
 /// # Errors
-/// [`SETTLES_WITHIN`] has passed: with the first ten sets that are wrong.
+/// [`SETTLES_WITHIN`] has passed. The error lists the first ten problems.
 async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
@@ -365,15 +368,15 @@ async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, 
     }
 }
 
-/// The replicas.
+/// The replicas and their random disturbances.
 struct Replicas {
     program: Program,
-    /// Always [`REPLICAS`] of them.
+    /// The states of the [`REPLICAS`] replicas.
     states: Vec<ReplicaState>,
     /// Decides which replica is disturbed, how, and for how long.
     rng: Rng,
     counts: Counts,
-    /// The number of the last process, which its user has: the audit log tells apart processes of one replica.
+    /// The number of the last process. The user name contains it, so that the audit log distinguishes all processes.
     n_started: usize,
     /// The Lease duration.
     lease: Duration,
@@ -389,7 +392,8 @@ impl Replicas {
 
     /// Disturbs replicas and changes sets until the time is over.
     ///
-    /// Changes have a generator of their own, so that the same replicas are disturbed on a slow and on a fast server.
+    /// Changes use a separate random number generator. So the same replicas are disturbed on a slow and on a fast
+    /// server.
     async fn disturb(&mut self, options: &ChaosOptions, cluster: &mut Cluster) -> Result<(), Failure> {
         let (mut rng, begun) = (Rng(options.seed.wrapping_add(1)), Instant::now());
         let ends = begun + Duration::from_secs(options.seconds);
@@ -401,7 +405,7 @@ impl Replicas {
                 let pause = PAUSE_MS.start + self.rng.below(PAUSE_MS.end - PAUSE_MS.start);
                 next = Instant::now() + Duration::from_millis(pause);
             }
-            // One at a time: on a slow server, changes must not keep replicas from being disturbed.
+            // One change per iteration: on a slow server, changes must not delay the disturbances.
             if n_changes < begun.elapsed().as_secs() * CHANGES_PER_SECOND {
                 cluster.change(&mut rng, &mut self.counts).await?;
                 n_changes += 1;
@@ -416,7 +420,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Kills, stops or freezes a random replica. If that one does not run at the moment, nothing happens.
+    /// Kills, stops or freezes a random replica. It does nothing if that replica is not running.
     fn disturb_one(&mut self) -> Result<(), Failure> {
         let index = self.rng.index(REPLICAS);
         let how = self.rng.below(3);
@@ -437,7 +441,7 @@ impl Replicas {
                 ReplicaState::Stopping(replica)
             }
             _ => {
-                // Between no time and twice the duration of a Lease.
+                // Between zero and twice the Lease duration.
                 let lease = u64::try_from(self.lease.as_millis())?;
                 let frozen = Duration::from_millis(self.rng.below(2 * lease));
                 self.counts.freezes += 1;
@@ -449,7 +453,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Continues and starts replicas whose time has come.
+    /// Continues frozen replicas and starts absent ones whose time has come.
     fn look(&mut self) -> Result<(), Failure> {
         for state in &mut self.states {
             let now = Instant::now();
@@ -502,7 +506,7 @@ impl Replicas {
     }
 }
 
-/// Prints what was done.
+/// Prints a summary of the run.
 fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]: [Duration; 2]) {
     let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted } = counts;
     let ChaosOptions { sets, shards, lease_seconds, seed, .. } = options;

@@ -1,17 +1,18 @@
-//! The figures of one, two and three replicas in one run: memory, CPU, the times of hand-overs, a rolling update, and rest.
+//! Measures one, two and three replicas in one run: memory, CPU, handover times, a rolling update, and the cost at
+//! rest.
 //!
 //! | step | measured |
 //! |---|---|
 //! | no objects | memory of the process itself |
 //! | create | CPU and time until each primary has its Pods |
-//! | start | CPU, time and lists of Pods of processes that start over all objects; memory at rest |
+//! | start | CPU, time and LIST requests for Pods of processes that start with all objects present; memory at rest |
 //! | changes | CPU, and the time from a change of a primary to the end of its reconcile |
-//! | moves | with three replicas: kills and clean stops, until the keys run elsewhere |
-//! | rolling update | three replicas replaced one by one, under changes |
-//! | rest | requests for Leases, and CPU |
+//! | moves | with three replicas: time from a kill or clean stop until other replicas reconcile the keys |
+//! | rolling update | three replicas replaced one by one while objects change |
+//! | rest | Lease requests and CPU of idle replicas |
 //!
-//! The first four run for each number of replicas, on a new server each. The goals are printed beside the figures; only an overlap or
-//! a lost change fails the run, since times depend on the machine.
+//! The first four steps run once per number of replicas, each time on a new server. The output shows the goals beside
+//! the figures. Times depend on the machine, so only an overlap or a lost change fails the run.
 
 use std::{
     path::{Path, PathBuf},
@@ -35,13 +36,13 @@ use crate::{
     stage::{PODS_EACH, Stage, name},
 };
 
-/// Numbers of replicas that are compared. The first runs without shards.
+/// Replica counts to compare. The first one runs without shards.
 const REPLICAS: [usize; 3] = [1, 2, 3];
-/// Changes on their way at once. A server that falls behind lowers the rate, which is printed.
+/// Maximum number of change requests in flight. A slow server therefore lowers the actual rate, which is printed.
 const CHANGES_MAX: usize = 64;
-/// Wait before the memory at rest is read.
+/// Delay before memory at rest is measured.
 const REST: Duration = Duration::from_secs(3);
-/// Time that each replica runs alone during a rolling update before the next one starts.
+/// Pause between two replacements of a rolling update.
 const BETWEEN_REPLICAS: Duration = Duration::from_secs(3);
 
 /// Compares 1, 2 and 3 replicas
@@ -78,38 +79,40 @@ pub(crate) struct FigureOptions {
 struct Figures {
     /// Number of replicas.
     n: usize,
-    /// Memory of a replica without objects, then with all of them; the largest of all replicas.
+    /// Memory of the largest replica before any object exists.
     empty: Memory,
-    /// Read some seconds after the start, so that garbage of the first lists is returned.
+    /// Memory of the largest replica with all objects, measured [`REST`] after the last reconcile. By then the
+    /// allocator has returned the memory of the first lists.
     full: Memory,
-    /// CPU seconds of all replicas: to create all Pods, to start over them, and for the changes.
+    /// CPU seconds of all replicas until all Pods are created.
     create: f64,
-    /// From the start of the processes to the memory at rest.
+    /// CPU seconds from the start of the processes to the measurement of memory at rest.
     start: f64,
-    /// For all changes of the step, which have the same rate for each number of replicas.
+    /// CPU seconds for all changes of the step. The rate is the same for each number of replicas.
     changes: f64,
     /// Seconds from the start of the processes until all keys were reconciled.
     create_took: Duration,
     start_took: Duration,
-    /// Lists of Pods that the start caused.
+    /// Number of LIST requests for Pods during the start.
     lists: f64,
-    /// Times of the changes.
+    /// Time from each change to the end of its reconcile.
     lags: Lags,
 }
 
-/// A row of the comparison.
+/// A row of the comparison: its title, and the function that reads its value.
 type Row = (&'static str, fn(&Figures) -> f64);
 
 /// Measures and prints everything.
 ///
 /// # Errors
-/// A key ran twice at once, or a change was not reconciled within a minute after the last one. A goal that is missed is no error.
+/// Two reconciles of one key overlapped, or a change was not reconciled within a minute after the last one. A missed
+/// goal is not an error.
 pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     let before = load();
     let mut all = Vec::new();
     let mut last = None;
     for n in REPLICAS {
-        // The server of the number before has ended when the next one starts.
+        // The previous server must stop before the next one starts.
         drop(last.take());
         let (figures, stage) = compare(options, n).await?;
         all.push(figures);
@@ -139,8 +142,8 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
 
 /// Measures `n` replicas on a new server, and leaves them running.
 ///
-/// The replicas start three times: without objects, over primaries without Pods, and over all Pods. So each figure is of processes
-/// that did nothing before.
+/// The replicas start three times: without objects, with primaries that have no Pods, and with all Pods. So each figure
+/// comes from fresh processes.
 async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
     let folder = options.folder.join(n.to_string());
     if folder.exists() {
@@ -186,13 +189,13 @@ async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), 
     Ok((figures, stage))
 }
 
-/// Returns how many lists of Pods the server has counted.
+/// Returns the number of LIST requests for Pods that the server has counted.
 async fn lists(stage: &Stage) -> Result<f64, Failure> {
     let counts = stage.server.requests("pods").await?;
     Ok(counts.into_iter().filter(|(verb, _)| verb == "LIST").map(|(_, count)| count).sum())
 }
 
-/// Starts the embedded server, or kube-apiserver if a folder with its scripts is named.
+/// Starts kube-apiserver if the options name a folder with its scripts, and the embedded server otherwise.
 async fn server(options: &FigureOptions, folder: &Path) -> Result<Server, Failure> {
     match &options.envtest {
         Some(scripts) => Server::real(&std::fs::canonicalize(scripts)?, folder, None).await,
@@ -205,7 +208,7 @@ fn start(stage: &mut Stage, n: usize) -> Result<(), Failure> {
     (0..n).try_for_each(|_| stage.start())
 }
 
-/// Returns the most memory of a replica. Each of the three values may come from another one.
+/// Returns the maximum of each memory value over all replicas. The three maxima may come from different replicas.
 fn largest(stage: &Stage) -> Result<Memory, Failure> {
     let mut largest = Memory::default();
     for replica in &stage.replicas {
@@ -222,22 +225,23 @@ struct Sent {
     group: usize,
     /// `spec.change`, which the replica copies to its journal.
     change: i64,
-    /// Nanoseconds since 1970, before the request.
+    /// Time just before the request, in nanoseconds since 1970.
     at: u64,
 }
 
-/// Changes of one primary after the other at a constant rate, in a task.
+/// A task that changes one primary after another at a constant rate.
 ///
-/// Late ticks are made up for at once, so the rate is that of the option unless all [`CHANGES_MAX`] requests are on their way.
+/// Late ticks are caught up immediately. So the rate is that of the option unless [`CHANGES_MAX`] requests are in
+/// flight.
 struct Changes {
-    /// Ends only by an error, or when it is aborted.
+    /// Ends only on an error or when aborted.
     task: tokio::task::JoinHandle<Result<(), Failure>>,
     /// The accepted changes so far.
     sent: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Changes {
-    /// Starts the changes. The first has the number after `last`; numbers only grow.
+    /// Starts the changes. The first one is numbered `last + 1`, and numbers only grow.
     fn start(stage: &Stage, options: &FigureOptions, last: i64) -> Self {
         let (n_groups, rate) = (options.primaries, options.rate);
         let (groups, sent) = (stage.groups.clone(), Arc::new(Mutex::new(Vec::new())));
@@ -267,10 +271,10 @@ impl Changes {
         Self { task, sent }
     }
 
-    /// Stops, and returns the changes that the server has accepted.
+    /// Stops the task, and returns the changes that the server has accepted.
     async fn stop(self) -> Result<Vec<Sent>, Failure> {
         self.task.abort();
-        // Requests on their way are dropped, and may have changed an object: they are not counted.
+        // Requests in flight are dropped. They may have changed an object, but are not counted.
         if let Ok(ended) = self.task.await {
             ended?;
         }
@@ -283,7 +287,7 @@ impl Changes {
 struct Lags {
     /// Milliseconds, sorted.
     ms: Vec<f64>,
-    /// Changes without a reconcile that saw them.
+    /// Number of changes that no reconcile saw.
     n_lost: usize,
 }
 
@@ -301,7 +305,7 @@ impl Lags {
     }
 }
 
-/// Waits until each change is reconciled or a minute has passed, and returns the times.
+/// Waits up to a minute until every change is reconciled, and returns the times.
 async fn lags(stage: &mut Stage, sent: &[Sent]) -> Result<Lags, Failure> {
     let begun = now();
     loop {
@@ -314,7 +318,7 @@ async fn lags(stage: &mut Stage, sent: &[Sent]) -> Result<Lags, Failure> {
     }
 }
 
-/// Returns the times of changes that are reconciled so far. A reconcile of a later change counts, too.
+/// Returns the times of the changes reconciled so far. A reconcile of a later change to the same object also counts.
 fn lags_now(journals: &Journals, sent: &[Sent]) -> Lags {
     let mut lags = Lags::default();
     for Sent { group, change, at } in sent {
@@ -329,17 +333,17 @@ fn lags_now(journals: &Journals, sent: &[Sent]) -> Lags {
     lags
 }
 
-/// Times until the keys of a replica that ended ran elsewhere.
+/// Times until other replicas reconciled the keys of a replica that ended.
 struct Moves {
-    /// After SIGKILL: the Leases have to expire.
+    /// After SIGKILL, when the Leases have to expire first.
     kills: Vec<Duration>,
-    /// After SIGTERM: the replica releases its Leases.
+    /// After SIGTERM, when the replica releases its Leases.
     stops: Vec<Duration>,
-    /// The most keys that a replica had when it ended.
+    /// Maximum number of keys that a replica owned when it ended.
     n_keys: usize,
 }
 
-/// Kills and stops replicas, one after the other; each time a new one replaces it.
+/// Kills and stops replicas in turn. A new replica replaces each one.
 async fn moves(stage: &mut Stage, options: &FigureOptions) -> Result<Moves, Failure> {
     let mut moves = Moves { kills: Vec::new(), stops: Vec::new(), n_keys: 0 };
     for number in 0..2 * options.repeats {
@@ -364,7 +368,8 @@ async fn moves(stage: &mut Stage, options: &FigureOptions) -> Result<Moves, Fail
 }
 
 impl Moves {
-    /// Prints the longest times beside their goals: a Lease duration and a second, and a second.
+    /// Prints the longest times beside their goals: the Lease duration plus one second after a kill, one second after a
+    /// stop.
     fn print(&self, options: &FigureOptions) {
         let lease = Duration::from_secs(options.lease_seconds);
         let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();
@@ -391,18 +396,18 @@ impl Moves {
     }
 }
 
-/// A rolling update under changes.
+/// The result of a rolling update while objects change.
 struct Rolling {
     /// Times of the changes during the update.
     lags: Lags,
-    /// From before the first new replica to after the last old one.
+    /// Time from before the start of the first new replica to after the end of the last old one.
     took: Duration,
 }
 
 /// Replaces each replica as a Deployment does: a new one starts, then an old one stops.
 async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, Failure> {
     let begun = now();
-    // Later numbers than those of the changes before.
+    // Above all numbers of earlier changes.
     let changes = Changes::start(stage, options, 1_000_000);
     sleep(BETWEEN_REPLICAS).await;
     for _ in 0..stage.replicas.len() {
@@ -420,7 +425,7 @@ async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, 
 }
 
 impl Rolling {
-    /// Prints the times of changes, and the overlaps of the whole run.
+    /// Prints the times of the changes, and the number of overlaps in the whole run.
     fn print(&self, options: &FigureOptions, n_overlaps: usize) {
         let Self { lags, took } = self;
         let (p50, p99, max) = (lags.at(0.5), lags.at(0.99), lags.at(1.0));
@@ -439,19 +444,19 @@ impl Rolling {
     }
 }
 
-/// Three replicas without changes.
+/// The cost of three idle replicas.
 struct Rest {
-    /// Requests for Leases per second, by verb.
+    /// Lease requests per second, by verb.
     leases: Vec<(String, f64)>,
-    /// Shares of a core, in percent.
+    /// CPU of the server, in percent of a core.
     server: f64,
-    /// All replicas together.
+    /// CPU of all replicas together, in percent of a core.
     replicas: f64,
-    /// Updates of Leases per second by the settings, if each holder renews once per retry period.
+    /// Expected Lease updates per second, if each holder renews once per retry period.
     expected: f64,
 }
 
-/// Counts the requests for Leases and the CPU of three idle replicas.
+/// Measures the Lease requests and the CPU of three idle replicas.
 async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failure> {
     stage.wait_for_shares().await?;
     let before = (stage.server.requests("leases").await?, stage.server.cpu()?, stage.cpu()?, now());
@@ -464,7 +469,8 @@ async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failur
         *count = (*count - earlier) / seconds;
     }
     leases.retain(|(_, rate)| *rate > 0.0);
-    // Each slot's Lease, each replica's seat, and the settings, every 2 s with the default Lease duration of 15 s.
+    // One Lease per slot, one seat per replica, and one for the settings, each renewed every 2 s with the default Lease
+    // duration of 15 s.
     #[expect(clippy::cast_precision_loss, reason = "few replicas and seconds")]
     let (n, period) = (stage.replicas.len() as f64, options.lease_seconds as f64 * 2.0 / 15.0);
     let expected = (f64::from(options.shards) + n + 1.0) / period;
@@ -472,7 +478,7 @@ async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failur
 }
 
 impl Rest {
-    /// Prints the rates of requests for Leases by verb. Only updates have an expected rate.
+    /// Prints the rates of Lease requests by verb. Only updates have an expected rate.
     fn print(&self) {
         say("\n| 3 idle replicas | | expected |\n|---|---|---|");
         for (verb, rate) in &self.leases {
@@ -486,7 +492,8 @@ impl Rest {
 
 /// Prints the comparison of the numbers of replicas.
 ///
-/// The goal for memory is `1 / n` and a fifth of the single replica, the goal for CPU 1.3 of it.
+/// The goal for memory is `1 / n + 0.2` of the single replica's, and the goal for CPU is 1.3 times the single
+/// replica's.
 fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
     let Some(single) = all.first() else { return };
     say(&format!(
@@ -540,7 +547,7 @@ fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
     }
 }
 
-/// Returns the word for a goal.
+/// Returns the word that the table shows for a goal.
 fn verdict(is_reached: bool) -> &'static str {
     if is_reached { "reached" } else { "missed" }
 }

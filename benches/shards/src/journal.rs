@@ -1,7 +1,8 @@
-//! The reconciles of all replicas, from the files that they append to.
+//! Reads the reconciles of all replicas from the files that they append to.
 //!
-//! A line is `S TIME KEY CHANGE` for a start, and the same with `E` or `F` for the end: done, or failed and cut off. Times are nanoseconds
-//! since 1970 of one clock, because all processes are on one machine.
+//! A line is `S TIME KEY CHANGE` for the start of a reconcile. Its end has `E` instead of `S` if it succeeded, and `F`
+//! if it failed or was cancelled. Times are nanoseconds since 1970. All processes run on one machine, so they share one
+//! clock.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,43 +23,43 @@ pub(crate) struct Run {
     pub(crate) start: u64,
     /// `None` while it runs.
     pub(crate) end: Option<u64>,
-    /// `false` if it failed or was cut off.
+    /// `false` if it failed or was cancelled.
     pub(crate) is_done: bool,
-    /// The replica, by its place in [`Journals::users`].
+    /// The replica, as an index into [`Journals::users`].
     pub(crate) replica: usize,
 }
 
-/// The journals of all replicas so far.
+/// The journals of all replicas.
 #[derive(Default)]
 pub(crate) struct Journals {
-    /// In the order of `users`.
+    /// The journal files, in the order of `users`.
     files: Vec<Journal>,
-    /// The replicas since the start of the run, ended ones too.
+    /// All replicas since the start of the run, including ended ones.
     pub(crate) users: Vec<String>,
     /// The reconciles of each key, in the order in which they were read.
     pub(crate) runs: HashMap<String, Vec<Run>>,
 }
 
-/// The file of a replica.
+/// The journal file of a replica.
 struct Journal {
     path: PathBuf,
-    /// Bytes that were read. Always at the end of a line.
+    /// Number of bytes read so far. It is always at the end of a line.
     offset: u64,
 }
 
-/// Returns the time in nanoseconds since 1970: the clock of all processes of this machine.
+/// Returns the system time in nanoseconds since 1970, which all processes of this machine share.
 pub(crate) fn now() -> u64 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the time from one moment to another, zero if the order is the other one.
+/// Returns the time between two moments, or zero if `to` is before `from`.
 pub(crate) fn between(from: u64, to: u64) -> Duration {
     Duration::from_nanos(to.saturating_sub(from))
 }
 
 impl Journals {
-    /// Adds a replica.
+    /// Adds a replica with its journal file.
     pub(crate) fn follow(&mut self, user: &str, path: PathBuf) {
         self.users.push(user.into());
         self.files.push(Journal { path, offset: 0 });
@@ -67,10 +68,10 @@ impl Journals {
     /// Reads what was appended since the last call.
     ///
     /// # Errors
-    /// A file can't be read, or a line has another form.
+    /// A file can't be read, or a line is malformed.
     pub(crate) fn refresh(&mut self) -> Result<(), Failure> {
         for (replica, journal) in self.files.iter_mut().enumerate() {
-            // A replica creates its journal with its first reconcile.
+            // A replica creates its journal at its first reconcile.
             let Ok(mut file) = File::open(&journal.path) else { continue };
             file.seek(SeekFrom::Start(journal.offset))?;
             let mut text = String::new();
@@ -84,7 +85,7 @@ impl Journals {
         Ok(())
     }
 
-    /// Notes that a replica has been killed: its reconciles have ended.
+    /// Records that a replica has been killed, which ends its running reconciles.
     pub(crate) fn killed(&mut self, user: &str, at: u64) -> Result<(), Failure> {
         self.refresh()?;
         let Some(replica) = self.users.iter().position(|known| known == user) else { return Ok(()) };
@@ -95,15 +96,15 @@ impl Journals {
         Ok(())
     }
 
-    /// Returns the number of keys with a reconcile that started at or after this time and is done.
+    /// Returns the number of keys with a successful reconcile that started at or after this time.
     pub(crate) fn n_done_since(&self, time: u64) -> usize {
         let is_done = |runs: &&Vec<Run>| runs.iter().rev().any(|run| run.is_done && run.start >= time);
         self.runs.values().filter(is_done).count()
     }
 
-    /// Returns pairs of reconciles of one key that ran at the same time.
+    /// Returns a message for each pair of overlapping reconciles of one key.
     ///
-    /// A reconcile that ends in the nanosecond in which the next one starts does not overlap with it.
+    /// A reconcile that ends in the same nanosecond in which the next one starts does not overlap with it.
     pub(crate) fn overlaps(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (key, runs) in self.runs.iter().collect::<BTreeMap<_, _>>() {
@@ -120,7 +121,7 @@ impl Journals {
     }
 }
 
-/// Adds a line to the reconciles of its key.
+/// Parses a line, and adds it to the reconciles of its key.
 fn take(runs: &mut HashMap<String, Vec<Run>>, replica: usize, line: &str) -> Result<(), Failure> {
     let mut words = line.split(' ');
     let (Some(event), Some(time), Some(key), Some(change)) = (words.next(), words.next(), words.next(), words.next())

@@ -1,21 +1,21 @@
-//! Several active replicas beside one: costs, times of hand-overs, and a chaos run on a real API server.
+//! Compares several active replicas with a single one: costs, handover times, and a chaos run on a real API server.
 //!
 //! ```text
 //! cargo xtask bench-shards
 //! cargo xtask chaos --minutes 5
 //! ```
 //!
-//! `figures` compares costs, and `chaos` looks for a wrong write. Both start their servers and replicas as processes, and end them when
-//! they end, also by Ctrl-C.
+//! `figures` compares costs, and `chaos` looks for writes by a replica that does not own the key. Both start servers
+//! and replicas as processes, and stop them at the end and on Ctrl-C.
 //!
 //! | file | concept |
 //! |---|---|
-//! | `figures` | one, two and three replicas beside each other |
+//! | `figures` | comparison of one, two and three replicas |
 //! | `chaos`, `audit` | replicas that are killed and frozen, and the check of the API server's audit log |
-//! | `stage` | a server with objects, and the replicas that work on them |
+//! | `stage` | a server with objects, and the replicas that reconcile them |
 //! | `journal` | the reconciles of all replicas |
-//! | `process`, `server` | processes: memory, CPU, signals; the API server |
-//! | `replica` | a separate program: the operator that is measured |
+//! | `process`, `server` | replica processes with memory, CPU and signals; the API server |
+//! | `replica` | a separate program: the measured operator |
 //!
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Any error; a benchmark has nothing to handle. It ends the run, and dropping its values ends all processes.
+/// Any error. A benchmark handles none: an error ends the run, and dropping its values ends all processes.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures several active replicas beside one
@@ -61,7 +61,8 @@ enum Command {
     },
 }
 
-/// The server of a run has one thread, as `kctl apiserver`, and so has the client: they share the cores with the replicas.
+/// Runs on one thread, like `kctl apiserver`, both as server and as client, because they share the cores with the
+/// replicas.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let run = async {
@@ -75,7 +76,7 @@ async fn main() -> Result<(), Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = run => ended,
-        // Dropping the run ends its processes.
+        // Dropping the future of the run ends its processes.
         _interrupted = tokio::signal::ctrl_c() => Err("interrupted".into()),
         _terminated = terminated.recv() => Err("terminated".into()),
     }

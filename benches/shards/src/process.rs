@@ -1,4 +1,4 @@
-//! Replicas as processes: start, signals, memory and CPU time.
+//! Replica processes: start, signals, memory and CPU time.
 //!
 //! Memory and CPU come from `/proc`, so the benchmark runs on Linux alone.
 
@@ -17,7 +17,7 @@ use crate::Failure;
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Longest wait for a replica to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// Interval between two looks at a process.
+/// Interval between two checks of a process.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The parts of a command line that all replicas of a run share.
@@ -36,15 +36,15 @@ pub(crate) struct Program {
 pub(crate) struct Memory {
     /// All resident pages.
     pub(crate) rss: f64,
-    /// Resident pages, where pages of several processes count in parts.
+    /// Proportional set size: a page that `n` processes share counts as `1 / n`.
     pub(crate) pss: f64,
-    /// The most resident pages so far.
+    /// Peak number of resident pages (`VmHWM`).
     pub(crate) peak: f64,
 }
 
 /// A running replica. Dropping it kills it.
 pub(crate) struct Replica {
-    /// The user of its requests, and its identity in Leases. No two processes of a run have the same.
+    /// The user of its requests and its identity in Leases, unique in the run.
     pub(crate) user: String,
     /// The file to which it appends its reconciles.
     pub(crate) journal: PathBuf,
@@ -54,8 +54,8 @@ pub(crate) struct Replica {
 impl Replica {
     /// Starts a replica as this user. Its log goes to `USER.log` in the folder of the program.
     ///
-    /// It impersonates the user, so that the API server's audit log tells replicas apart, and it is an administrator: roles are not
-    /// what is measured.
+    /// It impersonates the user, so that the API server's audit log distinguishes replicas. It is also an
+    /// administrator, because RBAC is not part of the measurement.
     pub(crate) fn start(program: &Program, user: &str) -> Result<Self, Failure> {
         let log = File::create(program.folder.join(format!("{user}.log")))?;
         let journal = program.folder.join(format!("{user}.journal"));
@@ -81,10 +81,11 @@ impl Replica {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process ends by itself.
     ///
     /// # Errors
-    /// It still runs after [`ENDS_WITHIN`], which is longer than the default grace of a Pod.
+    /// The process still runs after [`ENDS_WITHIN`], which is longer than the default termination grace period of a
+    /// Pod.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         while !self.has_ended()? {
@@ -96,7 +97,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Returns its memory.
+    /// Returns the memory of the process.
     ///
     /// # Errors
     /// The process has ended, or the kernel has no `smaps_rollup` (before Linux 4.14).
@@ -107,7 +108,7 @@ impl Replica {
         Ok(Memory { rss: mib(&status, "VmRSS:")?, pss: mib(&rollup, "Pss:")?, peak })
     }
 
-    /// Returns its CPU time so far, in seconds.
+    /// Returns the CPU time of the process so far, in seconds.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         cpu_of(self.child.id())
     }
@@ -127,8 +128,8 @@ fn mib(text: &str, field: &str) -> Result<f64, Failure> {
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
-/// Returns user and system time of a process in seconds. The fields are counted from the name's parenthesis, because the name
-/// may have spaces.
+/// Returns the user and system time of a process in seconds. Fields are counted from the closing parenthesis of the
+/// name, because the name may contain spaces.
 pub(crate) fn cpu_of(pid: u32) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -136,7 +137,8 @@ pub(crate) fn cpu_of(pid: u32) -> Result<f64, Failure> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// Returns the arguments for a Lease duration, with the other times in proportion to the defaults of 15 s, 10 s and 2 s.
+/// Returns the arguments for a Lease duration. The other times keep the proportions of the defaults of 15 s, 10 s and 2
+/// s.
 pub(crate) fn lease_times(seconds: u64) -> Vec<String> {
     let [renew, retry] = [seconds * 2_000 / 3, seconds * 2_000 / 15];
     let times = format!(
@@ -145,13 +147,14 @@ pub(crate) fn lease_times(seconds: u64) -> Vec<String> {
     times.split(' ').map(ToOwned::to_owned).collect()
 }
 
-/// Returns the load average of the last minute, which is printed beside the results: others may use the machine.
+/// Returns the load average of the last minute. It is printed beside the results, because other processes may use the
+/// machine.
 pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
-/// Returns a program beside this one.
+/// Returns the path of a program in the folder of this one.
 pub(crate) fn beside(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
     if Path::new(&path).exists() {

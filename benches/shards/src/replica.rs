@@ -1,9 +1,9 @@
 //! The operator that `shards-bench` runs as one or several processes: a `PodGroup` owns its Pods.
 //!
-//! No kind is read as a whole, so that each replica can limit all of its caches to its slots.
+//! It caches no kind as a whole, so each replica can limit all of its caches to its slots.
 //!
-//! With `BENCH_JOURNAL`, it appends a line to that file when a reconcile starts and when it ends. The benchmark reads from these
-//! files which replica reconciled a key at which time.
+//! With `BENCH_JOURNAL`, it appends a line to that file at the start and at the end of each reconcile. From these
+//! files, the benchmark knows which replica reconciled a key at which time.
 
 use std::{
     collections::HashSet,
@@ -83,7 +83,7 @@ static JOURNAL: LazyLock<Option<File>> = LazyLock::new(|| {
     File::options().create(true).append(true).open(path).ok()
 });
 
-/// A reconcile in the journal. It ends when this is dropped, also if the reconcile is cut off.
+/// A reconcile in the journal. Dropping the entry writes its end, also if the reconcile is cancelled.
 struct Entry {
     /// The name of the primary.
     name: String,
@@ -94,7 +94,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Writes that the reconcile starts: `S`.
+    /// Writes the start of a reconcile (`S`).
     fn start(group: &PodGroup) -> Self {
         let entry = Self { name: group.name_any(), change: group.spec.change, is_done: false };
         entry.write('S');
@@ -106,13 +106,13 @@ impl Entry {
         let Some(mut file) = JOURNAL.as_ref() else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let line = format!("{event} {now} {} {}\n", self.name, self.change);
-        // One write per line, so that a kill cuts no line.
+        // One `write` per line, so that a kill leaves no partial line.
         let _written = file.write_all(line.as_bytes());
     }
 }
 
 impl Drop for Entry {
-    /// Writes that the reconcile is done, `E`, or that it failed or was cut off, `F`.
+    /// Writes the end of the reconcile: `E` if it succeeded, `F` if it failed or was cancelled.
     fn drop(&mut self) {
         self.write(if self.is_done { 'E' } else { 'F' });
     }

@@ -1,6 +1,7 @@
-//! The API server of a run, as separate processes: the embedded one, or kube-apiserver with etcd.
+//! Runs the API server in separate processes: the embedded one, or kube-apiserver with etcd.
 //!
-//! A process of its own makes its CPU time separate from that of the benchmark, and lets it have the thread that `kctl apiserver` has.
+//! A separate process keeps its CPU time apart from that of the benchmark, and gives it one thread, as `kctl apiserver`
+//! has.
 
 use std::{
     fs,
@@ -20,20 +21,20 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Failure, process::cpu_of};
 
-/// Longest wait until a server is ready, and until it serves a kind.
+/// Longest wait until a server is ready, or until it serves a kind.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 /// Interval between two checks for readiness.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A running server. Dropping it stops it.
 pub(crate) struct Server {
-    /// For the head of the results.
+    /// The name that the results show.
     pub(crate) name: &'static str,
-    /// An administrator.
+    /// A client of an administrator.
     pub(crate) client: Client,
-    /// The same administrator, for the replicas.
+    /// A kubeconfig of the same administrator, for the replicas.
     pub(crate) kubeconfig: PathBuf,
-    /// Its processes: one, or kube-apiserver and etcd.
+    /// Its processes: the embedded server, or kube-apiserver and etcd.
     pids: Vec<u32>,
     _end: End,
 }
@@ -57,7 +58,7 @@ impl Drop for End {
 }
 
 impl Server {
-    /// Starts the embedded server in a process of this program.
+    /// Starts the embedded server in another process of this program.
     pub(crate) async fn embedded(folder: &Path) -> Result<Self, Failure> {
         let kubeconfig = folder.join("embedded.kubeconfig");
         if kubeconfig.exists() {
@@ -69,7 +70,8 @@ impl Server {
         Ok(Self { name: "kctl apiserver", client: ready(&kubeconfig).await?, kubeconfig, pids, _end: end })
     }
 
-    /// Starts kube-apiserver and etcd by the script `up` of a folder, without data, and with an audit log if `audit` names one.
+    /// Starts kube-apiserver and etcd without data, using the script `up` of a folder. `audit` is the path of the audit
+    /// log.
     pub(crate) async fn real(scripts: &Path, folder: &Path, audit: Option<&Path>) -> Result<Self, Failure> {
         let folder = folder.join("server");
         let end = End::Down(scripts.join("down"), folder.clone());
@@ -107,7 +109,7 @@ impl Server {
     /// Installs the CRDs that the program prints with `generate-crds`, and waits until `kind` is served.
     ///
     /// # Errors
-    /// The program fails, the server refuses the CRD, or it does not serve the kind within [`READY_WITHIN`].
+    /// The program fails, the server rejects the CRD, or it does not serve the kind within [`READY_WITHIN`].
     pub(crate) async fn install(&self, program: &Path, kind: &ApiResource) -> Result<(), Failure> {
         let printed = Command::new(program).arg("generate-crds").output()?;
         if !printed.status.success() {
@@ -129,9 +131,9 @@ impl Server {
         Ok(())
     }
 
-    /// Returns how many requests for a resource the server has counted, by verb, such as `PUT`.
+    /// Returns the number of requests for a resource that the server has counted, by verb, such as `PUT`.
     ///
-    /// Both servers have `apiserver_request_total`; its other labels are added up.
+    /// Both servers export `apiserver_request_total`. The counts are summed over its other labels.
     pub(crate) async fn requests(&self, resource: &str) -> Result<Vec<(String, f64)>, Failure> {
         let text = self.client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
         let of = format!("resource=\"{resource}\"");
@@ -149,7 +151,7 @@ impl Server {
     }
 }
 
-/// Returns a kind for requests without a type.
+/// Returns the `ApiResource` of a kind, for requests with dynamic objects.
 pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     ApiResource { group: group.into(), version: version.into(), api_version, kind: kind.into(), plural: plural.into() }
@@ -158,7 +160,7 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
 /// Waits until the server of a kubeconfig is ready, and returns its client.
 ///
 /// # Errors
-/// The last error, once [`READY_WITHIN`] has passed.
+/// The server is not ready within [`READY_WITHIN`]. The result is the error of the last attempt.
 async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
     let start = Instant::now();
     loop {
@@ -177,7 +179,7 @@ async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
     }
 }
 
-/// Serves the embedded API server with its controllers: the process that [`Server::embedded`] starts.
+/// Serves the embedded API server with its controllers. This is the process that [`Server::embedded`] starts.
 pub(crate) async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await?;

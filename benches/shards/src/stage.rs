@@ -1,4 +1,4 @@
-//! A server with objects, and the replicas that work on them.
+//! A server with objects, and the replicas that reconcile them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,17 +28,17 @@ use crate::{
 
 /// The namespace of all objects and Leases.
 pub(crate) const NAMESPACE: &str = "default";
-/// Pods of each `PodGroup`.
+/// Number of Pods per `PodGroup`.
 pub(crate) const PODS_EACH: usize = 2;
-/// The name of the measured app, with which the names of its Leases begin.
+/// The name of the measured app, which is the prefix of its Lease names.
 const APP: &str = "pod-group";
-/// Requests of the benchmark at once.
+/// Maximum number of concurrent create requests.
 const CREATES_MAX: usize = 16;
-/// Interval between two looks at Leases or journals.
+/// Polling interval for Leases and journals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait for a state.
 const WITHIN: Duration = Duration::from_secs(300);
-/// The slots do not move for so long before they count as settled.
+/// Slots count as settled if none has moved for this long.
 const STEADY_FOR: Duration = Duration::from_secs(3);
 
 /// A server, its objects, and running replicas.
@@ -52,18 +52,18 @@ pub(crate) struct Stage {
     pub(crate) groups: Api<DynamicObject>,
     leases: Api<DynamicObject>,
     program: Program,
-    /// The number of the last replica: none gets the name of an earlier one.
+    /// The number of replicas started so far, so that no name is used twice.
     n_started: usize,
     /// The number of slots, `None` for one replica without shards.
     shards: Option<u32>,
 }
 
-/// Returns the kind of the measured operator.
+/// Returns the `ApiResource` of `PodGroup`, the primary of the measured operator.
 fn pod_group() -> ApiResource {
     resource("bench.example.com", "v1", "PodGroup", "podgroups")
 }
 
-/// Returns the Leases of an app by name, with their holders.
+/// Returns the holder of each Lease, by the name of the Lease.
 pub(crate) async fn holders(leases: &Api<DynamicObject>) -> Result<BTreeMap<String, String>, Failure> {
     let listed = leases.list(&ListParams::default()).await?;
     let held = listed.items.into_iter().map(|lease| {
@@ -73,13 +73,13 @@ pub(crate) async fn holders(leases: &Api<DynamicObject>) -> Result<BTreeMap<Stri
     Ok(held.collect())
 }
 
-/// Returns the kind of Leases.
+/// Returns the `ApiResource` of Leases.
 pub(crate) fn lease() -> ApiResource {
     resource("coordination.k8s.io", "v1", "Lease", "leases")
 }
 
 impl Stage {
-    /// Prepares a stage on a server, in an empty folder. `times` are the arguments with the times of Leases.
+    /// Prepares a stage on a server, in an empty folder. `times` are the command-line arguments for Lease times.
     pub(crate) async fn new(
         server: Server,
         path: PathBuf,
@@ -147,11 +147,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until `n` keys have been reconciled since a time, then until all replicas have their share of the slots.
-    /// Returns the time at which the last key was done.
+    /// Waits until `n` keys have been reconciled since `since`, and until each replica has its share of the slots.
+    /// Returns the time at which the last key was reconciled.
     ///
     /// # Errors
-    /// It takes more than [`WITHIN`], or a replica has ended.
+    /// The wait exceeds [`WITHIN`], or a replica has ended.
     pub(crate) async fn wait_for_all(&mut self, n: usize, since: u64) -> Result<u64, Failure> {
         let start = Instant::now();
         loop {
@@ -170,8 +170,8 @@ impl Stage {
 
     /// Waits until each running replica has its share of the slots, and no slot has moved for some seconds.
     ///
-    /// A share is the number of slots by that of the replicas, rounded up. Without shards it waits for the same seconds, so that single
-    /// and several replicas rest equally long.
+    /// A share is the number of slots divided by the number of replicas, rounded up. Without shards it waits
+    /// [`STEADY_FOR`], so that one replica rests as long as several do.
     pub(crate) async fn wait_for_shares(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         let Some(n_slots) = self.shards else {
@@ -209,7 +209,7 @@ impl Stage {
         if start.elapsed() > WITHIN { Err(format!("not within {WITHIN:?}: {}", what()).into()) } else { Ok(()) }
     }
 
-    /// Returns the owner of each slot that has one, by the Leases.
+    /// Returns the owner of each slot whose Lease has a holder.
     async fn owners(&self) -> Result<HashMap<u32, String>, Failure> {
         let prefix = format!("{APP}-slot-");
         let held = holders(&self.leases).await?.into_iter().filter(|(_, holder)| !holder.is_empty());
@@ -217,7 +217,7 @@ impl Stage {
         Ok(slots.collect())
     }
 
-    /// Returns the numbers of the keys that a replica owns, by the same hash as in the program.
+    /// Returns the numbers of the primaries whose keys a replica owns, using the program's hash.
     pub(crate) async fn keys_of(&self, user: &str, n: usize) -> Result<Vec<usize>, Failure> {
         let owners = self.owners().await?;
         let slots = Slots::new(self.shards.unwrap_or(1), ShardBy::Object);
@@ -228,7 +228,8 @@ impl Stage {
         Ok((0..n).filter(is_owned).collect())
     }
 
-    /// Waits until each of these keys has run in another replica since a time, and returns when the last of them started.
+    /// Waits until another replica has reconciled each of these keys since `since`. Returns the start time of the last
+    /// such reconcile.
     pub(crate) async fn wait_until_elsewhere(
         &mut self,
         user: &str,
@@ -252,13 +253,13 @@ impl Stage {
         }
     }
 
-    /// Returns the CPU time of all running replicas so far, in seconds. Replicas that have ended do not count.
+    /// Returns the CPU time of all running replicas so far, in seconds. Ended replicas do not count.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         self.replicas.iter().map(Replica::cpu).sum()
     }
 }
 
-/// Returns the name of a primary. Names have one length, so that all objects have the same size.
+/// Returns the name of a primary. All names have the same length, so that all objects have the same size.
 pub(crate) fn name(number: usize) -> String {
     format!("group-{number:05}")
 }
