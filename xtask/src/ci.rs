@@ -1,7 +1,8 @@
 //! The gate: runs steps, and reports their times and the tests that no step ran.
 //!
-//! A test that needs something which a machine may lack is `#[ignore]`d with a reason, and one step runs it. If the machine lacks
-//! it, the step says so. A test that was ignored, ran nowhere and has no such explanation is an error.
+//! A test that needs something which a machine may lack is `#[ignore]`d with a reason, and one step runs it. If the
+//! machine lacks it, the step records that. An ignored test that ran in no step and has no such explanation is an
+//! error.
 
 use std::{
     path::PathBuf,
@@ -16,14 +17,14 @@ use crate::{
     steps::Step,
 };
 
-/// Reasons of ignored tests that no step of the gate runs.
+/// Prefix of the `#[ignore]` reason of tests that no step of the gate runs.
 const BY_HAND: &str = "takes an hour";
 
 /// Something that a step needs and that this machine lacks.
 struct LeftOut {
-    /// The sentence that is printed.
+    /// The sentence that the gate prints.
     what: String,
-    /// Parts of `#[ignore]` reasons: it explains why tests with such a reason did not run.
+    /// Parts of `#[ignore]` reasons. Tests whose reason contains one of them did not run because of this lack.
     reasons: &'static [&'static str],
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Gate {
     is_strict: bool,
     /// Results of all tests so far.
     pub(crate) ledger: Ledger,
-    /// In the order of their first report, each once.
+    /// Everything that was left out, without duplicates, in the order of the first report.
     left_out: Vec<LeftOut>,
 }
 
@@ -46,8 +47,8 @@ impl Gate {
         Self { install, is_strict: strict, ledger: Ledger::default(), left_out: Vec::new() }
     }
 
-    /// Records that something was not checked, and which ignored tests did not run because of it. Several steps may report the
-    /// same.
+    /// Records that something was not checked, and which ignored tests did not run because of it. Several steps may
+    /// report the same lack.
     pub(crate) fn leave_out(&mut self, what: impl Into<String>, reasons: &'static [&'static str]) {
         let what = what.into();
         if self.left_out.iter().any(|left_out| left_out.what == what) {
@@ -60,7 +61,7 @@ impl Gate {
     /// Prints everything that was left out.
     ///
     /// # Errors
-    /// With `--strict`, something was left out.
+    /// Something was left out, and `--strict` is set.
     pub(crate) fn finish(&self) -> Result {
         for left_out in &self.left_out {
             eprintln!("left out: {}", left_out.what);
@@ -71,9 +72,9 @@ impl Gate {
         Ok(())
     }
 
-    /// Returns the ignored tests that ran in no step, although nothing explains it.
+    /// Returns the ignored tests that ran in no step without an explanation.
     ///
-    /// Only a complete run can report them: another step may run the test.
+    /// Only a complete run can report them, because another step may run the test.
     fn forgotten(&self) -> Vec<String> {
         let is_explained = |reason: &str| {
             let mut reasons = self.left_out.iter().flat_map(|left_out| left_out.reasons);
@@ -86,12 +87,12 @@ impl Gate {
 
 /// Returns the CPU time of all child processes that have ended; `None` on systems without `/proc`.
 ///
-/// The difference of two results is the time of the processes that ended between them.
+/// The difference of two results is the CPU time of the processes that ended between the two calls.
 fn cpu_time() -> Option<Duration> {
-    /// Linux reports times in hundredths of a second to programs, whatever its own clock is.
+    /// Linux reports CPU times to programs in hundredths of a second, independent of its internal clock.
     const TICK: Duration = Duration::from_millis(10);
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in parentheses, may have spaces.
+    // The program name, in parentheses, may contain spaces.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: u32 = fields.get(13)?.parse::<u32>().ok()? + fields.get(14)?.parse::<u32>().ok()?;
     Some(TICK * ticks)
@@ -99,17 +100,15 @@ fn cpu_time() -> Option<Duration> {
 
 /// The duration of a step.
 struct StepTime {
-    /// The step that ran, also one that failed.
+    /// The step that ran, whether it succeeded or failed.
     step: Step,
     /// Elapsed time of the step.
     wall: Duration,
-    /// CPU time of its processes.
-    ///
-    /// `None` on systems without `/proc`.
+    /// CPU time of its processes. `None` on systems without `/proc`.
     cpu: Option<Duration>,
 }
 
-/// Prints a table of the steps with wall and CPU time, to find the step to speed up.
+/// Prints a table of the steps with wall time and CPU time, which shows the step to speed up.
 fn print_times(times: &[StepTime]) {
     eprintln!("\n{:<14}{:>10}{:>12}", "step", "seconds", "CPU seconds");
     for StepTime { step, wall, cpu } in times {
@@ -120,19 +119,20 @@ fn print_times(times: &[StepTime]) {
     eprintln!("{:<14}{:>10}", "all", all.as_secs());
 }
 
-/// Steps in a separate process, which get the processors when the other steps leave one idle.
+/// Steps in a separate process at low priority. They run when the other steps leave a processor idle.
 ///
-/// Suites against servers spend half of their time waiting, and compilers can use it. A compiler at the same priority would make
-/// tests miss their deadlines.
+/// Suites against servers spend half of their time waiting, and compilers can use that time. At normal priority, a
+/// compiler would make tests miss their deadlines.
 struct Beside {
-    /// The running `cargo xtask ci`, killed when this is dropped.
+    /// The running `cargo xtask ci`, which is killed on drop.
     process: Child,
-    /// The file with both of its outputs, so that they do not mix with those of the other steps.
+    /// The file with standard output and standard error, so that they do not mix with those of the other steps.
     output: PathBuf,
 }
 
 impl Beside {
-    /// Starts `cargo xtask ci STEPS` with a separate target directory: Cargo locks one while it compiles.
+    /// Starts `cargo xtask ci STEPS` with a separate target directory, because Cargo locks the target directory while
+    /// it compiles.
     fn start(steps: &[Step], options: Options) -> Result<Self> {
         let output = scratch("beside")?.join("output");
         let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
@@ -147,12 +147,12 @@ impl Beside {
         Ok(Self { process, output })
     }
 
-    /// Returns `true` if the steps have failed already.
+    /// Returns `true` if the steps have already failed.
     fn has_failed(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(Some(status)) if !status.success())
     }
 
-    /// Waits for the end of the steps, and prints what they printed.
+    /// Waits for the end of the steps, and prints their output.
     fn finish(mut self) -> Result {
         let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
         let output = std::fs::read(&self.output).unwrap_or_default();
@@ -166,7 +166,7 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// Ends the steps, unless they have ended.
+    /// Kills the steps if they still run.
     fn drop(&mut self) {
         let _ended = self.process.kill();
     }
@@ -177,9 +177,10 @@ fn names(steps: &[Step]) -> String {
     steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs steps, all of them if none is named. The first one that fails ends the run; times are printed in any case.
+/// Runs the given steps, or all steps if `steps` is empty. The first failure ends the run. Times are printed in any
+/// case.
 ///
-/// The steps `beside` start after the one that compiles the tests, since everything later has a processor to spare.
+/// The steps `beside` start after the one that compiles the tests, because all later steps leave a processor idle.
 ///
 /// # Errors
 /// A step failed, a test ran in no step of a complete run, or something was left out with `--strict`.

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the archive of the `kctl` tool that users download.
+//! `cargo xtask dist`: builds the archive of the `kctl` tool that users download.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use crate::{
     steps::of_workspace,
 };
 
-/// Copies a file into a folder under its own name.
+/// Copies a file into a folder and keeps its name.
 fn copy(from: &Path, folder: &Path) -> Result {
     let name = from.file_name().ok_or("a file has a name")?;
     std::fs::copy(from, folder.join(name)).map(drop).map_err(|error| format!("{}: {error}", from.display()))
 }
 
-/// Builds the tool for a target, and packs it with its licences into `target/dist`.
+/// Builds the tool for a target triple, and packs it with its licences into `target/dist`.
 ///
 /// The archive is named `kctl-VERSION-TARGET.tar.gz` and has one folder of that name.
 ///

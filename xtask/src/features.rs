@@ -1,11 +1,12 @@
-//! The features of the published crates, read from their manifests, so that a new one is checked without being listed here.
+//! Checks the features of the published crates. They are read from the manifests, so new features need not be listed
+//! here.
 
 use crate::{
     Result,
     process::{cargo, root},
 };
 
-/// The published crates that have features. The gate checks the first two.
+/// The published crates with features. The gate checks the first two.
 const CRATES: [&str; 8] = [
     "kctl",
     "kctl-runtime",
@@ -20,32 +21,33 @@ const CRATES: [&str; 8] = [
 /// The crates and the versions of Kubernetes to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// The facade with the oldest and the newest version, and the loop with the newest one: what fits into the gate.
+    /// `kctl` with the oldest and the newest version, and `kctl-runtime` with the newest one, to limit the time of the
+    /// gate.
     Gate,
     /// Every crate with each version.
     All,
 }
 
-/// Returns the names in `[features]` of a manifest, by its lines: xtask has no TOML parser.
+/// Returns the names in the `[features]` section of a manifest. It parses lines, because xtask has no TOML parser.
 fn names(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|line| line.trim() != "[features]").skip(1);
     let section = lines.take_while(|line| !line.starts_with('['));
     section.filter_map(|line| Some(line.split_once(" = ")?.0.trim())).filter(|name| !name.starts_with('#')).collect()
 }
 
-/// Returns the number of a version of Kubernetes: 37 for `v1_37`.
+/// Returns the minor version in the name of a feature: 37 for `v1_37`.
 fn number(name: &str) -> Option<u32> {
     name.strip_prefix("v1_")?.parse().ok()
 }
 
-/// Returns the versions of Kubernetes among the features, the oldest one first.
+/// Returns the features that select a Kubernetes version, the oldest version first.
 fn versions<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let mut versions: Vec<&str> = names.iter().copied().filter(|name| number(name).is_some()).collect();
     versions.sort_unstable_by_key(|name| number(name));
     versions
 }
 
-/// Returns the features that are neither a version nor the default, separated by commas, behind a version.
+/// Returns a version followed by all features that are neither a version nor `default`, separated by commas.
 fn all_together(names: &[&str], version: &str) -> String {
     let others = names.iter().copied().filter(|name| number(name).is_none() && *name != "default");
     let together: Vec<&str> = Some(version).filter(|version| !version.is_empty()).into_iter().chain(others).collect();
@@ -54,8 +56,8 @@ fn all_together(names: &[&str], version: &str) -> String {
 
 /// Returns the sets of features to check, as arguments of `--features`.
 ///
-/// These are the versions of Kubernetes alone, each other feature with the newest version, and all of them together. All
-/// combinations would take hours, and features rarely interact.
+/// The sets are each Kubernetes version alone, each other feature with the newest version, and all features together.
+/// All combinations would take hours, and features rarely interact.
 fn sets(names: &[&str], of: Extent) -> Vec<String> {
     let versions = versions(names);
     let newest = versions.last().copied().unwrap_or_default();
@@ -79,10 +81,10 @@ fn manifest(krate: &str) -> Result<String> {
     std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Runs clippy over each published crate with each of its features alone, and with all of them.
+/// Runs clippy on each published crate with each of its features alone, and with all of them.
 ///
 /// # Errors
-/// Code does not compile or has a warning without some other feature, typically an unused import.
+/// A feature does not compile without another feature, or causes a warning, typically about an unused import.
 pub(crate) fn check(of: Extent) -> Result {
     let crates = if of == Extent::Gate { &CRATES[..2] } else { &CRATES[..] };
     for krate in crates.iter().copied() {
@@ -90,7 +92,7 @@ pub(crate) fn check(of: Extent) -> Result {
         let names = names(&manifest);
         let mut sets = sets(&names, of);
         if of == Extent::Gate && krate != "kctl" && versions(&names).len() > 1 {
-            // The build of the facade with the oldest version has compiled this crate with it.
+            // The build of `kctl` with the oldest version has already compiled this crate with that version.
             sets.remove(0);
         }
         for set in &sets {
@@ -101,7 +103,7 @@ pub(crate) fn check(of: Extent) -> Result {
     Ok(())
 }
 
-/// Runs the unit tests of the loop and of the facade with the types of one version of Kubernetes.
+/// Runs the unit tests of `kctl-runtime` and `kctl` with the types of one Kubernetes version.
 ///
 /// # Errors
 /// There is no such feature, or a test fails.

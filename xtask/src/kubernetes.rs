@@ -1,4 +1,4 @@
-//! `cargo xtask kubernetes`: moves the embedded API server to another version of Kubernetes.
+//! `cargo xtask kubernetes`: moves the embedded API server to another Kubernetes version.
 //!
 //! It regenerates the data of the built-in kinds, and records the responses of a real server again.
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     keep_recorded: bool,
 }
 
-/// Returns the complete version: a minor version alone stands for its newest patch version.
+/// Returns the complete version. A minor version is completed with its newest patch version.
 fn resolve(version: &str) -> Result<String> {
     let version = version.trim_start_matches('v');
     if version.split('.').count() > 2 {
@@ -35,7 +35,7 @@ fn resolve(version: &str) -> Result<String> {
     Ok(found.trim().trim_start_matches('v').to_owned())
 }
 
-/// Makes a version the default of `cargo xtask server`, by copying the Go module of its binaries.
+/// Makes a version the default of `cargo xtask server` by copying the Go module of its binaries.
 fn make_default(version: &str) -> Result {
     let module = PathBuf::from(real_server::script("assets", Some(version)).arg("--module").read()?);
     let folder = root().join("tests/envtest");
@@ -50,7 +50,7 @@ fn make_default(version: &str) -> Result {
 
 /// Records the responses of a real server again. Returns `false` if tests fail.
 ///
-/// Differences of the embedded server are expected to fail: they are the list of work that the new version brings.
+/// Tests are expected to fail where the embedded server differs. The failures are the list of work for the new version.
 fn record(kubeconfig: &OsString) -> Result<bool> {
     let recording = |arguments: &[&str]| {
         let test = cargo("test").args(["--workspace", "--no-fail-fast"]).args(arguments);
@@ -60,7 +60,7 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
     Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)
 }
 
-/// Regenerates data and recordings for a version, and prints what changed by kind and by case.
+/// Regenerates data and recordings for a version, and prints the changes by kind and by test case.
 ///
 /// # Errors
 /// A real server can't be built, a generator fails, or the embedded server differs from the new recordings.
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         return Err("a real kube-apiserver is needed".into());
     };
     make_default(version)?;
-    // The messages, the tags and the feature gates are read from the modules of the same version.
+    // The scripts read protobuf messages, tags and feature gates from the Go modules of the same version.
     Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest")).run()?;
     let python = |script: &str| Run::new("python3").arg(root().join("kctl-apiserver/data").join(script));
     let kubeconfig = servers.up("data")?;

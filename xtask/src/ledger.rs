@@ -1,33 +1,34 @@
-//! Counts tests from the output of `cargo test`, to find tests that are ignored in one step and run in no other.
+//! Counts tests in the output of `cargo test`, to find tests that one step ignores and no other step runs.
 //!
-//! The output is parsed as it is printed, because libtest's JSON format is unstable.
+//! It parses the human-readable output, because libtest's JSON format is unstable.
 
 use std::collections::BTreeMap;
 
 /// A test: its binary and its name.
 type Test = (String, String);
 
-/// The tests of all steps so far.
+/// The test results of all steps so far.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// The test binary that runs now.
+    /// The test binary that is currently running.
     binary: String,
-    /// A test without a result yet. With `--nocapture` its own output comes between name and result.
+    /// A test whose result has not been printed yet. With `--nocapture`, its own output comes between its name and its
+    /// result.
     pending: Option<String>,
     /// Number of times that each test passed, in all steps.
     passed: BTreeMap<Test, usize>,
     /// The tests that libtest skipped, with the reason of each.
     ignored: BTreeMap<Test, Ignored>,
-    /// Sums of the lines `test result: …`, with doc tests.
+    /// Number of passed tests by the lines `test result: …`, including doc tests.
     n_passed: usize,
-    /// Failed tests and doc tests of all steps.
+    /// Number of failed tests of all steps, including doc tests.
     n_failed: usize,
 }
 
 /// An ignored test.
 #[derive(Default)]
 struct Ignored {
-    /// Number of times that it was ignored: two binaries of one name may have a test of the same name.
+    /// Number of times that it was ignored. Two binaries of the same name may contain a test of the same name.
     n: usize,
     /// The reason of its `#[ignore]`.
     reason: String,
@@ -35,7 +36,7 @@ struct Ignored {
 
 /// Parses the line that cargo prints before it runs a binary, and returns the binary's name without its hash.
 ///
-/// The hash is dropped, because it differs between the builds of two steps.
+/// The hash is removed, because it differs between the builds of two steps.
 fn binary(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(package) = line.strip_prefix("Doc-tests ") {
@@ -46,25 +47,24 @@ fn binary(line: &str) -> Option<String> {
     Some(file.rsplit_once('-')?.0.to_owned())
 }
 
-/// Returns the number before a word of the line `test result: …`.
-///
-/// A word that the line does not have counts as 0.
+/// Returns the number before a word of the line `test result: …`, or 0 if the line lacks the word.
 fn count(line: &str, word: &str) -> usize {
     let number = |part: &str| part.trim().strip_suffix(word)?.split_whitespace().last()?.parse().ok();
     line.split(';').find_map(number).unwrap_or(0)
 }
 
 impl Ledger {
-    /// Starts reading another `cargo test`. A test whose binary crashed has no result, and is forgotten.
+    /// Starts reading the output of another `cargo test`. A pending test is dropped: its binary crashed before the
+    /// result.
     ///
-    /// Counts of earlier runs stay.
+    /// The counts of earlier runs are kept.
     pub(crate) fn begin(&mut self) {
         self.pending = None;
     }
 
     /// Reads a line of the output of `cargo test`.
     ///
-    /// A line of no known form is skipped, because tests print what they like.
+    /// Lines of unknown form are skipped, because tests may print anything.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(binary) = binary(line) {
             self.binary = binary;
@@ -83,13 +83,13 @@ impl Ledger {
         }
     }
 
-    /// Notes the result of a test; returns `false` if `result` is something else that was printed.
+    /// Records the result of a test. Returns `false` if `result` is other output.
     fn note(&mut self, name: &str, result: &str) -> bool {
         let test = (self.binary.clone(), name.to_owned());
         if result == "ok" {
             *self.passed.entry(test).or_default() += 1;
         } else if let Some(reason) = result.strip_prefix("ignored") {
-            // Examples of the documentation that are not meant to compile are ignored without a reason.
+            // Doc examples marked `ignore` have no reason.
             if !self.binary.starts_with("doc ") {
                 let ignored = self.ignored.entry(test).or_default();
                 ignored.n += 1;
@@ -111,9 +111,9 @@ impl Ledger {
         self.n_failed
     }
 
-    /// Returns the tests that were ignored and have not passed as often in any step, with their reasons.
+    /// Returns the tests that were ignored more often than they passed in all steps, with their reasons.
     ///
-    /// The binary stands before the name, as in `podset: slow`.
+    /// The binary precedes the name, as in `podset: slow`.
     pub(crate) fn never_ran(&self) -> Vec<(String, &str)> {
         let never =
             self.ignored.iter().filter(|(test, ignored)| self.passed.get(*test).copied().unwrap_or(0) < ignored.n);

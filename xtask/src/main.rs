@@ -1,4 +1,4 @@
-//! `cargo xtask`: each step of the gate alone, all of them, the real API server, and a move to another version of Kubernetes.
+//! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
 mod ci;
 mod dist;
@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{ci::Gate, steps::Step};
 
-/// The result of a command. Its error is a sentence for the person who ran it.
+/// The result of a command. The error is a message for the user.
 type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
@@ -179,14 +179,14 @@ struct Options {
     strict: bool,
 }
 
-/// Runs one step by itself, and reports what it left out.
+/// Runs a single step, and reports the checks that it left out.
 fn alone(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
     let mut gate = Gate::new(options);
     step(&mut gate)?;
     gate.finish()
 }
 
-/// Runs a step of the gate that was named as a command.
+/// Runs a single step of the gate.
 fn run_step(command: StepCommand) -> Result {
     match command {
         StepCommand::Test { options, arguments } => alone(options, |gate| steps::test(gate, &arguments)),

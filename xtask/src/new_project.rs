@@ -1,4 +1,5 @@
-//! The step `new-project`: the commands of a project from `kctl new` work, and its lints forbid clients outside of the context.
+//! The step `new-project`: checks that the commands of a project from `kctl new` work, and that its lints forbid
+//! clients outside of the context.
 //!
 //! The project uses this repository's `Cargo.lock`, so that no dependency is compiled in a second version.
 
@@ -11,14 +12,14 @@ use crate::{
     steps::cargo_test,
 };
 
-/// Code that creates or takes a client. A project's `clippy.toml` has to reject each of them, because such a client bypasses
-/// the declared permissions.
+/// Functions that create or take a client. A project's `clippy.toml` has to reject each of them, because such a client
+/// bypasses the declared permissions.
 const CLIENTS: [&str; 2] = [
     "pub fn given(_: kctl::kube::Client) {}",
     "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
 ];
 
-/// Writes a file; the error names it.
+/// Writes a file. The error names the file.
 fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -26,7 +27,7 @@ fn write(path: &Path, text: &str) -> Result {
 /// Runs the test of a new project's commands, then clippy over a project with forbidden code.
 ///
 /// # Errors
-/// A command of the project fails, or a lint accepts the code.
+/// A command of the project fails, or clippy accepts the forbidden code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
     test.tests(&mut gate.ledger, 1)?;

@@ -1,4 +1,5 @@
-//! The packages of a release: complete, each enough to build its crate, and together enough for a crate outside the workspace.
+//! Checks the packages of a release: they are complete, each one builds its crate, and a crate outside the workspace
+//! builds with them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +22,13 @@ const CRATES: [&str; 10] = [
     "kctl",
     "kctl-cli",
 ];
-/// Files that each package must have: crates.io shows the README, and both licences ask for their text.
+/// Files that each package must contain: crates.io shows the README, and both licences require their text.
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 /// Fields of the manifest that crates.io shows or requires.
 const FIELDS: [&str; 7] = ["description", "license", "repository", "readme", "keywords", "categories", "rust-version"];
 /// The crates that a program without the feature `dev` doesn't need.
 const DEV_ONLY: [&str; 3] = ["kctl-apiserver", "kctl-workloads", "kctl-interpreter"];
-/// A test of the quickstart as a program.
+/// A test of the quickstart that runs it as a program.
 const PRINTS_ITS_ROLE: &str = r#"
 #[test]
 fn program_prints_its_role() {
@@ -38,12 +39,12 @@ fn program_prints_its_role() {
 }
 "#;
 
-/// Reads a file, with its path in the error.
+/// Reads a file. The error contains the path.
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Writes a file, with its path in the error.
+/// Writes a file. The error contains the path.
 fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -53,16 +54,16 @@ fn copy(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// Where the packages are built.
+/// The way in which the packages are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Builds {
-    /// In a project outside the workspace that uses all of them.
+    /// Together, in a project outside the workspace that uses all of them.
     Together,
-    /// Each alone as well, as `cargo publish` does.
+    /// Together, and also each package alone, as `cargo publish` does.
     EachToo,
 }
 
-/// Packages every crate; builds and tests the quickstart, and the tool `kctl`, against the packages.
+/// Packages every crate, and builds and tests the quickstart and the `kctl` tool against the packages.
 pub(crate) fn check(builds: Builds) -> Result {
     let packages = cargo("package").args(["--locked", "--allow-dirty"]);
     let packages = packages.args((builds == Builds::Together).then_some("--no-verify"));
@@ -77,10 +78,10 @@ pub(crate) fn check(builds: Builds) -> Result {
     quickstart(&version, &outside)
 }
 
-/// Unpacks a crate, and checks that crates.io and docs.rs find in it what they show.
+/// Unpacks a crate, and checks that it contains the files and fields that crates.io and docs.rs show.
 fn unpack(name: &str, version: &str, outside: &Path) -> Result {
     let package = target().join("package").join(format!("{name}-{version}.crate"));
-    // With new times: those in packages are old, and Cargo would take the result of an earlier build.
+    // `-m` sets new modification times. Those in packages are old, so Cargo would reuse the result of an earlier build.
     Run::new("tar").arg("-xzmf").arg(package).arg("-C").arg(outside).quietly()?;
     let folder = outside.join(format!("{name}-{version}"));
     for file in FILES {
@@ -95,7 +96,7 @@ fn unpack(name: &str, version: &str, outside: &Path) -> Result {
     }
 }
 
-/// Returns the manifest of a workspace outside this one. Its patch stands for crates.io.
+/// Returns the manifest of a workspace outside this one. Its `[patch]` section replaces the crates of crates.io.
 fn workspace(version: &str) -> String {
     let patch = |name: &str| format!("{name} = {{ path = \"{name}-{version}\" }}");
     let patches = CRATES.map(patch).join("\n");
@@ -107,7 +108,7 @@ fn workspace(version: &str) -> String {
     )
 }
 
-/// Returns the manifest of the quickstart as a user writes it: versions, no paths.
+/// Returns the manifest of the quickstart as a user writes it, with versions instead of paths.
 fn manifest(dependency: &str) -> String {
     format!(
         "[package]\nname = \"quickstart-outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
@@ -116,7 +117,7 @@ fn manifest(dependency: &str) -> String {
     )
 }
 
-/// Builds and tests the quickstart against the packages, and looks at its dependencies with and without `dev`.
+/// Builds and tests the quickstart against the packages, and checks its dependencies with and without `dev`.
 fn quickstart(version: &str, outside: &Path) -> Result {
     let folder = outside.join("quickstart");
     let source = folder.join("src");
@@ -130,7 +131,7 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     write(&folder.join("Cargo.toml"), &manifest(&format!("kctl = \"{version}\"")))?;
     let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", target()).folder(&folder);
 
-    // Both commands select all packages and a test, hence the same features: dependencies are built once.
+    // Both commands select all packages and a test. So they use the same features, and dependencies are built once.
     run("test").args(["--workspace", "--bin", "quickstart-outside", "--test", "rbac"]).run()?;
     run("build").args(["--workspace", "--bin", "kctl", "--test", "rbac"]).run()?;
     let paths = tree(run("tree"))?;
@@ -156,19 +157,19 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     Ok(())
 }
 
-/// Returns `true` if a package is among those of [`tree`].
+/// Returns `true` if the output of [`tree`] lists a package.
 fn has(tree: &str, package: &str) -> bool {
     tree.lines().any(|line| line.starts_with(&format!("{package} ")))
 }
 
-/// Returns the packages that a program is built from, one a line.
+/// Returns the packages that a program is built from, one per line.
 fn tree(tree: Run) -> Result<String> {
     tree.args(["--prefix", "none", "--edges", "normal"]).read()
 }
 
-/// Returns `true` if the path that `cargo tree` prints behind a package is in the folder.
+/// Returns `true` if the path that `cargo tree` prints after a package is in the folder.
 ///
-/// A path is not the only thing in parentheses: `(proc-macro)` stands before it, and `(*)` behind a repeated package.
+/// Not everything in parentheses is a path: `(proc-macro)` precedes the path, and `(*)` follows a repeated package.
 fn is_below(line: &str, folder: &Path) -> bool {
     let in_parentheses = line.split('(').skip(1).filter_map(|rest| rest.split(')').next());
     in_parentheses.map(PathBuf::from).any(|path| path.starts_with(folder))

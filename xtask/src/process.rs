@@ -1,4 +1,4 @@
-//! Child processes of steps. They run in the root of the repository, and the output of tests is read on its way to the terminal.
+//! Child processes of steps. They run in the root of the repository. The output of tests is parsed while it is printed.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,7 +14,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository").to_owned()
 }
 
-/// Returns the target folder, which `CARGO_TARGET_DIR` may set.
+/// Returns the target folder: `CARGO_TARGET_DIR`, or `target` in the root.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
@@ -40,7 +40,7 @@ pub(crate) struct Run {
     command: Command,
 }
 
-/// Returns `cargo SUBCOMMAND`, as a person would start it.
+/// Returns `cargo SUBCOMMAND`.
 pub(crate) fn cargo(subcommand: &str) -> Run {
     Run::new("cargo").arg(subcommand)
 }
@@ -50,7 +50,8 @@ impl Run {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.current_dir(root());
-        // `cargo run` sets variables for xtask's own package. If children inherited them, build scripts would run again.
+        // `cargo run` sets variables for xtask's own package. If child processes inherited them, build scripts would
+        // rerun.
         let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
         for (name, _value) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| own.iter().any(|begin| name.starts_with(begin))) {
@@ -90,7 +91,7 @@ impl Run {
         self
     }
 
-    /// Returns the command as a person would type it, with short variables, for the log and for errors.
+    /// Returns the command line with its short environment variables, for the log and for errors.
     fn line(&self) -> String {
         let variables = self.command.get_envs().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value?.to_str()?);
@@ -101,23 +102,23 @@ impl Run {
         variables.chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Prints the command and runs it, with its output on the terminal.
+    /// Prints the command and runs it. Its output goes to the terminal.
     ///
     /// # Errors
-    /// It can't be started, or its status is not 0.
+    /// The command can't be started, or its exit status is not 0.
     pub(crate) fn run(self) -> Result {
         eprintln!("$ {}", self.line());
         self.quietly()
     }
 
-    /// Runs the command without printing it first, for commands whose standard output a script reads.
+    /// Runs the command without printing it first, for scripts that read its standard output.
     pub(crate) fn quietly(mut self) -> Result {
         let line = self.line();
         let status = self.command.status().map_err(|error| format!("{line}: {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("{line}: {status}")) }
     }
 
-    /// Starts the command with both of its outputs in a file.
+    /// Starts the command, and redirects standard output and standard error to a file.
     pub(crate) fn start(mut self, output: &Path) -> Result<Child> {
         let line = self.line();
         let failed = |error| format!("failed to start {line}: {error}");
@@ -126,13 +127,13 @@ impl Run {
         self.command.spawn().map_err(failed)
     }
 
-    /// Runs the command without its output; returns `true` if it succeeded.
+    /// Runs the command and discards its output. Returns `true` if it succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.command.status().is_ok_and(|status| status.success())
     }
 
-    /// Runs the command and returns its standard output without the last line feed.
+    /// Runs the command, and returns its standard output without the trailing newline.
     pub(crate) fn read(mut self) -> Result<String> {
         let line = self.line();
         let output =
@@ -143,7 +144,7 @@ impl Run {
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
-    /// Runs the command, and returns `true` for success with all that it printed. The terminal shows it as well.
+    /// Runs the command. Returns `true` if it succeeded, and its complete output, which the terminal also shows.
     pub(crate) fn output(self) -> Result<(bool, String)> {
         let mut all = String::new();
         let succeeded = self.lines(|line| {
@@ -156,7 +157,8 @@ impl Run {
     /// Runs `cargo test` and records the result of each test.
     ///
     /// # Errors
-    /// A test fails, or fewer than `at_least` tests passed: a renamed test or filter must not turn a step into a no-op.
+    /// A test failed, or fewer than `at_least` tests passed. A renamed test or filter must not turn a step into a
+    /// no-op.
     pub(crate) fn tests(self, ledger: &mut Ledger, at_least: usize) -> Result {
         let line = self.line();
         let before = ledger.n_passed();
@@ -172,7 +174,8 @@ impl Run {
         Ok(())
     }
 
-    /// Calls `read` with each line of standard output and standard error, in the order of both: they share one pipe.
+    /// Calls `read` with each line of standard output and standard error. Both share one pipe, so their order is
+    /// preserved.
     fn lines(mut self, mut read: impl FnMut(&str)) -> Result<bool> {
         let line = self.line();
         eprintln!("$ {line}");
@@ -180,7 +183,7 @@ impl Run {
         let (reader, writer) = pipe().map_err(failed)?;
         self.command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let mut child = self.command.spawn().map_err(failed)?;
-        // The command holds the writing ends, and the loop below ends with the last of them.
+        // The command holds write ends of the pipe, and the loop below ends once all write ends are closed.
         drop(self);
         let mut reader = BufReader::new(reader);
         let mut bytes = Vec::new();

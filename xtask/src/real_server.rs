@@ -1,6 +1,7 @@
 //! A real kube-apiserver with etcd (`tests/envtest`), and the suites that run against it.
 //!
-//! It decides every claim about Kubernetes. The server is built from Go modules, so no binary is downloaded.
+//! Its behaviour is the reference for every claim about Kubernetes. It is built from Go modules, so no binary is
+//! downloaded.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -14,7 +15,7 @@ use crate::{
     steps::{cargo_test, clients, path_with_helm},
 };
 
-/// The variable by which `tests/envtest` selects a version.
+/// The environment variable that selects the version in `tests/envtest`.
 pub(crate) const VERSION: &str = "KUBERNETES_VERSION";
 
 /// The version of the server.
@@ -25,7 +26,7 @@ pub(crate) struct Version {
     pub(crate) kubernetes: Option<String>,
 }
 
-// No doc comment: clap would print it as help.
+// A doc comment would become clap's help text.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Starts a server, and prints the path of an administrator's kubeconfig.
@@ -52,7 +53,7 @@ pub(crate) enum Command {
     Assets(Version),
 }
 
-/// Returns a script of `tests/envtest`; without a version it uses the default one.
+/// Returns a script of `tests/envtest`. Without a version, the script uses its default.
 pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
     let run = Run::new(root().join("tests/envtest").join(name));
     match version {
@@ -61,7 +62,7 @@ pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
     }
 }
 
-/// Returns an absolute path: scripts run in the root of the repository, and not in the folder where xtask was started.
+/// Returns an absolute path, because scripts run in the root of the repository and not in the current folder of xtask.
 fn absolute(folder: &PathBuf) -> Result<PathBuf> {
     std::path::absolute(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
@@ -80,18 +81,19 @@ pub(crate) fn command(command: &Command) -> Result {
 
 /// Running servers. Dropping this stops them and deletes their data.
 pub(crate) struct Servers {
-    /// Parent of the servers' folders; its name has the process id, so that two runs don't collide.
+    /// Parent of the servers' folders. Its name contains the process id, so that two runs don't collide.
     folder: PathBuf,
     version: Option<String>,
-    /// Names of the servers that run.
+    /// Names of the running servers.
     names: Vec<String>,
 }
 
 impl Servers {
-    /// Builds the binaries. Returns `None`, and records it in the gate, if this machine lacks something that they need.
+    /// Builds the binaries. If this machine lacks something that the build needs, records that in the gate and returns
+    /// `None`.
     ///
     /// # Errors
-    /// The Go modules are available and don't compile.
+    /// The Go modules are available but don't compile.
     pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
         let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
         let has_assets = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
@@ -103,7 +105,8 @@ impl Servers {
                     let folder = scratch("servers")?.join(std::process::id().to_string());
                     return Ok(Some(Self { folder, version: version.map(str::to_owned), names: Vec::new() }));
                 }
-                // Modules that can't be downloaded are a lack of this machine, modules that don't compile are an error.
+                // Modules that can't be downloaded are something that this machine lacks. Modules that don't compile
+                // are an error.
                 Err(error) => {
                     let modules = Run::new("go").args(["mod", "download"]).folder(root().join("tests/envtest"));
                     if modules.succeeds() {
@@ -137,7 +140,7 @@ impl Servers {
         }
     }
 
-    /// Starts a control plane and two members, and returns the variables that name them.
+    /// Starts a control plane and two members, and returns the environment variables with their kubeconfigs.
     fn fleet(&mut self, name: &str) -> Result<[(&'static str, OsString); 3]> {
         Ok([
             ("KUBECONFIG", self.up(name)?),
@@ -163,8 +166,8 @@ impl Drop for Servers {
     }
 }
 
-/// Runs the suites that need a real server, each with separate servers: examples share the names of kinds, and no controller
-/// empties deleted namespaces there.
+/// Runs the suites that need a real server, each with its own servers. Examples use the same kind names, and no
+/// controller there empties deleted namespaces.
 ///
 /// # Errors
 /// A server does not start, or a test fails.
@@ -184,7 +187,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)?;
     cargo_test(&["--test", "outside", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
-    // These compare with what is recorded as well, so all of their tests run. Other versions give other answers.
+    // These suites also compare with recorded responses, so all of their tests run. Other versions respond differently.
     let conformance = named(servers.up("conformance")?);
     let (suites, at_least) = match version {
         None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 150),
@@ -204,7 +207,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     clients_in_other_languages(gate, &roles)?;
     servers.fleet_down("roles");
 
-    // Programs that are deployed see all namespaces: none may be left to end by a test before.
+    // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
     let deploy = servers.fleet("deploy")?;
     cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
         .envs(&deploy)
@@ -214,7 +217,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         shards::short_chaos(version)?;
     }
 
-    // Helm installs only CRDs of its own: the programs before have left the same ones.
+    // Helm only manages CRDs that it has installed itself, and the earlier programs have left the same CRDs.
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     let charts = named(servers.up("charts")?);
     cargo_test(&["--test", "deploy", "helm::chart_lifecycle_on_a_real_server", "--", "--ignored"])
@@ -223,7 +226,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)
 }
 
-/// Runs the clients of [`clients`] that also have a test against a real server: Go and fabric8.
+/// Runs the clients that have a test against a real server: Go and fabric8.
 fn clients_in_other_languages(gate: &mut Gate, server: &[(&str, OsString)]) -> Result {
     let clients = clients(gate);
     let is_skipped = |part: &str| clients.skips.contains(&part);

@@ -1,4 +1,5 @@
-//! Several active replicas: their costs beside one, and a chaos run on a real kube-apiserver (`benches/shards`).
+//! Several active replicas: their cost compared with a single one, and a chaos run on a real kube-apiserver
+//! (`benches/shards`).
 
 use clap::Args;
 
@@ -7,7 +8,8 @@ use crate::{
     process::{Run, cargo, root, target},
 };
 
-/// The short chaos run of the gate: fewer objects, and Leases that expire often enough to matter in half a minute.
+/// Options of the gate's short chaos run: fewer objects, and Leases short enough to expire several times in half a
+/// minute.
 const SHORT: [&str; 8] = ["--seconds", "30", "--sets", "100", "--pods", "5", "--lease-seconds", "6"];
 
 /// The options of `cargo xtask chaos`.
@@ -21,7 +23,7 @@ pub(crate) struct Chaos {
     arguments: Vec<String>,
 }
 
-/// Returns the benchmark, after building it with the operators that it runs.
+/// Builds the benchmark and the operators that it runs, and returns the command.
 fn built() -> Result<Run> {
     cargo("build").args(["--release", "-p", "shards-bench", "-p", "podset"]).run()?;
     Ok(Run::new(target().join("release/shards-bench")))
@@ -32,15 +34,15 @@ pub(crate) fn figures(arguments: &[String]) -> Result {
     built()?.arg("figures").args(["--folder"]).arg(target().join("bench-shards")).args(arguments).run()
 }
 
-/// Runs the chaos.
+/// Runs the chaos test.
 pub(crate) fn chaos(options: &Chaos) -> Result {
     let seconds = (options.minutes * 60).to_string();
     in_target(built()?.args(["chaos", "--seconds", &seconds])).args(&options.arguments).run()
 }
 
-/// Runs a short chaos in the build of the tests.
+/// Runs the short chaos test with the debug build of the tests.
 pub(crate) fn short_chaos(version: Option<&str>) -> Result {
-    // A test beside the programs selects the dependencies' features of `cargo test --workspace`, so nothing is built twice.
+    // Adding a test target selects the same dependency features as `cargo test --workspace`, so nothing is built twice.
     cargo("build").args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "podset"]).run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
     match version {
@@ -50,7 +52,7 @@ pub(crate) fn short_chaos(version: Option<&str>) -> Result {
     .run()
 }
 
-/// Names the scripts of the server, and a folder for its files.
+/// Adds the options for the server scripts and for the folder of its files.
 fn in_target(run: Run) -> Run {
     run.arg("--envtest").arg(root().join("tests/envtest")).arg("--folder").arg(target().join("chaos"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask sizes`: what `dev` adds to a program, as `guide/versions.md` states it.
+//! `cargo xtask sizes`: measures what the feature `dev` adds to a program, for `guide/versions.md`.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -7,10 +7,10 @@ use crate::{
     process::{cargo, target},
 };
 
-/// The program that is measured.
+/// The measured program.
 const PROGRAM: &str = "quickstart";
 
-/// Returns the number of crates in a program, without the program itself. Two versions of a crate are two.
+/// Returns the number of dependencies of a program. Two versions of a crate count as two.
 fn dependencies(tree: &str) -> usize {
     let crates: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
     crates.into_iter().filter(|name| !name.is_empty()).count().saturating_sub(1)
@@ -28,7 +28,7 @@ pub(crate) fn run() -> Result {
         let size = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
         let tree = cargo("tree").args(["--package", PROGRAM, "--edges", "normal", "--prefix", "none"]);
         let n = dependencies(&tree.args(features).read()?);
-        // Tenths of a megabyte, rounded.
+        // Rounded to tenths of a megabyte.
         let tenths = (size + 50_000) / 100_000;
         table += &format!("| {title} | {n} | {}.{} MB |\n", tenths / 10, tenths % 10);
     }

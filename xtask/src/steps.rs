@@ -1,6 +1,7 @@
 //! The steps of the gate.
 //!
-//! Each checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless `--strict` is set.
+//! Each step checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless
+//! `--strict` is set.
 
 use std::ffi::OsString;
 
@@ -18,7 +19,7 @@ use crate::{
 ///
 /// `cargo xtask fuzz` takes another number.
 pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
-/// The version of kubectl whose output `tests/kubectl` recorded. Other versions print other messages.
+/// The kubectl version whose output `tests/kubectl` has recorded. Other versions print different messages.
 const KUBECTL: &str = "v1.32.";
 
 /// A step of the gate.
@@ -108,7 +109,7 @@ impl Step {
     /// Runs the step.
     ///
     /// # Errors
-    /// The check failed, with the command that failed.
+    /// The check failed. The error contains the command that failed.
     pub(crate) fn run(self, gate: &mut Gate) -> Result {
         match self {
             Self::Fmt => cargo("fmt").args(["--all", "--check"]).run(),
@@ -132,35 +133,36 @@ impl Step {
     }
 }
 
-/// Builds the pages as docs.rs does, with features on: they link to items of features that are off by default.
+/// Builds the documentation as docs.rs does. It enables features, because the pages link to items behind features that
+/// are off by default.
 ///
-/// Warnings are errors: a broken link fails the step.
+/// Warnings are errors, so a broken link fails the step.
 fn docs() -> Result {
-    /// Features that docs.rs turns on in the manifests.
+    /// Features that the manifests enable for docs.rs.
     const FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
     let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", FEATURES]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
-/// Returns `cargo test` over the whole workspace.
+/// Returns `cargo test` for the whole workspace.
 ///
-/// `-p` would select other features, and cargo would build all dependencies again for them.
+/// `-p` would select other features, and Cargo would rebuild all dependencies for them.
 pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
     cargo("test").arg("--workspace").args(arguments)
 }
 
 /// Runs `cargo test`. Without arguments, at least 1,500 tests have to pass.
 ///
-/// The bound catches a workspace that lost a crate, or a filter that matches nothing.
+/// The bound detects a workspace that lost a crate, or a filter that matches nothing.
 pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let at_least = if arguments.is_empty() { 1500 } else { 0 };
     cargo_test(&arguments).tests(&mut gate.ledger, at_least)
 }
 
-/// Sends random requests to the embedded API server. It must neither panic nor break an invariant.
+/// Sends random requests to the embedded API server, which must not panic or break an invariant.
 ///
-/// The test prints its progress (`--nocapture`), because a long run is silent otherwise.
+/// The test prints its progress (`--nocapture`), because a long run would be silent otherwise.
 pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
     let test = cargo_test(&["--test", "fuzz", "--", "--nocapture"]);
     test.env("FUZZ_REQUESTS", n_requests.to_string()).tests(&mut gate.ledger, 1)
@@ -168,7 +170,7 @@ pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
 
 /// Compares the output of kubectl against the embedded server with that against a real one.
 ///
-/// Needs the exact minor version in [`KUBECTL`]; any other one is reported and not compared.
+/// It needs the exact minor version in [`KUBECTL`]. Any other version is reported and not compared.
 fn kubectl(gate: &mut Gate) -> Result {
     let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
     if !version.is_some_and(|version| version.contains(KUBECTL)) {
@@ -178,9 +180,9 @@ fn kubectl(gate: &mut Gate) -> Result {
     cargo_test(&["--test", "kubectl", "--", "--ignored"]).tests(&mut gate.ledger, 7)
 }
 
-/// Opens the page of `dev` in a browser; npm provides the accessibility checker.
+/// Opens the page of `dev` in a browser. npm provides the accessibility checker.
 ///
-/// Without npm, all tests but the one of accessibility run.
+/// Without npm, all tests except the accessibility test run.
 fn browser(gate: &mut Gate) -> Result {
     if !tools::has_browser(gate) {
         gate.leave_out("chromedriver is not installed: the page is not tried in a browser", &["needs chromedriver"]);
@@ -194,13 +196,13 @@ fn browser(gate: &mut Gate) -> Result {
     test.args(["--skip", "accessibility"]).tests(&mut gate.ledger, 9)
 }
 
-/// Clients in other languages that this machine has: arguments that skip the tests of the others, and variables.
+/// The clients in other languages that this machine has installed.
 pub(crate) struct Clients {
-    /// Arguments `--skip TEST` for libtest.
+    /// Arguments `--skip TEST` for libtest, which skip the tests of missing clients.
     pub(crate) skips: Vec<&'static str>,
     /// Environment variables for the tests.
     pub(crate) variables: Vec<(&'static str, OsString)>,
-    /// The number of tests that are skipped, of those without a real server.
+    /// Number of skipped tests among those that need no real server.
     n_skipped: usize,
 }
 
@@ -233,7 +235,7 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
         found.skips.extend(["--skip", "fabric8::"]);
         found.n_skipped += 1;
     }
-    // The Python client of Kubernetes runs with the Python of its virtual environment.
+    // The Kubernetes client for Python runs with the interpreter of its virtual environment.
     if let Some(python) = tools::python_tool("kubernetes", "python") {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = python.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
@@ -249,9 +251,9 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
     found
 }
 
-/// Tests of programs in Go that need no real server: one in `kctl`, the others in `tests/interop`.
+/// Number of tests of Go programs that need no real server: one in `kctl`, the others in `tests/interop`.
 const N_GO: usize = 5;
-/// Tests of `tests/interop` that are ignored and need no real server.
+/// Number of ignored tests of `tests/interop` that need no real server.
 const N_INTEROP: usize = N_GO + 7;
 
 /// Runs the clients in other languages, and an OTLP collector in Go, against the embedded server.
@@ -268,7 +270,7 @@ fn interop(gate: &mut Gate) -> Result {
     Ok(())
 }
 
-/// Returns `PATH` with the folder of Helm in front; `None`, noted, if this machine cannot have Helm.
+/// Returns `PATH` with the folder of Helm in front. If Helm is not available, records that and returns `None`.
 pub(crate) fn path_with_helm(gate: &mut Gate) -> Option<OsString> {
     let Some(helm) = tools::helm() else {
         gate.leave_out("Helm is not available (Go builds it): charts are not installed", &["needs Helm"]);
@@ -279,7 +281,7 @@ pub(crate) fn path_with_helm(gate: &mut Gate) -> Option<OsString> {
     std::env::join_paths(folders).ok()
 }
 
-/// The charts of the examples, on the embedded API server.
+/// Installs the charts of the examples on the embedded API server.
 fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
@@ -287,7 +289,7 @@ fn helm(gate: &mut Gate) -> Result {
         .tests(&mut gate.ledger, 4)
 }
 
-/// Builds the book. mdbook exits with 0 despite warnings, so its output is read.
+/// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.
 fn book(gate: &mut Gate) -> Result {
     let Some(mdbook) = tools::cargo_tool(gate, "mdbook", &["--no-default-features"]) else { return Ok(()) };
     let (succeeded, output) = Run::new(mdbook).args(["build", "guide"]).output()?;
@@ -295,7 +297,7 @@ fn book(gate: &mut Gate) -> Result {
     if succeeded && !output.lines().any(is_warning) { Ok(()) } else { Err("the book has warnings or errors".into()) }
 }
 
-/// Checks the spelling of code and prose; `_typos.toml` has the exceptions.
+/// Checks the spelling of code and prose. `_typos.toml` lists the exceptions.
 fn spelling(gate: &mut Gate) -> Result {
     let Some(typos) = tools::typos() else {
         gate.leave_out("typos is not available: spelling is not checked", &[]);
@@ -313,15 +315,16 @@ fn workflows(gate: &mut Gate) -> Result {
     Run::new(actionlint).run()
 }
 
-/// Checks bans, licences and sources of all dependencies (`deny.toml`), without the network after the fetch.
+/// Checks bans, licences and sources of all dependencies (`deny.toml`). Only the initial fetch uses the network.
 fn deny(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
-    // cargo-deny reads the whole graph, including dependencies for other platforms.
+    // cargo-deny reads the whole dependency graph, including dependencies for other platforms.
     cargo("fetch").arg("--locked").run()?;
     cargo("deny").args(["--offline", "check", "bans", "licenses", "sources"]).run()
 }
 
-/// Checks the dependencies against the `RustSec` database, which it downloads. Not a step: it can fail without a change here.
+/// Downloads the `RustSec` database, and checks the dependencies against it. It is not a step of the gate, because it
+/// can fail without a change in this repository.
 pub(crate) fn advisories(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
     cargo("deny").args(["check", "advisories"]).run()
@@ -335,7 +338,8 @@ pub(crate) fn of_workspace(field: &str) -> Result<String> {
     value.and_then(|rest| rest.split('"').next()).map(str::to_owned).ok_or_else(|| format!("Cargo.toml has no {field}"))
 }
 
-/// Compiles the workspace with the Rust version that the manifests promise (`rust-version`), in a separate target folder.
+/// Compiles the workspace with the Rust version that the manifests declare (`rust-version`), in a separate target
+/// folder.
 pub(crate) fn msrv(gate: &mut Gate) -> Result {
     let version = of_workspace("rust-version")?;
     let toolchain = |command: &str| Run::new("rustup").args([command, &version]);
@@ -351,7 +355,7 @@ pub(crate) fn msrv(gate: &mut Gate) -> Result {
     toolchain("run").args(["cargo", "check", "--workspace", "--locked"]).env("CARGO_TARGET_DIR", folder).run()
 }
 
-/// Compares the public API of each published crate with its last release.
+/// Checks the public API of each published crate against its last release.
 pub(crate) fn semver(gate: &mut Gate) -> Result {
     let Some(_program) = tools::cargo_tool(gate, "cargo-semver-checks", &[]) else { return Ok(()) };
     if !cargo("info").args(["kctl", "--registry", "crates-io"]).succeeds() {

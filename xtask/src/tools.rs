@@ -1,7 +1,7 @@
-//! Programs that steps need.
+//! Finds and installs the programs that steps need.
 //!
-//! Tools that fit into a folder are put into `target/xtask`. Others are installed only with `--install`, because that changes the
-//! machine.
+//! Tools that fit into a folder are installed in `target/xtask`. Others are installed only with `--install`, because
+//! that changes the machine.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,17 @@ use crate::{
     process::{Run, cargo, find, scratch},
 };
 
-/// The linter of workflows, as a Go module.
+/// The linter for GitHub workflows, as a Go module.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
-/// Helm, as a Go module; its major version determines how charts are applied: 4 with server-side apply.
+/// Helm, as a Go module. Its major version determines how charts are applied: Helm 4 uses server-side apply.
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
-/// The accessibility checker, as an npm package; its major version determines the rules.
+/// The accessibility checker, as an npm package. Its major version determines the rules.
 const AXE: &str = "axe-core@4";
 
-/// Returns a program that `cargo install` provides, and installs it if that was asked for.
+/// Returns a program that `cargo install` provides, and installs it first with `--install`. If it is missing, records
+/// that and returns `None`.
 ///
-/// It is built without optimization, because these tools run for seconds. Returns `None`, and records it, if it is missing.
+/// It is built without optimization, because these tools run for only seconds.
 pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Option<PathBuf> {
     if find(name).is_none() && gate.install {
         let install = cargo("install").args(["--locked", "--debug", "--quiet", name]).args(arguments);
@@ -55,7 +56,7 @@ pub(crate) fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns `typos`: the installed one, or that of its Python package.
+/// Returns the installed `typos`, or the one of its Python package.
 pub(crate) fn typos() -> Option<PathBuf> {
     find("typos").or_else(|| python_tool("typos", "typos"))
 }
@@ -70,7 +71,7 @@ pub(crate) fn helm() -> Option<PathBuf> {
     go_tool("helm", HELM)
 }
 
-/// Returns a program of `PATH`, or the one that Go builds below `target/xtask`.
+/// Returns a program in `PATH`, or the one that Go builds below `target/xtask`.
 fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
     if let Some(found) = find(name) {
         return Some(found);
@@ -84,7 +85,8 @@ fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns `true` if chromedriver is installed, with `--install` after installing it with a browser.
+/// Returns `true` if chromedriver is installed. With `--install`, it first installs chromedriver and a browser if
+/// missing.
 pub(crate) fn has_browser(gate: &Gate) -> bool {
     let is_missing = find("chromedriver").is_none();
     if is_missing && gate.install && find("apt-get").is_some() {
