@@ -1,6 +1,7 @@
-//! The controller: replaces pods when their `ConfigMap` changes, and registers the revision that runs.
+//! The controller: replaces pods when their `ConfigMap` changes, and registers the running revision.
 //!
-//! It reads policies, pods and `ConfigMap`s from caches. `rollout` decides the steps, and this file performs them.
+//! It reads policies, pods and `ConfigMap`s from caches. The module `rollout` decides the steps, and this file performs
+//! them.
 
 use kctl::{
     k8s::api::core::v1::{ConfigMapEnvSource, EnvFromSource},
@@ -14,12 +15,12 @@ use crate::{
     rollout::{PodState, Step, steps},
 };
 
-/// Annotation of a pod with the hash of the data that it was created with.
+/// Annotation with the hash of the data that a pod was created with.
 pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
 
 /// Keeps the pods of every `RestartPolicy`, and registers their revision outside of the cluster.
 ///
-/// The finalizer removes the registration before a policy goes.
+/// The finalizer removes the registration before a policy is deleted.
 #[controller(
     of = RestartPolicy,
     owns = Pod(create, delete),
@@ -30,18 +31,18 @@ pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
     concurrency = 4,
 )]
 pub(crate) struct ConfigRestarter {
-    /// The client of the registry; a test passes one that fails.
+    /// The client of the registry. Tests pass a failing client.
     pub registry: Arc<dyn Registry>,
-    /// Number of pods that were replaced since the start, for `/metrics`.
+    /// Number of pods replaced since the start, for `/metrics`.
     pub replaced: Counter,
 }
 
-/// Returns the key of the `ConfigMap` that a policy names: an index of policies for [`users_of`].
+/// Index function: returns the key of the `ConfigMap` that a policy names, for [`users_of`].
 fn config_of(policy: &RestartPolicy) -> Vec<String> {
     vec![config_key(policy).to_string()]
 }
 
-/// Returns the policies that use a `ConfigMap`, without a scan of all policies.
+/// Returns the keys of the policies that use a `ConfigMap`. It uses an index and does not scan all policies.
 fn users_of(config: &ConfigMap, policies: &Store<RestartPolicy>) -> Vec<Key<RestartPolicy>> {
     policies.by(config_of, &Key::of(config).to_string()).map(|policy| Key::of(&*policy)).collect()
 }
@@ -54,7 +55,7 @@ fn config_key(policy: &RestartPolicy) -> Key<ConfigMap> {
 impl Reconcile for ConfigRestarter {
     /// Replaces or creates pods, registers the revision, and writes the status.
     ///
-    /// Without the `ConfigMap` the pods stay as they are. The status is written even if the registry fails.
+    /// If the `ConfigMap` is missing, the pods stay unchanged. The status is written even if the registry fails.
     async fn reconcile(&self, policy: Arc<RestartPolicy>, cx: Context<Self>) -> Result<Action> {
         let config = cx.store::<ConfigMap>().get(&config_key(&policy));
         let hash = config.map(|config| hash_of(&config));
@@ -71,7 +72,8 @@ impl Reconcile for ConfigRestarter {
 }
 
 impl Finalize for ConfigRestarter {
-    /// Removes the registration. The policy stays until that succeeds; its pods are garbage-collected afterwards.
+    /// Removes the registration. The finalizer keeps the policy until that succeeds. Then the garbage collector deletes
+    /// its pods.
     async fn finalize(&self, _policy: Arc<RestartPolicy>, cx: Context<Self>) -> Result<()> {
         let unregistered = self.registry.unregister(&cx.key().to_string()).await;
         if let Err(error) = &unregistered {
@@ -82,7 +84,7 @@ impl Finalize for ConfigRestarter {
 }
 
 impl ConfigRestarter {
-    /// Performs the steps that can be taken now. The events of the pods bring the next ones.
+    /// Performs the steps that are possible now. Pod events trigger the reconciles that perform the next steps.
     async fn roll(&self, policy: &RestartPolicy, cx: &Context<Self>, hash: &str) -> Result<()> {
         let pods = cx.owned::<Pod>();
         let list: Vec<Arc<Pod>> = pods.iter().collect();
@@ -110,7 +112,8 @@ impl ConfigRestarter {
 
     /// Registers the hash once all pods have it.
     ///
-    /// A failure is recorded in the conditions and returned separately: the status has to be written before the reconcile fails.
+    /// A failure is recorded in the conditions and returned separately, because the status has to be written before the
+    /// reconcile fails.
     async fn register(
         &self,
         cx: &Context<Self>,
@@ -139,7 +142,7 @@ impl ConfigRestarter {
     }
 }
 
-/// Returns the status and conditions as observed in the cache, without the registration.
+/// Returns the status and the conditions as observed in the cache, except for the registration.
 fn observe(
     policy: &RestartPolicy,
     cx: &Context<ConfigRestarter>,
@@ -180,7 +183,7 @@ fn observe(
     (status, conditions)
 }
 
-/// Returns the wanted number of pods; the schema allows no negative one.
+/// Returns the wanted number of pods. The schema rejects negative numbers.
 fn wanted(policy: &RestartPolicy) -> usize {
     usize::try_from(policy.spec.replicas).unwrap_or(0)
 }
@@ -207,7 +210,7 @@ fn state_of(pod: &Pod, hash: &str) -> PodState {
     }
 }
 
-/// Returns a pod from the template, with the environment of the `ConfigMap` and the hash of its data.
+/// Returns a pod from the template, with environment variables from the `ConfigMap` and the hash of its data.
 fn new_pod(policy: &RestartPolicy, hash: &str) -> Pod {
     let mut metadata = policy.spec.template.metadata.clone().unwrap_or_default();
     metadata.generate_name = Some(format!("{}-", policy.name_any()));
@@ -223,7 +226,8 @@ fn new_pod(policy: &RestartPolicy, hash: &str) -> Pod {
 
 /// Returns the FNV-1a hash of names and values, each with its length.
 ///
-/// Pods keep it, so another algorithm would restart them all. The standard library's hasher may change with a release.
+/// Pods store the hash, so a different algorithm would restart all pods. The standard library's hasher may change
+/// between releases.
 fn hash_of(config: &ConfigMap) -> String {
     let texts = config.data.iter().flatten().map(|(name, value)| (name, value.as_bytes()));
     let bytes = config.binary_data.iter().flatten().map(|(name, value)| (name, value.0.as_slice()));

@@ -7,11 +7,11 @@
 //!
 //! It shows:
 //!
-//! - a pure decision (`rollout`) under a thin controller that performs it, with unit tests of the decision alone;
-//! - an injected client, `Arc<dyn Registry>`, which tests replace by one that fails;
-//! - an index, by which a changed `ConfigMap` finds its policies (`primary(index = …)`);
+//! - a pure decision function (`rollout`) with unit tests, and a thin controller that performs the decision;
+//! - an injected client, `Arc<dyn Registry>`, which tests replace with a failing one;
+//! - an index that maps a changed `ConfigMap` to its policies (`primary(index = …)`);
 //! - a finalizer that removes the external registration, and conditions that report its failures;
-//! - a metric of the program beside those of the framework.
+//! - a custom metric beside the metrics of the framework.
 
 mod controller;
 mod policy;
@@ -27,7 +27,8 @@ use kctl::{App, metrics::counter::Counter};
 use crate::controller::ConfigRestarter;
 pub use crate::registry::{Call, InMemoryRegistry, Registry, RegistryError};
 
-/// Returns the app with a client of the registry. The program would pass a network client; tests pass one that fails on demand.
+/// Returns the app with a registry client. A real program would pass a network client. Tests pass a client that fails
+/// on demand.
 pub fn app(registry: Arc<dyn Registry>) -> App {
     let replaced = Counter::<u64>::default();
     let counted = replaced.clone();

@@ -1,4 +1,4 @@
-//! The program, with a registry in memory instead of a real one. The library has the operator.
+//! The program, with an in-memory registry instead of a real one. The operator is in the library.
 //!
 //! `dev -f examples/config-restarter/web.yaml` runs it without a cluster.
 

@@ -1,4 +1,4 @@
-//! The client of a service registry outside of the cluster, as a trait that tests replace.
+//! The client of a service registry outside of the cluster, as a trait that tests can implement.
 
 use std::{
     collections::BTreeMap,
@@ -6,22 +6,22 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// A call to the registry in progress.
+/// A pending call to the registry.
 pub type Call<'a> = Pin<Box<dyn Future<Output = Result<(), RegistryError>> + Send + 'a>>;
 
 /// The client of a registry. Both calls are idempotent, because a reconcile may repeat them.
 pub trait Registry: Send + Sync {
-    /// Registers the revision at which a service runs.
+    /// Registers the running revision of a service.
     ///
     /// # Errors
-    /// The registry does not answer. The caller retries with the same revision.
+    /// The registry does not respond. The caller retries with the same revision.
     fn register<'a>(&'a self, service: &'a str, revision: &'a str) -> Call<'a>;
 
-    /// Removes a service; succeeds if it is unknown.
+    /// Removes a service. It succeeds if the service is unknown.
     fn unregister<'a>(&'a self, service: &'a str) -> Call<'a>;
 }
 
-/// The registry did not answer, or rejected the call.
+/// The registry did not respond, or rejected the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryError {
     /// The service that the call named.
@@ -36,12 +36,12 @@ impl std::fmt::Display for RegistryError {
 
 impl std::error::Error for RegistryError {}
 
-/// A registry in memory, for `dev` and for tests that need no failures.
+/// An in-memory registry, for `dev` and for tests without failures.
 #[derive(Default)]
 pub struct InMemoryRegistry(Mutex<BTreeMap<String, String>>);
 
 impl InMemoryRegistry {
-    /// Returns the revisions by service. A panic of another test does not matter.
+    /// Returns the revisions by service. It ignores a poisoned lock, which a panic in another test causes.
     fn revisions(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,39 +1,40 @@
 //! Decides the next steps of a rolling replacement, as a pure function of the pods' states.
 //!
-//! The controller calls it in each reconcile with the states in the cache. So a crash between two steps needs no recovery: the next
-//! call decides from the pods as they are then. Its tests run whole rollouts without an API server.
+//! The controller calls it in each reconcile with the states in the cache. So a crash between two steps needs no
+//! recovery: the next call decides from the current pods. Its tests run whole rollouts without an API server.
 
 /// The state of a pod, as far as the rollout depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PodState {
-    /// Made with the newest data.
+    /// Created with the newest data.
     pub updated: bool,
-    /// Able to serve.
+    /// Its condition `Ready` is true.
     pub ready: bool,
-    /// It ended and will not run again.
+    /// Ended, and will not run again.
     pub finished: bool,
 }
 
-/// One step. Pods are given by their index among the states.
+/// One step. Pods are identified by their index in the list of states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Create a pod.
     Create,
-    /// Delete this pod: it has ended, or is one too many.
+    /// Delete this pod, because it has ended or is surplus.
     Delete(usize),
-    /// Delete this pod because its data is old, and create another one.
+    /// Delete this pod, because its data is old, and create a new one.
     Replace(usize),
 }
 
-/// Returns the steps that can be taken now.
+/// Returns the steps that are possible now.
 ///
-/// At most one pod is replaced at a time, and only while all pods with the newest data are ready. Pods that are not ready are
-/// replaced first, so a rollout never causes fewer than `wanted - 1` ready pods.
+/// At most one pod is replaced at a time, and only while all pods with the newest data are ready. Pods that are not
+/// ready are replaced first. So a rollout never reduces the number of ready pods below `wanted - 1`.
 pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
     let ended = (0..pods.len()).filter(|index| pods[*index].finished);
     let mut steps: Vec<Step> = ended.map(Step::Delete).collect();
     let mut running: Vec<usize> = (0..pods.len()).filter(|index| !pods[*index].finished).collect();
-    // The least useful one comes first. Among equals that is the youngest, which is the last in the list.
+    // The least useful pod comes first. Among equally useful pods it is the youngest, which is the last one in the
+    // list.
     running.sort_by_key(|index| (pods[*index].ready, pods[*index].updated, std::cmp::Reverse(*index)));
     let surplus = running.len().saturating_sub(wanted);
     steps.extend(running.drain(..surplus).map(Step::Delete));
@@ -43,7 +44,7 @@ pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
     steps
 }
 
-/// Returns the pod to replace, if no replacement is still starting.
+/// Returns the pod to replace, or `None` while an earlier replacement is still starting.
 fn to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
     let coming = running.iter().any(|index| pods[*index].updated && !pods[*index].ready);
     running.iter().copied().find(|index| !coming && !pods[*index].updated)
@@ -53,7 +54,8 @@ fn to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// `n` new and ready, `c` new and coming, `o` old and ready, `b` old and broken, `f` finished.
+    /// Checks the steps for pods that are given as letters: `n` is new and ready, `c` is new and starting, `o` is old
+    /// and ready, `b` is old and not ready, and `f` is finished.
     fn check(wanted: usize, pods: &str, expected: &[Step]) {
         let state = |letter| PodState {
             updated: ['n', 'c'].contains(&letter),

@@ -1,4 +1,4 @@
-//! The operator on an embedded API server, under paused time; `cluster` has it on a real one.
+//! Tests the operator on an embedded API server, with paused time. The module `cluster` tests it on a real API server.
 
 mod cluster;
 mod role;
@@ -27,10 +27,10 @@ use crate::{
 };
 
 const NAMESPACE: &str = "default";
-/// The name of the policy, as the registry has it.
+/// The name of the policy in the registry.
 const SERVICE: &str = "default/web";
 
-/// A registry that fails when told to, and remembers its calls.
+/// A registry that fails on demand and records its calls.
 #[derive(Default)]
 struct FlakyRegistry(Mutex<Known>);
 
@@ -38,7 +38,7 @@ struct FlakyRegistry(Mutex<Known>);
 struct Known {
     revisions: BTreeMap<String, String>,
     calls: Vec<String>,
-    /// So many calls from now on fail.
+    /// Number of upcoming calls that fail.
     failures: u32,
 }
 
@@ -93,7 +93,7 @@ impl World {
         Self { server, registry }
     }
 
-    /// A policy of three pods with its `ConfigMap`, all done.
+    /// Starts a converged policy of three pods with its `ConfigMap`.
     async fn converged() -> Self {
         let world = Self::start().await;
         world.api().create(&PostParams::default(), &config("web-config", "hello")).await.unwrap();
@@ -217,7 +217,7 @@ async fn config_change_replaces_pods_one_at_a_time() {
 
     let writes = world.writes().split_off(n_before);
     let of_pods: Vec<&str> = writes.iter().map(String::as_str).filter(|write| write.contains("pods")).collect();
-    // The next one goes after the kubelet made the one before ready.
+    // The next pod is replaced only after the kubelet has made the previous one ready.
     assert_eq!(of_pods, ["delete pods", "create pods", "patch pods/status"].repeat(3));
     let events = world.reasons_of_events().await;
     assert_eq!(events.iter().filter(|reason| *reason == "Replacing").count(), 3, "{events:?}");
@@ -228,7 +228,7 @@ async fn a_roll_keeps_all_but_one_ready() {
     let world = World::converged().await;
     world.change("web-config", "good morning").await;
     let mut fewest = usize::MAX;
-    // Longer than three starts of a second each, in steps shorter than one.
+    // Five seconds cover three pod starts of one second each. The step of 10 ms is shorter than a start.
     for _ in 0..500 {
         let pods = world.pods().await;
         let serving = pods.iter().filter(|pod| is_ready(pod) && pod.metadata.deletion_timestamp.is_none());
@@ -242,7 +242,7 @@ async fn a_roll_keeps_all_but_one_ready() {
 async fn config_change_during_rollout_is_rolled_out() {
     let world = World::converged().await;
     world.change("web-config", "wrong").await;
-    // The first new pod is there, but not ready yet.
+    // The first new pod exists, but is not ready yet.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let status = world.status().await;
     assert_eq!((status.replicas, status.ready, status.updated), (3, 2, 1));
@@ -292,7 +292,7 @@ async fn deleted_policy_stays_until_the_registry_forgot_it() {
     let world = World::converged().await;
     world.registry.fail(3);
     world.api::<RestartPolicy>().delete("web", &DeleteParams::default()).await.unwrap();
-    // Three failures wait for 100, 200 and 400 ms.
+    // The three failures are retried after 100, 200 and 400 ms.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(world.api::<RestartPolicy>().get_opt("web").await.unwrap().is_some());
     assert_eq!(world.pods().await.len(), 3);
@@ -353,7 +353,7 @@ async fn pods_outlive_their_config_map() {
 
     world.api().create(&PostParams::default(), &config("web-config", "hello")).await.unwrap();
     world.idle().await;
-    // The same data again: no Pod is replaced.
+    // The data is the same as before, so no Pod is replaced.
     assert_eq!(names(&world.pods().await), before.0);
 }
 

@@ -1,4 +1,5 @@
-//! The generated manifests are those in `tests/golden/config-restarter` of the workspace. `GOLDEN=overwrite` writes them again.
+//! Compares the generated manifests with `tests/golden/config-restarter` of the workspace. `GOLDEN=overwrite` updates
+//! the golden files.
 
 use std::process::Command;
 

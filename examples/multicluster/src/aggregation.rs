@@ -1,6 +1,6 @@
 //! The controller `aggregation`: collects the statuses of works into the binding and into the template.
 //!
-//! `AggregateStatus` of the interpreters decides how a kind's statuses are merged.
+//! The interpreter operation `AggregateStatus` defines how the statuses of a kind are merged.
 
 use kctl::{
     karmada::{
@@ -23,7 +23,7 @@ use crate::{
     works::work_name,
 };
 
-/// Collects the statuses of a binding's works.
+/// Collects the statuses of the works of a binding.
 #[controller(
     of = ResourceBinding,
     watches = Work(map = binding_of_work),
@@ -51,7 +51,7 @@ impl Finds for Collector {
 }
 
 impl Reconcile for Collector {
-    /// Writes the statuses of all works into the binding, and their aggregation into the template.
+    /// Writes the statuses of all works into the binding, and the aggregated status into the template.
     async fn reconcile(&self, binding: Arc<ResourceBinding>, cx: Context<Self>) -> Result<Action> {
         let namespace = binding.namespace().unwrap_or_default();
         let mut aggregated = Vec::new();
@@ -82,8 +82,8 @@ impl Reconcile for Collector {
 impl Collector {
     /// Writes the aggregated status into the template.
     ///
-    /// The patch has the uid, so that a template that was deleted and created again is not changed. Nothing is sent if the kind has
-    /// no rule for aggregation, or if the status is unchanged.
+    /// The patch contains the uid, so that it can't change a template that was deleted and created again. No request is
+    /// sent if the kind has no aggregation rule, or if the status is unchanged.
     async fn update_template(
         &self,
         cx: &Context<Self>,
@@ -109,9 +109,10 @@ impl Collector {
     }
 }
 
-/// Returns the merge patch from one status to another: changed fields, and null for removed ones. `None` if they are equal.
+/// Returns the merge patch from one status to another: changed fields, and null for removed fields. Returns `None` if
+/// the statuses are equal.
 ///
-/// A missing field and 0 are equal: Go leaves out zeros, and a patch for them would repeat for ever.
+/// A missing field equals 0, because Go omits zeros and a patch for them would repeat forever.
 fn change(old: &Value, new: &Value) -> Option<Value> {
     let none = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));

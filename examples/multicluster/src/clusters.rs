@@ -1,6 +1,6 @@
-//! The member clusters as types, and how the program connects to them.
+//! Defines a type per member cluster, and connects the program to the members.
 //!
-//! A type per cluster makes an undeclared write to a member a compile error.
+//! With a type per cluster, an undeclared write to a member is a compile error.
 
 use kctl::{
     kube::{
@@ -22,7 +22,8 @@ impl Cluster for Member2 {
     const NAME: &'static str = "member2";
 }
 
-/// Environment variables with the kubeconfig files of the members, for `run`. `dev` starts an embedded API server for each.
+/// Environment variables that name the members' kubeconfig files for `run`. `dev` starts an embedded API server for
+/// each member.
 const KUBECONFIGS: [(&str, &str); 2] = [(Member1::NAME, "KUBECONFIG_MEMBER1"), (Member2::NAME, "KUBECONFIG_MEMBER2")];
 
 /// Adds the members to the app.
@@ -30,7 +31,7 @@ pub(crate) fn connect(app: App) -> App {
     KUBECONFIGS.into_iter().fold(app, |app, (name, variable)| app.cluster(name, move || client(variable)))
 }
 
-/// Creates the client of a member from the kubeconfig that a variable names.
+/// Creates the client of a member from the kubeconfig file that an environment variable names.
 ///
 /// # Errors
 /// The variable is not set, or the file is not a valid kubeconfig.

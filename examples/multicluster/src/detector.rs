@@ -1,6 +1,6 @@
 //! The controller `detector`: creates a binding for each template that a policy selects, and for its dependencies.
 //!
-//! A binding says which object goes out, with how many replicas, and by which policy. The scheduler fills in the clusters.
+//! A binding records the object to distribute, its replicas, and its policy. The scheduler sets the clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,8 @@ use crate::{
 
 /// Creates the bindings of a namespace.
 ///
-/// Its primary is the Namespace, because policies compete: the first one by name wins a template, so one reconcile has to see all
-/// of them.
+/// The primary is the Namespace, because the policies of a namespace compete. The first matching policy by name gets a
+/// template, so one reconcile has to see all policies.
 #[controller(
     of = Namespace,
     owns = ResourceBinding(apply, delete),
@@ -45,7 +45,7 @@ impl Finds for Detector {
         Self { templates, rules }
     }
 
-    /// Maps a template to its namespace. Templates without one are not propagated.
+    /// Maps a template to its namespace. Cluster-scoped templates are not propagated.
     fn key_of(_kind: &Gvk, template: &Stored) -> Option<Key<Namespace>> {
         template.meta().namespace().map(Key::cluster)
     }
@@ -54,8 +54,8 @@ impl Finds for Detector {
 impl Reconcile for Detector {
     /// Converges the bindings of a namespace to those that its policies and templates need.
     ///
-    /// If an interpreter fails for one template, the others are handled first, and the error is returned at the end. A kind that is
-    /// not installed yet is looked up again.
+    /// If an interpreter fails for a template, the other templates are still handled, and the error is returned at the
+    /// end. A kind that is not installed yet is looked up again.
     async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
         let name = namespace.name_any();
         let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
@@ -77,7 +77,7 @@ impl Reconcile for Detector {
                 let clusters = clusters_of(bindings.iter(), &resource.binding());
                 let binding = resource.binding();
                 if let Err(error) = self.want(&mut wanted, policy, resource, &template, &clusters).await {
-                    // A failing interpreter of one kind must not block the others; its binding stays as it is.
+                    // A failing interpreter of one kind must not block other kinds. The binding stays unchanged.
                     keep(&mut wanted, &binding, bindings.iter());
                     failed = Some(error);
                 }
@@ -100,10 +100,10 @@ impl Reconcile for Detector {
 }
 
 impl Detector {
-    /// Adds the binding of a template, and with `propagateDeps` those of its dependencies.
+    /// Adds the binding of a template and, with `propagateDeps`, the bindings of its dependencies.
     ///
-    /// A dependency follows the clusters that the template's binding has now: they are known one reconcile after the scheduler chose
-    /// them.
+    /// Dependencies go to the clusters that the template's binding currently lists. So they follow one reconcile after
+    /// the scheduler has chosen the clusters.
     async fn want(
         &self,
         wanted: &mut BTreeMap<String, ResourceBindingSpec>,
@@ -126,7 +126,7 @@ impl Detector {
         Ok(())
     }
 
-    /// Returns the dependencies of a template that are named; those by label selector are left out.
+    /// Returns the dependencies that a template refers to by name. Dependencies by label selector are skipped.
     async fn needs(&self, template: &Value) -> Result<Vec<ResourceRef>> {
         let needs =
             self.rules.ask::<InterpretDependency>(Object(template.clone())).await?.flatten().unwrap_or_default();
@@ -136,7 +136,8 @@ impl Detector {
     }
 }
 
-/// Keeps a binding and its dependencies as they are, for a template whose interpreter fails.
+/// Adds the existing binding of a template whose interpreter failed, and its dependencies, so that `converge` keeps
+/// them.
 fn keep(
     wanted: &mut BTreeMap<String, ResourceBindingSpec>,
     binding: &str,
@@ -156,7 +157,8 @@ fn keep(
     }
 }
 
-/// Returns the binding of an object without policy and clusters. The detector never sets clusters: the scheduler owns that field.
+/// Returns a binding for an object without policy and clusters. The detector never sets clusters, because the scheduler
+/// owns that field.
 fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
     ResourceBindingSpec {
         resource,
@@ -173,18 +175,18 @@ fn reference(kind: &Gvk, name: &str) -> ResourceRef {
     ResourceRef { api_version: kind.api_version(), kind: kind.kind.clone(), name: name.into() }
 }
 
-/// Returns the clusters that a binding has now; none if it does not exist.
+/// Returns the clusters of an existing binding, or an empty list if the binding does not exist.
 fn clusters_of(bindings: impl Iterator<Item = Arc<ResourceBinding>>, name: &str) -> Vec<String> {
     let mut found = bindings.filter(|binding| binding.name_any() == name);
     found.next().map_or_else(Vec::new, |binding| binding.spec.clusters.iter().map(|c| c.name.clone()).collect())
 }
 
-/// Returns a string, or an empty one for another type.
+/// Returns a string value, or an empty string for a value of another type.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns the namespace of a policy, which is a primary.
+/// Returns the key of the namespace of an object. Namespaces are the primaries of this controller.
 fn namespace_of<K: ResourceExt>(object: &K, _namespaces: &Store<Namespace>) -> Vec<Key<Namespace>> {
     object.namespace().iter().map(|name| Key::cluster(name)).collect()
 }

@@ -1,6 +1,6 @@
 //! The controllers `member1` and `member2`: apply works to a member, and report the status of its objects.
 //!
-//! Each member has a controller and a work queue, so that an unreachable member does not delay the other.
+//! Each member has its own controller and work queue, so that an unreachable member does not delay the other one.
 
 use kctl::{
     k8s::api::rbac::v1::PolicyRule,
@@ -26,17 +26,17 @@ use crate::{
     works::CLUSTER,
 };
 
-/// Label of objects on members that come from works: the controllers watch these alone.
+/// Label of objects on members that come from works. The controllers watch only objects with this label.
 const PLACED: &str = "fleet.example.com/placed";
-/// Annotation with the name of their work. An object without it belongs to the member, and is never changed.
+/// Annotation with the name of the work. An object without it belongs to the member and is never changed.
 const WORK: &str = "fleet.example.com/work";
-/// Annotation with a hash of the last applied manifest: it differs if the template drops a field, which a comparison of the fields
-/// that are left can't notice.
+/// Annotation with a hash of the last applied manifest. The hash changes if the template drops a field. A comparison of
+/// the remaining fields would not detect that.
 const WRITTEN: &str = "fleet.example.com/written";
-/// Metadata that an update takes from the object on the member.
+/// Metadata fields that an update copies from the object on the member.
 const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
 
-/// Declares the controller of a member. The member is a type, so each one needs its declaration.
+/// Declares the controller of a member. Members are types, so each member needs its own declaration.
 macro_rules! execution {
     ($controller:ident, $member:ident) => {
         /// Applies the works of a member to it.
@@ -51,7 +51,7 @@ macro_rules! execution {
                                                             name = $member::NAME
                                                         )]
         pub(crate) struct $controller {
-            /// Objects on the member.
+            /// The watched kinds on the member, with their objects.
             kinds: FoundKinds,
             /// The interpreters.
             rules: Rules,
@@ -74,7 +74,7 @@ macro_rules! execution {
             /// Applies the work's object if the member is ready, and writes the outcome into the work.
             async fn reconcile(&self, work: Arc<Work>, cx: Context<Self>) -> Result<Action> {
                 if !is_ready(&cx, $member::NAME) {
-                    // Its return is a change of the Cluster, which queues its works again.
+                    // When the member is ready again, its Cluster changes, which queues its works.
                     return Ok(Action::await_change());
                 }
                 let placed = place(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;
@@ -92,17 +92,19 @@ macro_rules! execution {
         }
 
         impl Finalize for $controller {
-            /// Deletes the object from the member. While the member is unreachable the work stays, and is retried.
+            /// Deletes the object from the member. While the member is unreachable, the work stays and the deletion is
+            /// retried.
             async fn finalize(&self, work: Arc<Work>, cx: Context<Self>) -> Result<()> {
                 let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster($member::NAME)) else {
-                    // The Cluster object is gone, so no one knows if the member still exists: let the work go.
+                    // The Cluster object is gone, so the member may no longer exist: remove the finalizer.
                     return Ok(());
                 };
                 if is_ready(&cx, $member::NAME) {
                     return remove(&cx.cluster($member), &self.kinds, &work).await;
                 }
                 if is_leaving(&cluster) {
-                    // As in Karmada, a cluster that leaves while unreachable keeps its objects, or it could never leave.
+                    // As in Karmada, a cluster that leaves while unreachable keeps its objects. Otherwise it could
+                    // never leave.
                     return Ok(());
                 }
                 Err(format!("{} is away: its objects wait for it", $member::NAME).into())
@@ -114,12 +116,13 @@ macro_rules! execution {
 execution!(OnMember1, Member1);
 execution!(OnMember2, Member2);
 
-/// Returns the permissions on members: any kind of the control plane may be applied there.
+/// Returns the permissions on members. Any kind of the control plane may be applied there.
 fn placing() -> PolicyRule {
     any("*", &["get", "list", "watch", "create", "update", "delete"])
 }
 
-/// A controller with the permissions that [`place`] and [`remove`] need on the member `M`. The compiler checks them.
+/// A controller that has the permissions that [`place`] and [`remove`] need on the member `M`. The compiler checks
+/// them.
 trait Executes<M>:
     HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<Self, Namespace>>
 {
@@ -129,10 +132,10 @@ impl<C, M> Executes<M> for C where
 {
 }
 
-/// Applies the object of a work to the member, and returns it as it is there.
+/// Applies the object of a work to the member, and returns the object as stored there.
 ///
 /// # Errors
-/// The member lacks the kind, has an object of that name from elsewhere, or rejects the write.
+/// The member lacks the kind, has an object of that name that does not come from this work, or rejects the write.
 async fn place<C, M>(
     cx: &Context<C>,
     there: &OnCluster<C, M>,
@@ -160,7 +163,8 @@ where
     desired["metadata"]["labels"][PLACED] = "true".into();
     desired["metadata"]["annotations"][WORK] = work.name_any().into();
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
-    // The cache lags behind our writes. It may show that nothing is to be done; before a write the object is read again.
+    // The cache lags behind our writes. It suffices to detect that no write is needed. Before a write, the object is
+    // read live.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
         && is_as_wanted(&observed, &retained(rules, &observed, &desired).await?)
     {
@@ -185,8 +189,8 @@ where
     Ok(serde_json::to_value(updated)?)
 }
 
-/// Fails if the work is being deleted. A cache may start with an old state, and an object that is created for a deleted work would
-/// stay on the member for ever.
+/// Fails if the work is being deleted. The cache may start with an old state, and an object that is created for a
+/// deleted work would stay on the member forever.
 fn must_stay(work: &Work, newest: &Work) -> Result<()> {
     if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
         return Ok(());
@@ -194,7 +198,8 @@ fn must_stay(work: &Work, newest: &Work) -> Result<()> {
     Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
 }
 
-/// Returns the desired object with the fields that the member owns: those of `Retain`, and some metadata.
+/// Returns the desired object with the fields that the member owns: those that `Retain` copies, and the metadata in
+/// [`KEPT`].
 async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
     let mut retained = rules.ask::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
@@ -206,25 +211,26 @@ async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Va
     Ok(retained)
 }
 
-/// Returns `true` if the object needs no update: the same manifest was applied, and no field was changed since.
+/// Returns `true` if the object needs no update: the same manifest was applied, and none of its fields has changed
+/// since.
 fn is_as_wanted(observed: &Value, desired: &Value) -> bool {
     let written = |object: &Value| object["metadata"]["annotations"][WRITTEN].clone();
     written(observed) == written(desired) && contains(observed, desired)
 }
 
-/// Returns the parameters of a write with this program as field manager.
+/// Returns write parameters with this program as the field manager.
 fn written_by_us() -> PostParams {
     PostParams { field_manager: Some(APP.into()), ..PostParams::default() }
 }
 
-/// Deletes the object of a work from the member, unless it belongs to another one. The uid is a precondition.
+/// Deletes the object of a work from the member, unless the object belongs to another work. The uid is a precondition.
 async fn remove<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, work: &Work) -> Result<()>
 where
     C: Executes<M>,
     M: Cluster,
 {
     let namespace = work.namespace().unwrap_or_default();
-    // Without the kind, the object was never applied, or was deleted with the CRD.
+    // If the kind is missing, the object was never applied, or was deleted together with the CRD.
     let Some(api) = kinds.api(there.client(), &Gvk::of(&work.spec.manifest), &namespace).await? else { return Ok(()) };
     let Some(observed) = api.get_opt(name_of(work)).await? else { return Ok(()) };
     if observed.annotations().get(WORK) != Some(&work.name_any()) {
@@ -239,8 +245,8 @@ where
     }
 }
 
-/// Returns the status of a work from its object on the member. If an interpreter fails, the work still counts as applied, and
-/// the message has the error.
+/// Returns the status of a work, computed from its object on the member. If an interpreter fails, the work still counts
+/// as applied, and the message contains the error.
 async fn look(rules: &Rules, observed: &Value) -> WorkStatus {
     let (status, applied_message) = match rules.ask::<InterpretStatus>(Subject(observed.clone())).await {
         Ok(status) => (status, String::new()),
@@ -266,13 +272,13 @@ fn work_of(placed: &Stored) -> Option<Key<Work>> {
     Some(Key::namespaced(&placed.namespace()?, placed.annotations().get(WORK)?))
 }
 
-/// Returns the FNV-1a hash of a manifest. Objects on members keep it, so it must be the same in each release.
+/// Returns the FNV-1a hash of a manifest. It is stored on members, so it must be stable across releases.
 fn hash(manifest: &Value) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", manifest.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// Returns `true` if all fields of `part` are in `whole`. Defaults, and fields that others added, make no difference.
+/// Returns `true` if `whole` contains all fields of `part`. It ignores defaults and fields that other managers added.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -285,9 +291,9 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
-/// Returns all works of a member whose Cluster changed.
+/// Returns all works of the member, after its Cluster has changed.
 fn works_of(_cluster: &MemberCluster, works: &Store<Work>) -> Vec<Key<Work>> {
-    // The store has those of one cluster only.
+    // The store contains only the works of this cluster.
     works.keys()
 }
 

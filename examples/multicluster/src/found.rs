@@ -1,6 +1,6 @@
-//! Kinds that are found at run time. A kind is looked up and watched from its first use on.
+//! Kinds that are discovered at run time. A kind is looked up and watched from its first use on.
 //!
-//! The role has to allow `list` and `watch` on all kinds for that, by `rbac(…)` of the controllers.
+//! This requires `list` and `watch` on all kinds. The controllers declare these permissions with `rbac(…)`.
 
 use std::{
     collections::BTreeMap,
@@ -25,24 +25,24 @@ use serde_json::Value;
 
 use crate::interpret::Rules;
 
-/// Longest wait for the first list of a kind.
+/// Longest wait for the initial list of a kind.
 const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A controller that reconciles when objects of kinds change that it finds at run time.
+/// A controller that reconciles when objects change whose kinds are discovered at run time.
 pub(crate) trait Finds: Reconcile {
     /// The cluster of the objects; empty for the control plane.
     const CLUSTER: &str = "";
     /// Label selector of the watched objects; empty for all.
     const LABELS: &str = "";
 
-    /// Creates the controller with the kinds that it will find, and the interpreters.
+    /// Creates the controller with its (initially empty) set of discovered kinds, and the interpreters.
     fn with(kinds: FoundKinds, rules: Rules) -> Self;
 
-    /// Returns the key to queue for a state of an object, before or after a change.
+    /// Returns the key to queue for an object. It is called with the states before and after a change.
     fn key_of(kind: &Gvk, object: &Stored) -> Option<Key<Self::Primary>>;
 }
 
-/// Adds such a controller to an app. A changed object queues its key, and changed interpreters queue all keys.
+/// Adds a controller of this sort to an app. A changed object queues its key, and changed interpreters queue all keys.
 pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     let kinds = FoundKinds(Arc::new(Shared { cluster: C::CLUSTER, labels: C::LABELS, ..Shared::default() }));
     let (found, rules, changing) = (kinds.clone(), rules.clone(), rules.clone());
@@ -61,7 +61,7 @@ pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     })
 }
 
-/// The watched kinds of a cluster, with their objects. Clones share them.
+/// The watched kinds of a cluster, with their objects. Clones share the same state.
 #[derive(Clone)]
 pub(crate) struct FoundKinds(Arc<Shared>);
 
@@ -70,25 +70,25 @@ pub(crate) struct FoundKinds(Arc<Shared>);
 struct Shared {
     cluster: &'static str,
     labels: &'static str,
-    /// Opens watches; `None` before the app starts.
+    /// Opens watches. `None` before the app starts.
     watches: Mutex<Option<Watches>>,
-    /// Open watches by kind, at most one per kind that the cluster serves. One is closed once its kind is gone.
+    /// Open watches, at most one per kind that the cluster serves. A watch is closed when its kind is gone.
     open: Mutex<BTreeMap<Gvk, Watch<Stored>>>,
     /// Wakes the stream of changes when a kind is added.
     waiting: AtomicWaker,
 }
 
 impl FoundKinds {
-    /// Takes the watches of an app that starts, and closes those of an earlier start.
+    /// Stores the `Watches` of a starting app, and closes the watches of an earlier start.
     fn begin(&self, env: &Env) {
         *self.0.watches.lock() = Some(env.watches.clone());
         self.0.open.lock().clear();
     }
 
-    /// Returns the kind with its plural once its objects are listed; `None` if the cluster does not serve it.
+    /// Returns the kind with its plural once its objects are listed, or `None` if the cluster does not serve the kind.
     ///
     /// # Errors
-    /// The cluster does not answer, or the first list takes longer than [`LISTED_WITHIN`].
+    /// The cluster does not respond, or the initial list takes longer than [`LISTED_WITHIN`].
     pub(crate) async fn find(&self, wanted: &Gvk) -> Result<Option<Kind>> {
         if let Some(watch) = self.0.open.lock().get(wanted).filter(|watch| watch.is_synced()) {
             return Ok(Some(watch.identity().kind.clone()));
@@ -116,7 +116,7 @@ impl FoundKinds {
     /// Returns an object from the cache, unless it is being deleted.
     ///
     /// # Errors
-    /// As [`find`](Self::find), for the first use of a kind.
+    /// The same errors as [`find`](Self::find), at the first use of a kind.
     pub(crate) async fn get(&self, kind: &Gvk, namespace: &str, name: &str) -> Result<Option<Value>> {
         self.find(kind).await?;
         let key = Key::<DynamicObject>::namespaced(namespace, name);
@@ -124,7 +124,8 @@ impl FoundKinds {
         found.filter(is_alive).map(value).transpose()
     }
 
-    /// Returns the objects of a namespace that are not being deleted, by name; `None` if the cluster does not serve the kind.
+    /// Returns the objects of a namespace that are not being deleted, sorted by name. Returns `None` if the cluster
+    /// does not serve the kind.
     pub(crate) async fn all(&self, kind: &Gvk, namespace: &str) -> Result<Option<Vec<Value>>> {
         self.find(kind).await?;
         let Some(objects) = self.0.open.lock().get(kind).map(Watch::objects) else { return Ok(None) };
@@ -132,14 +133,15 @@ impl FoundKinds {
         objects.into_iter().filter(own).map(value).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns a client for live reads and writes of a kind in a namespace; `None` if the cluster does not serve the kind.
+    /// Returns a client for live reads and writes of a kind in a namespace, or `None` if the cluster does not serve the
+    /// kind.
     pub(crate) async fn api(&self, client: Client, kind: &Gvk, namespace: &str) -> Result<Option<Api<DynamicObject>>> {
         let Some(Kind { group, version, kind, plural }) = self.find(kind).await? else { return Ok(None) };
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind }, &plural);
         Ok(Some(Api::namespaced_with(client, namespace, &resource)))
     }
 
-    /// Returns the keys of all objects, for changed interpreters.
+    /// Returns the keys of all objects, to queue them when interpreters change.
     fn keys<C: Finds>(&self) -> Vec<Key<C::Primary>> {
         let open = self.0.open.lock();
         let keys = open.iter().flat_map(|(kind, watch)| {
@@ -156,7 +158,7 @@ impl FoundKinds {
 }
 
 impl Shared {
-    /// Polls the watches in the order of their kinds.
+    /// Polls the watches in the order of their kinds, and returns the first change.
     fn poll_change(&self, context: &mut Context<'_>) -> Poll<(Gvk, Change<Stored>)> {
         self.waiting.register(context.waker());
         for (kind, watch) in self.open.lock().iter_mut() {
@@ -168,7 +170,7 @@ impl Shared {
     }
 }
 
-/// Returns `true` for an object that is not being deleted.
+/// Returns `true` if an object is not being deleted.
 fn is_alive(object: &Arc<Stored>) -> bool {
     object.meta().deletion_timestamp().is_none()
 }

@@ -1,4 +1,4 @@
-//! The kinds: policies of users, and the objects by which controllers pass work on.
+//! The kinds: the policies of users, and the objects that controllers exchange.
 
 use kctl::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};

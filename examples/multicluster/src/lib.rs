@@ -4,9 +4,8 @@
 //! cargo run -p multicluster -- dev --simulate-workloads
 //! ```
 //!
-//! It shows several clusters with types for each (`clusters.rs`), kinds that are found at run time, resource interpreters of
-//! Karmada, and controllers that pass work on by objects:
-//!
+//! It shows several clusters with a type for each (`clusters.rs`), kinds that are discovered at run time, Karmada's
+//! resource interpreters, and controllers that communicate through objects:
 //!
 //! ```text
 //! template + PropagationPolicy ──detector──▶ ResourceBinding ──scheduler──▶ its clusters ──works──▶ Work, one a cluster
@@ -16,17 +15,20 @@
 //! Cluster ◀──members── does it answer?                                                  objects of the member
 //! ```
 //!
-//! Resource interpreters know how to read and change a kind (`interpret.rs`). The customizations and webhooks of the control plane
-//! are followed while it runs. Kinds of templates are not known at compile time: `found.rs` watches a kind once a policy names it.
+//! Resource interpreters read and change objects of a kind (`interpret.rs`). The program watches the control plane's
+//! customizations and webhooks while it runs. The kinds of templates are unknown at compile time: `found.rs` watches a
+//! kind once a policy names it.
 //!
 //! # Rules of the flow
 //!
-//! - A controller writes only its part of an object: the detector never sets `spec.clusters` of a binding, and the scheduler sets
-//!   nothing else.
-//! - The status of a template comes from its works alone. Nothing on a member is trusted before its work reports it as applied.
+//! - A controller writes only its part of an object: the detector never sets `spec.clusters` of a binding, and the
+//!   scheduler sets nothing else.
+//! - The status of a template comes only from its works. The status of an object on a member counts once its work
+//!   reports it as applied.
 //! - An object on a member that did not come from a work is never changed. The work reports the conflict instead.
-//! - An unreachable member keeps its works. A member that leaves the fleet loses them, unless it is unreachable.
-//! - Dependencies of an object follow it to its clusters, and leave with it.
+//! - An unreachable member keeps its works. When a reachable member leaves the fleet, its works and their objects are
+//!   deleted.
+//! - Dependencies of an object are placed on the same clusters as the object, and removed with it.
 
 mod aggregation;
 mod clusters;
@@ -47,15 +49,15 @@ use kctl::App;
 pub use clusters::{Member1, Member2};
 pub use kinds::{BindingCluster, MemberCluster, OverridePolicy, PropagationPolicy, ResourceBinding, Work, WorkStatus};
 
-/// Name of the program, and of its field manager.
+/// The name of the program and of its field manager.
 const APP: &str = "multicluster";
 
-/// Returns the program, with clients of both members.
+/// Returns the program with the clients of both members.
 pub fn app() -> App {
     clusters::connect(controllers().dev_objects(include_str!("../fleet.yaml")))
 }
 
-/// Returns the program without the members' clients: tests connect embedded API servers.
+/// Returns the program without the members' clients, for tests that connect embedded API servers.
 pub fn controllers() -> App {
     let rules = interpret::Rules::new();
     let app = App::new(APP)
@@ -73,7 +75,7 @@ pub fn controllers() -> App {
 
 #[cfg(test)]
 mod tests {
-    //! The printed roles agree with the permissions in the types.
+    //! Tests that the printed roles match the permissions in the types.
     use kctl::prelude::*;
 
     use super::{

@@ -1,6 +1,6 @@
-//! A multi-cluster control plane in one process: it distributes objects that are applied once over member clusters.
+//! A multi-cluster control plane in one process: it distributes objects from the control plane to member clusters.
 
-/// mimalloc, because scripts of interpreters allocate many small strings.
+/// mimalloc, because interpreter scripts allocate many small strings.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

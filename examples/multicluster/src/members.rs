@@ -1,4 +1,4 @@
-//! The controller `members`: checks if members answer, and keeps a leaving Cluster until its works are gone.
+//! The controller `members`: checks whether members respond, and keeps a leaving Cluster until its works are gone.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,15 @@ use crate::{
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Timeout of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of failed checks in a row after which a member is not ready. A single lost response must not move its objects.
+/// Number of consecutive failed checks after which a member is not ready. A single lost response must not move its
+/// objects.
 const CHECKS_UNTIL_NOT_READY: u32 = 3;
 /// Pause between these checks.
 const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A namespace that exists in every cluster.
 const NAMESPACE: &str = "kube-system";
 
-/// Reads a namespace of each member every [`CHECK_EVERY`].
+/// Reads a namespace of each member every [`CHECK_EVERY`] as a health check.
 ///
 /// A finalizer keeps a leaving Cluster until its works are gone, because execution needs the Cluster to delete their objects.
 #[controller(
@@ -35,7 +36,7 @@ const NAMESPACE: &str = "kube-system";
 pub(crate) struct Members;
 
 impl Reconcile for Members {
-    /// Checks the member, and again after [`CHECK_EVERY`].
+    /// Checks the member, and requeues it after [`CHECK_EVERY`].
     async fn reconcile(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<Action> {
         let is_known = check(&cluster, &cx).await?;
         Ok(if is_known { Action::requeue(CHECK_EVERY) } else { Action::await_change() })
@@ -43,9 +44,10 @@ impl Reconcile for Members {
 }
 
 impl Finalize for Members {
-    /// Waits until no work names the cluster. The status is kept up to date, because execution depends on it.
+    /// Waits until no work names the cluster. It keeps the status up to date, because the execution controllers depend
+    /// on it.
     async fn finalize(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<()> {
-        // The controller that deletes its objects has to know if the member can be reached.
+        // The controller that deletes the member's objects has to know whether the member is reachable.
         check(&cluster, &cx).await?;
         let name = cluster.name_any();
         let n_works = cx.store::<Work>().iter().filter(|work| work.spec.cluster == name).count();
@@ -57,7 +59,7 @@ impl Finalize for Members {
     }
 }
 
-/// Checks a member and updates its status; returns `false` if no cluster of this name is connected.
+/// Checks a member and updates its status. Returns `false` if no cluster of this name is connected.
 async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
     let mut message = probe(cluster, cx).await;
     for _ in 1..CHECKS_UNTIL_NOT_READY {
@@ -81,12 +83,13 @@ async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns the Cluster of a work.
+/// Returns the key of the Cluster of a work.
 fn cluster_of(work: &Work, _clusters: &Store<MemberCluster>) -> Vec<Key<MemberCluster>> {
     vec![Key::cluster(&work.spec.cluster)]
 }
 
-/// Returns the reason why a member does not answer; empty if it does, and `None` if no member has that name.
+/// Returns the reason why a member does not respond, an empty string if it responds, or `None` if no member has that
+/// name.
 async fn probe(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String> {
     let answer = match cluster.name_any().as_str() {
         Member1::NAME => cx.cluster(Member1).live::<Namespace>().get(NAMESPACE),
@@ -100,13 +103,13 @@ async fn probe(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String>
     })
 }
 
-/// Returns `true` if a member answered the last check.
+/// Returns `true` if a member is ready according to its last check.
 pub(crate) fn is_ready<C: Reads<MemberCluster>>(cx: &Context<C>, name: &str) -> bool {
     let cluster = cx.store::<MemberCluster>().get(&Key::cluster(name));
     cluster.is_some_and(|cluster| cluster.status.as_ref().is_some_and(|status| status.ready))
 }
 
-/// Returns a problem for each name that no Cluster has.
+/// Returns a message for each name that no Cluster has.
 pub(crate) fn unknown<'a>(
     names: impl Iterator<Item = &'a String>,
     members: &Store<MemberCluster>,
@@ -115,7 +118,7 @@ pub(crate) fn unknown<'a>(
     unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another one"))
 }
 
-/// Returns all objects of a kind that names clusters: a changed Cluster may concern each of them.
+/// Returns the keys of all objects of a kind that refers to clusters, because a changed Cluster may affect any of them.
 pub(crate) fn all<K: Object>(_cluster: &MemberCluster, objects: &Store<K>) -> Vec<Key<K>> {
     objects.keys()
 }

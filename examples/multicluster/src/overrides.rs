@@ -1,4 +1,4 @@
-//! The controller `overrides`, and the changes that an `OverridePolicy` makes to manifests for some clusters.
+//! The controller `overrides`, and the patches that an `OverridePolicy` applies to the manifests for some clusters.
 
 use json_patch::Patch;
 use kctl::prelude::*;
@@ -10,13 +10,13 @@ use crate::{
     templates::is_selected,
 };
 
-/// Fields that identify an object: a patch must not change them.
+/// Fields that identify an object. A patch must not change them.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
-/// Maximum size of a manifest in bytes of JSON, after a policy: no API server accepts more.
+/// Maximum size of a patched manifest in bytes of JSON. No API server accepts more.
 const MANIFEST_LEN_MAX: usize = 3 << 20;
 
-/// Validates a policy, and writes the problems into its status.
+/// Validates a policy, and writes problems into its status.
 #[controller(watches = MemberCluster(map = all::<OverridePolicy>), name = "overrides")]
 pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides>) -> Result<Action> {
     let checked = policy.spec.rules.iter().try_for_each(|rule| patch_of(rule).map(drop));
@@ -27,10 +27,11 @@ pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides
     Ok(Action::await_change())
 }
 
-/// Applies the rules for a cluster, of all policies that select the manifest, in the order of their names.
+/// Applies all policies that select the manifest, in the order of their names, with their rules for the cluster.
 ///
 /// # Errors
-/// A patch does not fit the manifest. The error is terminal: only a change of the policy can help, and it queues the binding.
+/// A patch can't be applied to the manifest. The error is terminal: only a change of the policy helps, which queues the
+/// binding.
 pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &mut Value) -> Result<()> {
     let mut policies: Vec<_> =
         policies.iter().filter(|policy| is_selected(&policy.spec.resource_selectors, manifest)).collect();
@@ -49,7 +50,8 @@ pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &
     Ok(())
 }
 
-/// Fails if the manifest is too large. It runs after each operation, because repeated `copy` doubles a manifest each time.
+/// Fails if the manifest is too large. It runs after each operation, because each `copy` can double the size of the
+/// manifest.
 fn can_be_stored(manifest: &Value) -> Result<()> {
     if manifest.to_string().len() > MANIFEST_LEN_MAX {
         return Err(format!("the manifest is longer than {MANIFEST_LEN_MAX} bytes: copy less").into());
@@ -60,7 +62,7 @@ fn can_be_stored(manifest: &Value) -> Result<()> {
 /// Returns the patch of a rule.
 ///
 /// # Errors
-/// It changes the identity of the object, or is not a JSON patch.
+/// The patch changes the identity of the object, or is not a JSON patch.
 fn patch_of(rule: &OverrideRule) -> Result<Patch> {
     for operation in &rule.patch {
         let path = &operation.path;

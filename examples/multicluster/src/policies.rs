@@ -17,8 +17,8 @@ pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
 
 /// Counts the bindings of a policy, and validates its selectors.
 ///
-/// Problems go into the status: a wrong selector does not affect the others.
-/// Its watch of bindings keeps the count in the status current.
+/// Problems are written into the status, so that an invalid selector does not affect the other selectors.
+/// The watch of bindings keeps the count in the status current.
 #[controller(
     of = PropagationPolicy,
     watches = ResourceBinding(map = policy_of),
@@ -26,12 +26,13 @@ pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
     name = "policies"
 )]
 pub(crate) struct Policies {
-    /// Looks up kinds of the control plane.
+    /// Looks up the kinds of the control plane.
     pub(crate) watches: Watches,
 }
 
 impl Reconcile for Policies {
-    /// Counts the bindings, and checks each selector's kind: it has to be served, namespaced, and not one of this program.
+    /// Counts the bindings, and checks the kind of each selector. The kind has to be served and namespaced, and must
+    /// not be one of this program's kinds.
     async fn reconcile(&self, policy: Arc<PropagationPolicy>, cx: Context<Self>) -> Result<Action> {
         let (namespace, name) = (policy.namespace().unwrap_or_default(), policy.name_any());
         let bindings = cx.store::<ResourceBinding>();
@@ -68,7 +69,7 @@ impl Reconcile for Policies {
     }
 }
 
-/// Returns the policy that a binding comes from.
+/// Returns the key of the policy that a binding comes from.
 fn policy_of(binding: &ResourceBinding, _policies: &Store<PropagationPolicy>) -> Vec<Key<PropagationPolicy>> {
     let namespace = binding.namespace().unwrap_or_default();
     binding.spec.policy.iter().map(|name| Key::namespaced(&namespace, name)).collect()

@@ -1,6 +1,6 @@
 //! The controller `scheduler`: chooses the clusters of a binding, and divides its replicas.
 //!
-//! The division is that of Karmada's scheduler, from `kctl::karmada::division`.
+//! It divides replicas as Karmada's scheduler does, with `kctl::karmada::division`.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
 #[controller(
     watches = MemberCluster(map = all::<ResourceBinding>),
     primary(patch, when = generation_changed),
-    // Capacity that another binding frees does not queue this one: failed bindings are retried.
+    // Capacity that another binding frees does not queue this binding, so failed bindings are retried.
     backoff("1s", max = "30s"),
     name = "scheduler"
 )]
@@ -55,17 +55,17 @@ fn shown(cluster: &BindingCluster) -> String {
     format!("{}{share}", cluster.name)
 }
 
-/// The part of a member that scheduling depends on.
+/// The properties of a member that scheduling depends on.
 struct Member {
     name: String,
-    /// `true` if it answers.
+    /// `true` if the member is ready.
     is_there: bool,
-    /// Number of further replicas that fit; 0 if it does not answer.
+    /// Number of additional replicas that fit, or 0 if the member is not ready.
     room: i32,
 }
 
 impl Member {
-    /// Reads a member, and subtracts the replicas of all bindings from its capacity.
+    /// Computes the properties of a member. Its room is its capacity minus the replicas of all bindings.
     fn of(member: &MemberCluster, bindings: &Store<ResourceBinding>) -> Self {
         let name = member.name_any();
         let is_there = member.status.as_ref().is_some_and(|status| status.ready);
@@ -78,7 +78,7 @@ impl Member {
     }
 }
 
-/// Returns the replicas of all bindings on a cluster.
+/// Returns the number of replicas that all bindings have on a cluster.
 fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
     let replicas = |binding: Arc<ResourceBinding>| {
         let has = binding.spec.clusters.iter().filter(|share| share.name == cluster);
@@ -87,10 +87,11 @@ fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
     bindings.iter().map(replicas).fold(0, i32::saturating_add)
 }
 
-/// Returns the clusters of a binding by name, with their replicas: those of its placement, and those of bindings that need its object.
+/// Returns the clusters of a binding with their replicas, sorted by name. They are the clusters of its placement, and
+/// the clusters of bindings that depend on its object.
 ///
 /// # Errors
-/// The replicas don't fit into the candidates.
+/// The candidate clusters have no room for the replicas.
 fn schedule(spec: &ResourceBindingSpec, members: &[Member], uid: &str) -> Result<Vec<BindingCluster>> {
     let mut clusters = match &spec.placement {
         Some(placement) => by_placement(spec, placement, members, uid)?,
@@ -104,7 +105,7 @@ fn schedule(spec: &ResourceBindingSpec, members: &[Member], uid: &str) -> Result
     Ok(clusters)
 }
 
-/// Returns the clusters that the policy's placement allows. Objects without replicas go to all of them.
+/// Returns the clusters that the policy's placement selects. Objects without replicas go to all candidates.
 fn by_placement(
     spec: &ResourceBindingSpec,
     placement: &Placement,

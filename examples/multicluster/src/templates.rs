@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use crate::kinds::{ResourceBinding, ResourceRef, ResourceSelector};
 
-/// API group of this program's kinds, which stay in the control plane.
+/// API group of this program's own kinds, which are never distributed.
 const OWN_GROUP: &str = "fleet.example.com";
 
-/// Returns the permission to read templates. A policy may name any kind, so the role can't be narrower.
+/// Returns the rule for reading templates. A policy may name any kind, so the rule covers all kinds.
 pub(crate) fn reading() -> PolicyRule {
     any("*", &["list", "watch"])
 }
 
-/// Returns the permission to write statuses of templates. Nothing else of a template is written.
+/// Returns the rule for patching the status of templates. The program writes no other part of a template.
 pub(crate) fn telling() -> PolicyRule {
     any("*/status", &["patch"])
 }
 
-/// Returns a rule for all API groups.
+/// Returns a `PolicyRule` for all API groups.
 pub(crate) fn any(resource: &str, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec!["*".into()]),
@@ -29,12 +29,12 @@ pub(crate) fn any(resource: &str, verbs: &[&str]) -> PolicyRule {
 }
 
 impl ResourceSelector {
-    /// Returns the kind that it names.
+    /// Returns the kind that the selector names.
     pub(crate) fn gvk(&self) -> Gvk {
         gvk(&self.api_version, &self.kind)
     }
 
-    /// Returns `true` if kind, name and labels fit. An empty name fits all.
+    /// Returns `true` if kind, name and labels match the template. An empty name matches all names.
     fn selects(&self, template: &Value) -> bool {
         let metadata = &template["metadata"];
         let named = self.name.is_empty() || metadata["name"] == *self.name;
@@ -65,7 +65,8 @@ pub(crate) fn may_leave(kind: &Gvk) -> bool {
     kind.group != OWN_GROUP
 }
 
-/// Returns the name of a template's binding. It has the group, because two groups may have kinds of the same name.
+/// Returns the name of a template's binding. It contains the API group, because two groups may have kinds of the same
+/// name.
 pub(crate) fn binding_name(kind: &Gvk, name: &str) -> String {
     let of = kind.kind.to_lowercase();
     if kind.group.contains('.') { format!("{of}.{}-{name}", kind.group) } else { format!("{of}-{name}") }
@@ -77,7 +78,7 @@ pub(crate) fn binding_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBi
     Some(Key::namespaced(meta.namespace()?, &binding_name(kind, meta.name())))
 }
 
-/// Returns `true` if one of the selectors fits a template.
+/// Returns `true` if any of the selectors matches a template.
 pub(crate) fn is_selected(selectors: &[ResourceSelector], template: &Value) -> bool {
     selectors.iter().any(|selector| selector.selects(template))
 }

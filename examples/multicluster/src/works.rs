@@ -1,6 +1,6 @@
-//! The controller `works`: creates a work for each cluster of a binding, with the object as it should be there.
+//! The controller `works`: creates a work for each cluster of a binding, with the manifest for that cluster.
 //!
-//! The manifest is the template, pruned, with the cluster's replicas and the changes of `OverridePolicy`s.
+//! The manifest is the pruned template with the cluster's replicas and the patches of `OverridePolicy`s.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ use crate::{
     templates::{binding_of, reading},
 };
 
-/// Label of works with their cluster: each execution controller watches those of its member.
+/// Label of works with the name of their cluster. Each execution controller watches the works of its member.
 pub(crate) const CLUSTER: &str = "fleet.example.com/cluster";
-/// Annotation on manifests with the generation of the template, so that an aggregated status can name it.
+/// Annotation on manifests with the generation of the template, so that an aggregated status can refer to it.
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
 /// Creates, updates and deletes the works of a binding.
@@ -40,7 +40,7 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 pub(crate) struct Works {
     /// Templates on the control plane.
     templates: FoundKinds,
-    /// The interpreters, which prune a template and revise its replicas for each cluster.
+    /// The interpreters, which prune a template and set its replicas for each cluster.
     rules: Rules,
 }
 
@@ -49,14 +49,14 @@ impl Finds for Works {
         Self { templates, rules }
     }
 
-    /// Maps a template to its binding, whose works are then written again.
+    /// Maps a template to its binding, so that a changed template updates its works.
     fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
         binding_of(kind, template)
     }
 }
 
 impl Reconcile for Works {
-    /// Converges the works of a binding. Without its template no work is left.
+    /// Converges the works of a binding. If its template is gone, all its works are deleted.
     async fn reconcile(&self, binding: Arc<ResourceBinding>, cx: Context<Self>) -> Result<Action> {
         let namespace = binding.namespace().unwrap_or_default();
         let policies: Vec<_> = cx.store::<OverridePolicy>().in_namespace(&namespace).collect();
@@ -92,9 +92,10 @@ pub(crate) fn work_name(binding: &str, cluster: &str) -> String {
     format!("{binding}-{cluster}")
 }
 
-/// Returns the manifest for a cluster: the template without fields of the control plane, with the cluster's replicas.
+/// Returns the manifest for a cluster: the template without fields of the control plane, and with the cluster's
+/// replicas.
 ///
-/// `Prune` and `ReviseReplica` of the interpreters do the part that depends on the kind.
+/// The interpreter operations `Prune` and `ReviseReplica` do the part that depends on the kind.
 async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> Result<Value> {
     let generation = template["metadata"]["generation"].as_i64();
     let mut manifest = match rules.ask::<Prune>(Object(template.clone())).await? {
@@ -116,8 +117,8 @@ async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> 
     Ok(rules.ask::<ReviseReplica>(revision).await?.unwrap_or(manifest))
 }
 
-/// Returns the completions of a divided Job by cluster, in proportion to its replicas. Otherwise each cluster would run all
-/// of them.
+/// Returns the completions of a divided Job by cluster, in proportion to the replicas. Otherwise each cluster would run
+/// all completions.
 fn completions(template: &Value, spec: &ResourceBindingSpec) -> BTreeMap<String, i32> {
     let is_divided = spec.placement.as_ref().is_some_and(|placement| placement.replicas == Division::Divided);
     let completions = template["spec"]["completions"].as_i64().and_then(|all| i32::try_from(all).ok());
@@ -133,7 +134,7 @@ fn is_job(template: &Value) -> bool {
     template["apiVersion"] == "batch/v1" && template["kind"] == "Job"
 }
 
-/// Returns all bindings of a policy's namespace: a changed selector may concern each of them.
+/// Returns the keys of all bindings in a policy's namespace, because a changed selector may affect any of them.
 fn bindings_of_the_namespace(policy: &OverridePolicy, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
     bindings.in_namespace(&policy.namespace().unwrap_or_default()).map(|binding| Key::of(&*binding)).collect()
 }

@@ -1,5 +1,5 @@
-//! The generated manifests are those in `tests/golden/multicluster` and, for a member, `tests/golden/multicluster-member1` of the
-//! workspace. `GOLDEN=overwrite` writes them again.
+//! Compares the generated manifests with `tests/golden/multicluster` of the workspace, and those of a member with
+//! `tests/golden/multicluster-member1`. `GOLDEN=overwrite` updates the golden files.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ fn check(golden: &str, command: &[&str]) {
     let folder = format!("{}/../../tests/golden/{golden}", env!("CARGO_MANIFEST_DIR"));
     let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
     let mut way = if overwrite { vec!["--out", &folder] } else { vec!["--check", &folder] };
-    // Roles have no versions that could break.
+    // Roles are not versioned, so a change of a role is not a breaking change.
     way.extend((overwrite && command[0] == "generate-manifests").then_some("--allow-breaking"));
     let output = Command::new(env!("CARGO_BIN_EXE_multicluster")).args(command).args(way).output().unwrap();
     assert!(output.status.success(), "{golden}: {}", String::from_utf8_lossy(&output.stderr));

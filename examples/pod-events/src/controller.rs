@@ -1,8 +1,9 @@
-//! Source → store → handler → queue → workers, from the parts of `kctl-runtime`: passes each changed key to a function.
+//! Passes each changed key to a function: source → store → handler → queue → workers, built from the parts of
+//! `kctl-runtime`.
 //!
-//! The order of the start matters. The writer of the store runs first, then the source, then the handler subscribes; workers start
-//! when the handler has seen the whole first list, so that no key is handled with a partial cache. At the end the queue is shut
-//! down before the informer, so that workers read a complete cache up to their last key.
+//! The start order matters. First the writer of the store runs, then the source, and then the handler subscribes.
+//! Workers start once the handler has seen the whole initial list, so that no key is handled with a partial cache. At
+//! the end, the queue is shut down before the informer, so that workers read a complete cache up to their last key.
 
 use std::{future::Future, num::NonZeroUsize, pin::pin, sync::Arc};
 
@@ -18,7 +19,7 @@ use kctl_runtime::{
 use kube::Client;
 use tokio::task::JoinSet;
 
-/// Maximum number of retries of a key before it is dropped (client-go, `examples/workqueue/main.go`, `handleErr`).
+/// Maximum number of retries before a key is dropped (client-go, `examples/workqueue/main.go`, `handleErr`).
 pub(crate) const RETRIES_MAX: u32 = 5;
 
 /// The error of a handler.
@@ -26,27 +27,28 @@ pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The callbacks of the program.
 pub(crate) trait SyncHandler: Send + Sync + 'static {
-    /// Called once, when all pods are in the store and before the first key is handled.
+    /// Called once, after all pods are in the store and before the first key is handled.
     fn synced(&self, pods: &Store<Pod>);
 
-    /// Called with the newest state of a pod that may have changed, `None` if it is gone. Calls for one key never overlap.
+    /// Called with the newest state of a pod that may have changed, or `None` if it is gone. Calls for one key never
+    /// overlap.
     ///
     /// # Errors
-    /// The key is retried with growing waits, at most [`RETRIES_MAX`] times.
+    /// The key is retried with increasing backoff, at most [`RETRIES_MAX`] times.
     fn sync(&self, key: &Key<Pod>, pod: Option<Arc<Pod>>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Called when a key has failed too often. It is not retried until the pod changes.
+    /// Called when a key has failed too often. The key is not retried until the pod changes.
     fn dropped(&self, key: &Key<Pod>, error: &Failure);
 }
 
-/// Returns the node of a pod, or an empty name: an index.
+/// Index function: returns the node of a pod, or an empty name.
 pub(crate) fn on_node(pod: &Pod) -> Vec<String> {
     vec![pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()]
 }
 
-/// An informer of all pods, with the work queue that it fills.
+/// An informer of all pods, and the work queue that it fills.
 pub(crate) struct PodController<H> {
-    /// Lists and watches.
+    /// Lists and watches the pods.
     source: Source,
     /// The typed view of the cache.
     pods: Store<Pod>,
@@ -64,10 +66,11 @@ impl<H: SyncHandler> PodController<H> {
         Self { source, pods, queue: WorkQueue::new(QueueConfig::default()), handler }
     }
 
-    /// Runs until `shutdown` is ready. Keys that are due then are still handled; keys that wait for a retry are not.
+    /// Runs until `shutdown` completes. Keys that are due at that time are still handled; keys that wait for a retry
+    /// are not.
     pub(crate) async fn run(self, n_workers: NonZeroUsize, shutdown: impl Future<Output = ()>) {
         let this = Arc::new(self);
-        // Dropping the set ends both tasks, after the workers.
+        // Dropping the set ends both tasks, after the workers have ended.
         let mut informer = JoinSet::new();
         informer.spawn(this.source.store().clone().write());
         informer.spawn({
@@ -100,7 +103,7 @@ impl<H: SyncHandler> PodController<H> {
         }
     }
 
-    /// Retries a failed key, or forgets its failures.
+    /// Requeues a failed key with backoff. After a success or the last retry, forgets its failures.
     fn retry_or_forget(&self, key: &Key<Pod>, result: Result<(), Failure>) {
         let failures = self.queue.num_requeues(key.object());
         match result {

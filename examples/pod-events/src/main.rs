@@ -1,13 +1,13 @@
-//! Prints changes of the pods of a cluster: client-go's `examples/workqueue` with the parts of `kctl-runtime`.
+//! Prints changes of the pods of a cluster: client-go's `examples/workqueue`, built from the parts of `kctl-runtime`.
 //!
-//! `controller` puts the parts together. This file has the command line, the client and the callbacks.
+//! The module `controller` combines the parts. This file contains the command line, the client and the callbacks.
 //!
 //! ```text
 //! KUBECONFIG=… cargo run -p pod-events
 //! ```
 //!
-//! Use the parts alone, without `kctl`, for a program that reads a cluster and has no primary kind. It needs `list` and `watch` on
-//! Pods.
+//! Use `kctl-runtime` without `kctl` for a program that reads a cluster and has no primary kind. This program needs
+//! `list` and `watch` on Pods.
 
 mod controller;
 
@@ -29,7 +29,7 @@ struct Options {
 
 /// Prints each key.
 ///
-/// Keys go to standard output, so that a script can read them; reports and errors go to standard error.
+/// Keys go to standard output, so that a script can read them. Reports and errors go to standard error.
 struct Print;
 
 impl SyncHandler for Print {
@@ -38,18 +38,18 @@ impl SyncHandler for Print {
         eprintln!("{} pods, {} of them on no node", pods.len(), pods.by(on_node, "").count());
     }
 
-    /// Prints the key. An error, such as a closed standard output, requeues it.
+    /// Prints the key. An error, such as a closed standard output, requeues the key.
     async fn sync(&self, key: &Key<Pod>, pod: Option<Arc<Pod>>) -> Result<(), Failure> {
         print(&line(key, pod.as_deref()))
     }
 
-    /// Reports a key that failed too often. It is handled again with the next change of its Pod.
+    /// Reports a key that failed too often. The key is handled again at the next change of its Pod.
     fn dropped(&self, key: &Key<Pod>, error: &Failure) {
         eprintln!("Pod {key} given up after {RETRIES_MAX} retries: {error}");
     }
 }
 
-/// Returns the line for a key, with the words of client-go's example.
+/// Returns the line for a key, with the wording of client-go's example.
 fn line(key: &Key<Pod>, pod: Option<&Pod>) -> String {
     match pod {
         Some(_) => format!("Sync/Add/Update for Pod {key}"),
@@ -57,7 +57,7 @@ fn line(key: &Key<Pod>, pod: Option<&Pod>) -> String {
     }
 }
 
-/// Prints a line. Unlike `println!` it fails instead of panicking if standard output is closed.
+/// Prints a line. Unlike `println!`, it returns an error instead of panicking if standard output is closed.
 fn print(line: &str) -> Result<(), Failure> {
     use std::io::Write;
     Ok(writeln!(std::io::stdout(), "{line}")?)

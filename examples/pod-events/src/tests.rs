@@ -1,4 +1,4 @@
-//! The controller on the embedded API server, under paused time: no wait takes long and every run is the same.
+//! Tests the controller on the embedded API server, with paused time. So waits take no time, and every run is the same.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use tokio::{
 
 use super::*;
 
-/// Records its calls, and fails or waits for some keys.
+/// A handler that records its calls, and that can fail or wait for some keys.
 #[derive(Clone, Default)]
 struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
@@ -56,7 +56,7 @@ impl SyncHandler for Recorder {
     }
 }
 
-/// A server with a controller that runs on it.
+/// A server with a running controller.
 struct World {
     pods: Api<Pod>,
     server: ApiServer,
@@ -67,7 +67,7 @@ struct World {
 }
 
 impl World {
-    /// Starts with these pods present.
+    /// Creates these pods, and starts the controller.
     async fn start(present: &[&str], n_workers: usize, recorder: Recorder) -> Self {
         let server = ApiServer::new();
         let pods = Api::<Pod>::default_namespaced(Client::new(server.service(), "default"));
@@ -93,7 +93,7 @@ impl World {
         sleep(Duration::from_millis(100)).await;
     }
 
-    /// Returns the recorded lines since the last call.
+    /// Removes and returns the lines recorded since the last call.
     fn lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.recorder.lines.lock())
     }
@@ -164,7 +164,7 @@ async fn success_at_the_last_retry_is_not_reported() {
 async fn no_key_runs_in_two_workers_at_once() {
     let recorder = Recorder { takes: Duration::from_secs(10), ..Recorder::default() };
     let world = World::start(&["a", "b", "c"], 3, recorder).await;
-    // The pod is in a worker's hands all the while.
+    // A worker is handling the pod during all these changes.
     for _ in 0..5 {
         world.delete("a").await;
         world.create("a").await;

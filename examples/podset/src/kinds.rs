@@ -1,4 +1,4 @@
-//! The kind.
+//! The kind `PodSet`.
 
 use kctl::prelude::*;
 

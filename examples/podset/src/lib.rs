@@ -4,8 +4,8 @@
 //! cargo run -p podset -- dev -f examples/podset/web.yaml
 //! ```
 //!
-//! It shows adoption and release of Pods, batches of writes, the `scale` subresource and terminal errors. Its tests run it under the
-//! simulator, under its generated role, and in a soak on a real API server.
+//! It shows adoption and release of Pods, batches of writes, the `scale` subresource and terminal errors. Its tests run
+//! it in the simulator, with its generated role, and in a soak test on a real API server.
 
 mod kinds;
 mod pods;
@@ -15,7 +15,7 @@ use kctl::App;
 
 pub use kinds::{PodSet, PodSetSpec, PodSetStatus};
 
-/// Returns the program, which `main`, tests and the simulator share.
+/// Returns the program, which `main`, the tests and the simulator share.
 pub fn app() -> App {
     App::new("podset").controller::<reconcile::podset>()
 }

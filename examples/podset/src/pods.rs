@@ -1,10 +1,10 @@
-//! States of pods: active, ready, and the order in which surplus ones are deleted.
+//! Pod states: active and ready pods, and the order in which surplus pods are deleted.
 
 use std::cmp::Reverse;
 
 use kctl::prelude::*;
 
-/// Returns `true` if a pod has neither ended nor is being deleted (`IsPodActive`).
+/// Returns `true` if a pod has not ended and is not being deleted (`IsPodActive`).
 pub(crate) fn is_active(pod: &Pod) -> bool {
     let ended = ["Succeeded", "Failed"].contains(&phase(pod));
     pod.metadata.deletion_timestamp.is_none() && !ended
@@ -16,13 +16,13 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Returns the phase of a pod; empty before the kubelet has set one.
+/// Returns the phase of a pod, or an empty string if it has none yet.
 fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Sorts pods so that the first are the least useful: without a node, pending, not ready, and then the youngest
-/// (`pkg/controller/controller_utils.go`, `ActivePods`).
+/// Sorts pods so that the least useful ones come first: pods without a node, pending pods, pods that are not ready, and
+/// then the youngest (`pkg/controller/controller_utils.go`, `ActivePods`).
 pub(crate) fn least_useful_first(pods: &mut [Arc<Pod>]) {
     pods.sort_by_key(|pod| {
         let scheduled = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());

@@ -1,9 +1,9 @@
-//! The algorithm of the ReplicaSet controller (`pkg/controller/replicaset/replica_set.go`).
+//! Implements the algorithm of the ReplicaSet controller (`pkg/controller/replicaset/replica_set.go`).
 //!
 //! A reconcile adopts and releases pods, creates or deletes up to [`BURST_MAX`] of them, and writes the status.
 //!
-//! The ReplicaSet controller keeps *expectations*, because its cache lags behind its writes. They are not needed here: own writes
-//! are in the cache when the call returns.
+//! The ReplicaSet controller keeps *expectations*, because its cache lags behind its writes. They are not needed here,
+//! because a write is in the cache when the call returns.
 
 use futures::future::join_all;
 use kctl::{
@@ -16,12 +16,12 @@ use crate::{
     pods::{is_active, is_ready, least_useful_first},
 };
 
-/// Maximum number of pods that one reconcile creates or deletes; the rest follows in the next one (`BurstReplicas`).
+/// Maximum number of pods that one reconcile creates or deletes (`BurstReplicas`). The next reconcile handles the rest.
 const BURST_MAX: usize = 500;
 
 /// Keeps `spec.replicas` pods that match `spec.selector`.
 ///
-/// `map = adopters` queues the sets that may adopt an orphan, beside the owner of a pod.
+/// In addition to the owner of a pod, `map = adopters` queues the sets that may adopt an orphan.
 #[controller(owns = Pod(create, delete, patch, map = adopters), primary(get), concurrency = 4)]
 pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;
@@ -32,7 +32,7 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     } else {
         ("FailedDelete", delete(&cx, pods, wanted).await)
     };
-    // Own writes are in the cache already, so the status counts them.
+    // The cache already contains our own writes, so the status counts them.
     let now: Vec<_> = cx.owned::<Pod>().iter().filter(|pod| is_active(pod)).collect();
     let failure = scaled.as_ref().err().map(ToString::to_string);
     let conditions = match failure {
@@ -51,7 +51,7 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Converts a count for the status.
+/// Converts a count for a status field.
 fn count(pods: usize) -> i32 {
     pods.try_into().unwrap_or(i32::MAX)
 }
@@ -59,7 +59,8 @@ fn count(pods: usize) -> i32 {
 /// Parses the selector.
 ///
 /// # Errors
-/// Terminal ones, which only a change of the spec can fix: it is invalid, selects all pods, or not those of the template.
+/// The selector is invalid, selects all pods, or does not match the template. These errors are terminal, because only a
+/// change of the spec can fix them.
 fn selector_of(set: &PodSet) -> Result<Selector> {
     let selector: Selector = set.spec.selector.clone().try_into().context("spec.selector").terminal()?;
     if selector.selects_all() {
@@ -73,7 +74,7 @@ fn selector_of(set: &PodSet) -> Result<Selector> {
     Ok(selector)
 }
 
-/// Returns the sets that may adopt a pod without controller: those whose selector it matches.
+/// Returns the sets that may adopt a pod without a controller: those whose selector matches the pod.
 fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
     if pod.owner_references().iter().any(|owner| owner.controller == Some(true)) {
         return Vec::new();
@@ -102,7 +103,8 @@ async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Resul
         .filter(|pod| orphan(pod) && is_active(pod) && selector.matches(pod.labels()))
         .collect();
     if !orphans.is_empty() {
-        // The cache may lag behind the deletion of the set, and garbage collection deletes all pods of a deleted owner.
+        // The cache may not show the deletion of the set yet, and garbage collection would delete adopted pods with
+        // their owner.
         let fresh = cx.get().await?;
         if fresh.metadata.uid != set.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
             return Ok(pods);
@@ -115,7 +117,7 @@ async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Resul
     Ok(pods)
 }
 
-/// Creates pods in batches that double, so that a set whose pods are rejected does not send thousands of requests
+/// Creates pods in batches of doubling size, so that a set whose pods are rejected does not send thousands of requests
 /// (`slowStartBatch`).
 async fn create(set: &PodSet, cx: &Context<podset>, mut missing: usize) -> Result<()> {
     let pods = cx.owned::<Pod>();

@@ -1,4 +1,5 @@
-//! The generated manifests are those in `tests/golden/podset` of the workspace. `GOLDEN=overwrite` writes them again.
+//! Compares the generated manifests with `tests/golden/podset` of the workspace. `GOLDEN=overwrite` updates the golden
+//! files.
 
 use std::process::Command;
 
@@ -15,7 +16,7 @@ fn the_manifests_are_the_golden_ones() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The chart is the golden one, in `tests/golden/podset-chart`.
+/// The golden chart is in `tests/golden/podset-chart`.
 #[test]
 fn the_chart_is_the_golden_one() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/podset-chart");

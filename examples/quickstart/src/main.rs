@@ -1,4 +1,4 @@
-//! Keeps `spec.replicas` pods running for every `PodSet`: the whole program.
+//! A complete program that keeps `spec.replicas` pods running for every `PodSet`.
 use kctl::prelude::*;
 
 #[resource(group = "apps.example.com", version = "v1", kind = "PodSet", namespaced, status = "PodSetStatus")]
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(pods.items.len(), 0);
     }
 
-    /// Simulated time: Pods take two seconds to start.
+    /// Time is simulated, and Pods take two seconds to start.
     #[tokio::test(start_paused = true)]
     async fn idle_within_two_seconds_and_silent_afterwards() {
         let started = tokio::time::Instant::now();

@@ -1,12 +1,12 @@
 //! Functions that the API server calls: defaulting, validation, and conversion between the versions.
 //!
-//! A conversion must lose nothing, because API servers convert an object each time that a client reads or writes it in the other
-//! version. The old version has one host, so the others travel in an annotation.
+//! A conversion must be lossless, because API servers convert an object whenever a client reads or writes it in the
+//! other version. The old version has a single host, so an annotation carries the other hosts.
 use kctl::prelude::*;
 
 use crate::kinds::{Website, WebsiteSpec, v1alpha1};
 
-/// Annotation with the hosts for which the old version has no field: without it a round trip would lose them.
+/// Annotation with the hosts that the old version has no field for. Without it, a round trip would lose them.
 const OTHER_HOSTS: &str = "example.com/other-hosts";
 
 /// Defaults to two replicas, so that one can be replaced.
@@ -15,7 +15,7 @@ pub(crate) fn defaults(site: &mut Website) {
     site.spec.replicas.get_or_insert(2);
 }
 
-/// Validates rules that no schema can express.
+/// Validates rules that the schema can't express.
 #[admission(validate)]
 pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> {
     let mut invalid = Invalid::default();
@@ -33,7 +33,7 @@ pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> 
     Ok(invalid.finish()?)
 }
 
-/// Converts to the stored version: the hosts are those of the field and of the annotation.
+/// Converts to the stored version. The hosts come from the field and the annotation.
 #[conversion]
 pub(crate) fn up(old: v1alpha1::Website) -> Website {
     let others = old.annotations().get(OTHER_HOSTS).cloned().unwrap_or_default();
@@ -41,14 +41,14 @@ pub(crate) fn up(old: v1alpha1::Website) -> Website {
     Website { metadata: old.metadata, spec: WebsiteSpec { hosts, replicas: old.spec.replicas }, status: old.status }
 }
 
-/// Converts to the old version: the first host goes into its field, the others into the annotation.
+/// Converts to the old version. The first host is stored in the field, and the others in the annotation.
 #[conversion]
 pub(crate) fn down(new: Website) -> Result<v1alpha1::Website> {
     let mut hosts = new.spec.hosts.into_iter();
     let host = hosts.next().ok_or("spec.hosts is empty")?;
     let (mut metadata, others) = (new.metadata, hosts.collect::<Vec<_>>().join(" "));
     let annotations = metadata.annotations.get_or_insert_default();
-    // An annotation of an earlier conversion is overwritten, or a host that was removed would come back.
+    // The annotation of an earlier conversion is overwritten. Otherwise a removed host would come back.
     if !others.is_empty() || annotations.contains_key(OTHER_HOSTS) {
         annotations.insert(OTHER_HOSTS.into(), others);
     }

@@ -1,4 +1,4 @@
-//! The kind `Website`: the stored version, and the old one.
+//! The kind `Website`, in its stored version and its old version.
 use kctl::prelude::*;
 
 /// A website on any number of hosts.
@@ -18,7 +18,7 @@ pub(crate) struct WebsiteStatus {
 }
 
 pub(crate) mod v1alpha1 {
-    //! Before websites had several hosts.
+    //! The old version, in which a website has a single host.
     use kctl::prelude::*;
 
     /// A website on one host.

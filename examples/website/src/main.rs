@@ -1,11 +1,11 @@
-//! A kind in two versions with defaulting, validation and conversion, and a controller of the newer version.
+//! A kind with two versions, defaulting, validation and conversion, and a controller for the newer version.
 //!
 //! ```text
 //! cargo run -p website -- dev
 //! ```
 //!
-//! The functions in `hooks` are served over HTTPS by the same program. `generate-manifests` prints the webhook configurations
-//! beside CRD, role and Deployment.
+//! The same program serves the functions in `hooks` over HTTPS. `generate-manifests` prints the webhook configurations
+//! in addition to the CRD, the role and the Deployment.
 mod hooks;
 mod kinds;
 
@@ -13,7 +13,7 @@ use kctl::prelude::*;
 
 use kinds::{Website, WebsiteStatus};
 
-/// Keeps the hosts of each website in a `ConfigMap` of its name.
+/// Writes the hosts of each website into a `ConfigMap` of the same name.
 #[controller(owns = ConfigMap(apply))]
 async fn website(site: Arc<Website>, cx: Context<website>) -> Result<Action> {
     let hosts = ConfigMap {
@@ -64,7 +64,7 @@ mod tests {
         trial.idle().await
     }
 
-    /// Conversions, defaults and rules are asked in each run, whatever fails.
+    /// Every run calls conversion, defaulting and validation, with injected faults.
     #[kctl::test(seeds = 16)]
     fn website_survives_simulated_faults(scenario: Scenario) -> Scenario {
         scenario

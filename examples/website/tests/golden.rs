@@ -1,5 +1,5 @@
-//! The generated manifests are those in `tests/golden/website` of the workspace, and with cert-manager those in
-//! `tests/golden/website-cert-manager`. `GOLDEN=overwrite` writes them again.
+//! Compares the generated manifests with `tests/golden/website` of the workspace, and those for cert-manager with
+//! `tests/golden/website-cert-manager`. `GOLDEN=overwrite` updates the golden files.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn the_manifests_are_the_golden_ones() {
     }
 }
 
-/// The chart is the golden one, in `tests/golden/website-chart`.
+/// The golden chart is in `tests/golden/website-chart`.
 #[test]
 fn the_chart_is_the_golden_one() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/website-chart");

@@ -1,7 +1,7 @@
 //! A resource interpreter webhook for Karmada: one annotated function per operation, for the kind `Workload`.
 //!
-//! The kind is that of Karmada's interpreter webhook example, so that both can be compared. A function gets typed objects; the framework
-//! decodes the request and encodes the answer as a patch.
+//! The kind is the same as in Karmada's interpreter webhook example, so that both can be compared. A function receives
+//! typed objects. The framework decodes the request and encodes the response as a patch.
 //!
 //! ```text
 //! cargo run -p workload-interpreter -- run --webhook-bind-address 127.0.0.1:9443
@@ -31,19 +31,20 @@ pub struct WorkloadStatus {
     pub ready_replicas: i32,
 }
 
-/// Returns the number of replicas to divide between clusters.
+/// Returns the number of replicas to divide among clusters.
 #[interpreter(op = InterpretReplica)]
 fn replicas(workload: &Workload) -> Result<Replicas> {
     Ok(Replicas { replicas: wanted(workload), requirements: None })
 }
 
-/// The same for control planes that schedule several pod templates of an object. A Workload has one.
+/// Returns the components of a Workload, for control planes that schedule several pod templates per object. A Workload
+/// has one.
 #[interpreter(op = InterpretComponent)]
 fn components(workload: &Workload) -> Result<Vec<Component>> {
     Ok(vec![Component { name: "main".into(), replicas: wanted(workload), replica_requirements: None }])
 }
 
-/// Sets the replicas for one cluster.
+/// Sets the number of replicas for one cluster.
 #[interpreter(op = ReviseReplica)]
 fn revise(workload: &mut Workload, replicas: i32) -> Result<()> {
     workload.spec.replicas = Some(replicas);
@@ -63,7 +64,7 @@ fn status(workload: &Workload) -> Result<WorkloadStatus> {
     Ok(workload.status.clone().unwrap_or_default())
 }
 
-/// Sums up the statuses of all clusters; one that has not reported yet adds nothing.
+/// Adds up the statuses of all clusters that have reported one.
 #[interpreter(op = AggregateStatus)]
 fn aggregate(workload: &mut Workload, items: &[ClusterStatus<WorkloadStatus>]) -> Result<()> {
     let reported = items.iter().filter_map(|item| item.status.as_ref());
@@ -71,7 +72,7 @@ fn aggregate(workload: &mut Workload, items: &[ClusterStatus<WorkloadStatus>]) -
     Ok(())
 }
 
-/// Returns the `ConfigMap` of the first container, which has to go where the Workload goes.
+/// Returns the `ConfigMap` of the first container, which has to be on the same clusters as the Workload.
 #[interpreter(op = InterpretDependency)]
 fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
     let containers = workload.spec.template.spec.iter().flat_map(|spec| &spec.containers);
@@ -81,13 +82,13 @@ fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
     Ok(names.map(|name| config_map(name, workload.namespace().unwrap_or_default())).collect())
 }
 
-/// Returns `true` if all of its pods are ready.
+/// Returns `true` if all pods of the Workload are ready.
 #[interpreter(op = InterpretHealth)]
 fn health(workload: &Workload) -> Result<bool> {
     Ok(workload.status.as_ref().is_some_and(|status| status.ready_replicas == wanted(workload)))
 }
 
-/// Returns the wanted replicas; an absent field means one.
+/// Returns the wanted number of replicas, which defaults to one.
 fn wanted(workload: &Workload) -> i32 {
     workload.spec.replicas.unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! The webhook as a program. `run` serves it, and `generate-manifests` prints its registration in Karmada.
+//! The webhook program. `run` serves the webhook, and `generate-manifests` prints its registration for Karmada.
 
 #[tokio::main]
 async fn main() -> kctl::Result<()> {

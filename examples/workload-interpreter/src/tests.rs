@@ -1,4 +1,4 @@
-//! The functions through the chain that Karmada's flow would ask, with the objects as they are on the wire.
+//! Calls the functions through an interpreter chain, as Karmada's controllers would, with objects in wire format.
 
 use kctl::{
     Json, json,
@@ -11,7 +11,7 @@ use kctl::{
 
 use super::*;
 
-/// With a field that the type does not know: it must survive every change.
+/// Returns a Workload with a field that the type does not declare. The field must survive every change.
 fn workload() -> Json {
     json!({
         "apiVersion": "workload.example.io/v1alpha1",

@@ -1,4 +1,5 @@
-//! The generated manifests are those in `tests/golden/workload-interpreter` of the workspace. `GOLDEN=overwrite` writes them again.
+//! Compares the generated manifests with `tests/golden/workload-interpreter` of the workspace. `GOLDEN=overwrite`
+//! updates the golden files.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The operator on the real API server that `KUBECONFIG` names.
+//! Tests the operator on the real API server that `KUBECONFIG` names.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use kctl::{
 use super::{FlakyRegistry, config, is_ready, names, web};
 use crate::{app, policy::RestartPolicy};
 
-/// The same app on a cluster: its own namespace, and pods that end within a second.
+/// The app on a real cluster, in a separate namespace, and with pods that terminate within a second.
 struct Cluster {
     client: Client,
     namespace: String,

@@ -1,4 +1,4 @@
-//! The role of the operator is exactly what it needs.
+//! Tests that the generated role contains exactly the permissions that the operator needs.
 
 use kctl::{
     App,
@@ -17,7 +17,7 @@ fn app() -> App {
     crate::app(Arc::new(FlakyRegistry::default()))
 }
 
-/// Pods are created, replaced and deleted with their policy, which has a finalizer.
+/// Exercises every write: pods are created, replaced, and deleted with their policy, which has a finalizer.
 async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     let configs = Api::<ConfigMap>::default_namespaced(trial.client());
     let policies = Api::<RestartPolicy>::default_namespaced(trial.client());
