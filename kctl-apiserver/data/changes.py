@@ -13,7 +13,7 @@ import sys
 here = pathlib.Path(__file__).parent
 tests = here.parent.parent / "tests"
 revision = sys.argv[1] if len(sys.argv) > 1 else "HEAD"
-# Longer values are left out: the diff has them.
+# Longer values are truncated. The Git diff shows them in full.
 SHOWN_MAX = 120
 
 
@@ -176,7 +176,7 @@ def differing(one, other, at=""):
         for index, (left, right) in enumerate(zip(one, other, strict=True)):
             yield from differing(left, right, f"{at}/{index}")
     elif one != other:
-        # UIDs are numbered in the order in which a case sees them.
+        # UIDs are numbered in the order in which they appear in a test case, so their numbers are ignored.
         one, other = (re.sub(r"UID\d+", "UID", shown(value)) for value in (one, other))
         if one != other:
             yield f"{at}: {one} -> {other}"

@@ -59,14 +59,14 @@ def without_descriptions(node):
     return node
 
 
-# Texts that at least so many fields have are written once.
+# A description that at least this many fields share is written once.
 SHARED_FROM = 4
-# The modules with the types, as they are named in the module cache.
+# The Go modules with the types, and their versions as in the module cache.
 GO_MOD = (here / "../../tests/envtest/go.mod").read_text()
 VERSION = re.search(r"k8s.io/api => k8s.io/api (v\S+)", GO_MOD)[1]
 KUBERNETES = re.search(r"k8s.io/kubernetes (v\S+)", GO_MOD)[1]
 MODULES = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"]
-# Types with a JSON form of their own; proto.rs knows them.
+# A type with a custom JSON form, which proto.rs implements.
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 GO_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 GO_FIELD = re.compile(r"^\s+(?:\w+\s+)?(\S+)\s+`(.*)`", re.MULTILINE)
@@ -113,7 +113,7 @@ def message(package, lines, fields):
         if kind not in SCALARS:
             kind = open_api_name(kind[1:] if kind.startswith(".") else f"{package}.{kind}")
         entry = {"number": int(number), "type": kind}
-        # Types that write themselves to JSON have fields without tags.
+        # Types with a custom JSON marshaller have fields without tags.
         go_type, json_name, options = fields.get(int(number), ("", name, ["omitempty"]))
         if json_name == "-":
             json_name, options = name, ["omitempty"]
@@ -152,12 +152,12 @@ def messages(cache):
 GO_TYPE = re.compile(r"^type (\w+) (\S+)")
 GO_FIELD_OF_JSON = re.compile(r'^\s+(?:\w+\s+)?(\S+)\s+`.*json:"([^",]*)')
 K8S_TAG = re.compile(r"^\s*//\s*\+k8s:(.*?)\s*(?:#.*)?$")
-# Tags that say nothing about the value of a field of the served versions.
+# Tags that do not constrain the value of a field in the served versions.
 NO_RULES = re.compile(
     r"optional$|listType=atomic$|conversion-gen|deepcopy-gen|defaulter-gen|deprecated|openapi-|prerelease-|protobuf-"
     r"|supportsSubresource|isSubresource|(eachVal=\+k8s:)?opaqueType$"
 )
-# Rules with the name of their tag. Without a number or text, the rule is `true`.
+# Rules that are named like their tag. The value of a rule without a number or string is `true`.
 NUMBERS = {"minimum", "maximum", "maxItems", "maxLength", "maxBytes"}
 FLAGS = {"required", "immutable", "enum"}
 # The formats that kctl-apiserver/src/validation/format.rs checks.
@@ -171,9 +171,9 @@ GATE_CONSTANT = re.compile(r'^\t(\w+) +featuregate\.Feature += "(\w+)"', re.MULT
 GATE_SPECS = re.compile(r"^\t(\w+): \{\n(.*?)^\t\},", re.MULTILINE | re.DOTALL)
 GATE_SPEC = re.compile(r'MustParse\("([\d.]+)"\), *Default: (\w+),.*?PreRelease: featuregate\.(\w+)')
 GATE_TAG = re.compile(r"^\s*//\s*\+featureGate=(\S+)")
-# Modules that define feature gates of kube-apiserver, with the folder of their files.
+# Go modules that define feature gates of kube-apiserver, with the folder of these files.
 GATE_MODULES = [("kubernetes", "pkg/features"), ("apiserver", "pkg/features"), ("apiextensions-apiserver", "pkg/features")]
-# Names in `+featureGate` tags that no gate has.
+# Names in `+featureGate` tags that are not the name of a feature gate, with the gate's real name.
 GATE_ALIASES = {"PodCertificateProjection": "PodCertificateRequest"}
 
 
@@ -204,7 +204,7 @@ def gated_fields(lines):
         elif go_type:
             struct, gates = go_type[1], []
         elif not line.strip().startswith("//"):
-            # Enum values have the tag, too.
+            # Enum values also have the tag, but no JSON name.
             if field and gates:
                 yield struct, field[2], [GATE_ALIASES.get(gate, gate) for gate in gates]
             gates = []
@@ -235,7 +235,8 @@ def rule_of_tag(tag, enabled):
     if gated:
         return rule_of_tag(gated[3], enabled) if (gated[2] in enabled) == (gated[1] == "En") else None
     name, _, value = tag.partition("=")
-    # `member` lists all values of the discriminator (until 1.36), `ifMode` those that allow the field (since 1.37).
+    # `member` lists all values of the discriminator (until 1.36). `ifMode` lists the values that allow the field (since
+    # 1.37).
     member = re.match(r'(member|ifMode)\("(\w+)"\)', name)
     if member:
         others = {"*": "forbidden"} if member[1] == "ifMode" else {}
@@ -356,7 +357,8 @@ def write_types():
     write("descriptions.json", descriptions(document["definitions"]))
     write("parameters.json", parameters(document))
     definitions = without_descriptions(document["definitions"])
-    # Only version 3 knows the defaults: `{}` is a part that is always there, others complete the keys of lists.
+    # Only OpenAPI version 3 has the defaults. `{}` marks a field that is always present, and other defaults complete
+    # list keys.
     for path in get("/openapi/v3")["paths"].values():
         for name, schema in get(path["serverRelativeURL"]).get("components", {}).get("schemas", {}).items():
             for field, property in schema.get("properties", {}).items():
@@ -438,7 +440,7 @@ def standard():
     }
     paths = [(group, name, f"/apis/{group}/v1/{name}") for group, names in everywhere.items() for name in names]
     paths.append(("", "services", "/api/v1/namespaces/default/services"))
-    # What came later comes last: uids are drawn in this order.
+    # Paths that were added later are appended, because uids are generated in this order.
     paths.append(("apiregistration.k8s.io", "apiservices", "/apis/apiregistration.k8s.io/v1/apiservices"))
     paths.append(("networking.k8s.io", "ipaddresses", "/apis/networking.k8s.io/v1/ipaddresses"))
     paths.append(("", "endpoints", "/api/v1/namespaces/default/endpoints"))

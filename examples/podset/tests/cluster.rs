@@ -1,4 +1,4 @@
-//! The operator on a real API server: `cargo xtask real-server`, or `--ignored` and the `KUBECONFIG` of one.
+//! Tests the operator on a real API server: `cargo xtask real-server`, or `--ignored` with `KUBECONFIG` set.
 
 use std::{
     collections::BTreeSet,
@@ -23,8 +23,8 @@ use podset::PodSet;
 /// Longest wait for a state.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Longest wait for the garbage collector. It looks for new kinds every 30 s; until it knows the kind of an owner it comes
-/// back to each dependent after 5 ms · 2^n, so that a pod of the first second is looked at again after 41 or 82 s.
+/// Longest wait for the garbage collector. It discovers new kinds every 30 s. Until it knows the kind of an owner, it
+/// retries each dependent after 5 ms · 2^n. So a pod of the first second may only be retried after 41 or 82 s.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
 
 async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl FnMut() -> F) {
@@ -40,7 +40,7 @@ async fn eventually_within<F: Future<Output = bool>>(limit: Duration, what: &str
     tokio::time::timeout(limit, wait).await.unwrap_or_else(|_| panic!("not within {limit:?}: {what}"));
 }
 
-/// A simulated kubelet runs the pods of all namespaces: two would get in each other's way.
+/// Held by the test that runs a simulated kubelet. A kubelet runs the pods of all namespaces, so two would interfere.
 static ONE_KUBELET: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 async fn create_namespace(client: &Client, prefix: &str) -> String {
@@ -54,7 +54,7 @@ async fn create_namespace(client: &Client, prefix: &str) -> String {
 }
 
 async fn delete_namespace(client: &Client, name: &str) {
-    // Where no controller empties namespaces, the sets would meet the next program that has the kind.
+    // Some servers have no namespace controller. There, the sets would remain for the next program that has the kind.
     let sets = Api::<PodSet>::namespaced(client.clone(), name);
     sets.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     Api::<Namespace>::all(client.clone()).delete(name, &DeleteParams::default()).await.unwrap();
@@ -116,7 +116,7 @@ async fn set_is_scaled_healed_and_deleted() {
     delete_namespace(&client, &namespace).await;
 }
 
-/// The operator as a separate process, which the test kills.
+/// The operator in a separate process, which the test kills.
 struct Operator(Child);
 
 impl Operator {
@@ -137,7 +137,7 @@ impl Drop for Operator {
     }
 }
 
-/// The most pods at once that were not being deleted, as a watch saw them.
+/// Records in `most` the maximum number of simultaneous pods that are not being deleted, as a watch reports them.
 async fn count_most(pods: Api<Pod>, most: Arc<AtomicUsize>) {
     let mut live = BTreeSet::new();
     loop {
@@ -159,7 +159,7 @@ async fn count_most(pods: Api<Pod>, most: Arc<AtomicUsize>) {
     }
 }
 
-/// `KCTL_CRASH_API_SERVER` names a command that crashes the API server and starts it again.
+/// Crashes the API server and starts it again, with the command in `KCTL_CRASH_API_SERVER`, if set.
 fn crash_api_server() {
     let Ok(command) = std::env::var("KCTL_CRASH_API_SERVER") else { return };
     let words: Vec<_> = command.split_whitespace().collect();
@@ -185,7 +185,7 @@ async fn killed_operator_never_creates_an_extra_pod() {
     let most = Arc::new(AtomicUsize::new(0));
     let counting = tokio::spawn(count_most(pods.clone(), most.clone()));
 
-    // Slow start creates 1, 2, 4, … pods at once: kills at these times fall before, between and after those batches.
+    // Slow start creates batches of 1, 2, 4, … pods. These kill times fall before, between and after the batches.
     for (round, replicas) in [12, 3, 15, 1, 20].into_iter().enumerate() {
         let before = pods.list(&ListParams::default()).await.unwrap().items.len();
         most.store(before, Ordering::SeqCst);

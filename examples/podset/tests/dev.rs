@@ -1,4 +1,4 @@
-//! The operator without a cluster: the first command of a newcomer.
+//! Tests `dev`, which runs the operator without a cluster.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn set_and_its_three_ready_pods_are_printed() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    // JSON is YAML, too.
+    // JSON is valid YAML.
     assert!(text.starts_with("[\n"), "{text}");
     let objects: Vec<Json> = kctl::from_yaml(&text).unwrap();
     let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The operator on the embedded API server: no time passes, no cluster is needed.
+//! Tests the operator on the embedded API server, with simulated time and without a cluster.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl World {
         pods
     }
 
-    /// Reason and message of the condition `ReplicaFailure`.
+    /// Returns the reason and the message of the condition `ReplicaFailure`.
     async fn failure(&self) -> Option<(String, String)> {
         let status = self.sets.get("web").await.unwrap().status.unwrap();
         let failure = status.conditions.into_iter().find(|condition| condition.type_ == "ReplicaFailure");
@@ -193,7 +193,7 @@ async fn one_run_is_like_another() {
     assert_eq!(first, trace().await);
 }
 
-/// Denies an operation on pods, as a policy of a cluster does.
+/// A `ValidatingAdmissionPolicy` that denies an operation on pods.
 const DENIAL: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -217,7 +217,7 @@ async fn failed_pod_writes_set_a_condition_until_success() {
         bindings.create(&with, &kctl::from_yaml(BINDING).unwrap()).await.unwrap();
         let more = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
         world.sets.patch("web", &PatchParams::default(), &more).await.unwrap();
-        // It is tried again and again: it is never idle.
+        // The operator keeps retrying and never becomes idle, so the test waits for a fixed time.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (said, message) = world.failure().await.unwrap();
         assert_eq!(said, reason, "{message}");

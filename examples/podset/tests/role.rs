@@ -1,4 +1,4 @@
-//! The role of the operator is exactly what it needs.
+//! Tests that the generated role contains exactly the permissions that the operator needs.
 
 use kctl::{
     kube::{
@@ -10,7 +10,7 @@ use kctl::{
 };
 use podset::PodSet;
 
-/// Pods are created, deleted, adopted and released.
+/// Exercises every write: pods are created, deleted, adopted and released.
 async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     let (sets, pods) =
         (Api::<PodSet>::default_namespaced(trial.client()), Api::<Pod>::default_namespaced(trial.client()));

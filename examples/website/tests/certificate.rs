@@ -1,4 +1,5 @@
-//! The program makes the certificate of its webhooks with exactly the role that is generated for it.
+//! Tests that the generated role contains exactly the permissions with which the program creates its webhook
+//! certificate.
 
 use std::{
     io::{BufRead, BufReader},
@@ -22,7 +23,7 @@ use tokio::{
 
 /// Longest wait for a line or a state.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The Secret with the certificate, and the objects that trust it: group, resource, namespace, name.
+/// The Secret with the certificate: group, resource, namespace and name. [`TRUSTING`] lists the objects that trust it.
 const SECRET: [&str; 4] = ["", "secrets", "default", "website-webhook-tls"];
 const TRUSTING: [[&str; 4]; 3] = [
     ["admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "website"],
@@ -42,10 +43,10 @@ fn generated(what: &str) -> Vec<Json> {
     serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap()
 }
 
-/// A verb on what a rule names.
+/// A part of a rule: a verb, and a resource as group, resource, namespace and name.
 type Part = (&'static str, [&'static str; 4]);
 
-/// Takes one verb on one resource out of the roles. Returns how often it was there.
+/// Removes one verb on one resource from the roles. Returns the number of rules that contained it.
 fn take_out((verb, [group, resource, _, name]): Part, objects: &mut [Json]) -> usize {
     let mut n_taken = 0;
     for role in objects.iter_mut().filter(|object| object["rules"].is_array()) {
@@ -62,7 +63,7 @@ fn take_out((verb, [group, resource, _, name]): Part, objects: &mut [Json]) -> u
                 continue;
             }
             n_taken += 1;
-            // The rule for what else it names, and for the other verbs.
+            // Keep the rule for its other resources, and for the other verbs on this resource.
             for (field, text) in [("resources", resource), ("verbs", verb)] {
                 let mut rest = rule.clone();
                 rest[field].as_array_mut().unwrap().retain(|one| one != text);
@@ -91,7 +92,7 @@ async fn create(client: &Client, object: &Json) {
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// The program as its service account, and what it says.
+/// The program, which runs as its service account, and its output.
 struct Running {
     child: Child,
     lines: UnboundedReceiver<String>,
@@ -111,7 +112,7 @@ impl Running {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Waits for a line with all these texts, which may have been said before another one that was waited for.
+    /// Waits for a line that contains all these texts. It also searches the lines that earlier calls have read.
     async fn says(&mut self, texts: &[&str]) {
         let has = |line: &String| texts.iter().all(|text| line.contains(text));
         while !self.seen.iter().any(has) {
@@ -141,7 +142,7 @@ fn is_trusted(server: &ApiServer) -> bool {
     is_made && all
 }
 
-/// Runs the program on a separate server, without this part of its role.
+/// Runs the program on a separate server, without this part of its role. `None` removes nothing.
 async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
     let n_taken = taken.map_or(0, |part| take_out(part, &mut objects));
     assert_eq!(n_taken, usize::from(taken.is_some()), "{taken:?} is said once");
@@ -183,7 +184,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_role_is_minimal_for_webhook_certificates() {
-    // Objects that are applied beside the roles.
+    // Objects that are applied in addition to the roles.
     let kinds = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let started = generated("generate-manifests").into_iter().filter(|o| kinds.iter().any(|kind| o["kind"] == **kind));
     let objects: Vec<Json> = started.chain(generated("generate-rbac")).collect();

@@ -1,4 +1,4 @@
-//! The program without a cluster: the embedded API server calls its functions over TLS.
+//! Tests the program without a cluster: the embedded API server calls its functions over TLS.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn objects_of_both_versions_are_converted_and_reconciled() {
         kctl::json!([["v1", "new"], ["v1", "old"], ["example.com/v1", "new"], ["example.com/v1alpha1", "old"]]);
     assert_eq!(kctl::json!(found), expected);
     assert_eq!(objects[0]["data"]["hosts"], "new.example.com\nwww.new.example.com");
-    // It is printed in the version in which it was applied; its default was set in the other one.
+    // The object is printed in the version in which it was applied. Its default was set in the other version.
     assert_eq!(objects[3]["spec"], kctl::json!({ "host": "old.example.com", "replicas": 2 }));
     assert_eq!(objects[3]["status"]["hosts"], 1);
 }

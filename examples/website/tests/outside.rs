@@ -1,4 +1,5 @@
-//! `run` outside of a cluster: with the file of `--write-webhook-config` an API server calls the program, for conversions, too.
+//! Tests `run` outside of a cluster. With the file of `--write-webhook-config`, an API server calls the program for
+//! admission and conversion.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +23,7 @@ use kctl::{
 const WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The program; it ends with this.
+/// The running program, which is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -51,7 +52,8 @@ fn api(client: &Client, version: &str, kind: &str) -> Api<DynamicObject> {
     }
 }
 
-/// Asks again until it is done: a server acts by a new CRD or configuration a moment after it has stored it.
+/// Repeats a request until it succeeds. A server applies a new CRD or webhook configuration a moment after it has
+/// stored it.
 async fn until_done<T, F: Future<Output = kctl::kube::Result<T>>>(what: &str, ask: impl Fn() -> F) -> T {
     let done = async {
         loop {
@@ -99,7 +101,7 @@ async fn converts(client: Client, kubeconfig: &Path) {
     let read = until_done("the object in the new version", || async { new.get("outside").await }).await;
     assert_eq!(read.data["spec"], json!({ "hosts": ["old.example.com"], "replicas": 2 }));
 
-    // Nothing may call what has ended.
+    // Delete the configurations before the program ends, so that the server calls no webhook that is gone.
     until_done("its end", || async { new.delete("outside", &DeleteParams::default()).await.map(drop) }).await;
     for object in objects.iter().rev() {
         let api = api(&client, object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());

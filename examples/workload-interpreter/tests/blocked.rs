@@ -1,5 +1,6 @@
-//! SIGTERM while functions block their threads for good: others were answered until then, and the process ends and says why.
-//! The test is its own program: none that is meant for users blocks.
+//! Tests SIGTERM while functions block their threads forever. Until then, other requests are answered. The process
+//! ends, and its error names the cause. The test binary is also the tested program, because no example has a function
+//! that blocks.
 #![cfg_attr(not(unix), expect(unused, reason = "there is no SIGTERM"))]
 
 mod program;
@@ -14,14 +15,15 @@ use tokio::{
 };
 use workload_interpreter::Workload;
 
-/// Never set: functions that wait for it block their threads for ever.
+/// Never set. Functions that wait for it block their threads forever.
 static NEVER: OnceLock<()> = OnceLock::new();
-/// Of each webhook: more than there are threads on any small machine, and fewer than may run at a time.
+/// Number of blocking calls per webhook: more than a small machine has threads, and fewer than the limit on concurrent
+/// calls.
 const N_BLOCKED: usize = 48;
-/// The paths of both.
+/// The paths of the two webhooks.
 const INTERPRETER: &str = "/interpreter-workload";
 const ADMISSION: &str = "/validate-workload-example-io-v1alpha1-workload";
-/// From the signal to the end of the process.
+/// Maximum time from the signal to the end of the process.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
 #[interpreter(op = InterpretHealth)]
@@ -89,7 +91,7 @@ async fn asked(example: &Example, path: &str, name: &str, seconds: u64) -> Strin
     );
     let mut stream = example.connect().await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    // Sends the rest of the request, which may still be buffered.
+    // Send the part of the request that may still be buffered.
     stream.flush().await.unwrap();
     timeout(WITHIN, read(&mut stream)).await.expect("an answer, whatever blocks")
 }

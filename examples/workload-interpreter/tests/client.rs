@@ -1,7 +1,8 @@
-//! The example as a program, asked as Karmada asks it: every operation is accepted, and every error arrives.
+//! Runs the example as a program and calls it as Karmada does. Every operation succeeds, and every error reaches the
+//! client.
 //!
-//! The requests and answers are those that Karmada's own client exchanged with the example. The client here is kctl's, whose
-//! requests `kctl-interpreter/tests/hook.rs` compares with Karmada's.
+//! The requests and responses are those that Karmada's own client exchanged with the example. The client here is
+//! kctl's, whose requests `kctl-interpreter/tests/hook.rs` compares with Karmada's.
 
 #[expect(dead_code, reason = "other tests of this folder use the rest")]
 mod program;
@@ -40,7 +41,7 @@ fn workload() -> Json {
     })
 }
 
-/// The workload with another value at a JSON pointer.
+/// Returns the workload with another value at a JSON pointer.
 fn with(pointer: &str, value: Json) -> Json {
     let mut workload = workload();
     let (parent, name) = pointer.rsplit_once('/').unwrap();

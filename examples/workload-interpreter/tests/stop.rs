@@ -1,4 +1,5 @@
-//! SIGTERM under load: running requests are answered, readiness fails for load balancers, and the process ends with status 0.
+//! Tests SIGTERM under load: running requests are answered, readiness fails for load balancers, and the process exits
+//! with 0.
 #![cfg(unix)]
 
 mod program;
@@ -17,10 +18,11 @@ use tokio::{
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_workload-interpreter");
-/// From the last answer to the end of the process. Without the bounds of the server it would be ten seconds or more.
+/// Maximum time from the last response to the end of the process. Without the server's timeouts it would be ten seconds
+/// or more.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
-/// A request in two halves.
+/// Returns a request, split into two halves.
 fn request() -> (String, String) {
     let body = r#"{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{"uid":"u-1",
         "kind":{"group":"workload.example.io","version":"v1alpha1","kind":"Workload"},"name":"web","namespace":"d","operation":"InterpretReplica",
@@ -55,10 +57,10 @@ async fn running_request_is_answered_before_exit_with_0() {
         let mut asked = example.connect().await.unwrap();
         asked.write_all(first.as_bytes()).await.unwrap();
         asked.flush().await.unwrap();
-        // Neither one that was never used nor one that never said anything holds the process up.
+        // Neither an unused TLS connection nor a TCP connection without a handshake delays the end of the process.
         let _idle = example.connect().await.unwrap();
         let _silent = TcpStream::connect(&example.address).await.unwrap();
-        // Headers are on their way: the server has seen them before the signal.
+        // Wait until the server has received the headers, before the signal is sent.
         sleep(Duration::from_millis(500)).await;
         example.terminate().await;
         let refused = async {
@@ -93,7 +95,7 @@ async fn server_in_a_cluster_refuses_only_once_unready() {
     };
     let answer = timeout(WITHIN, told).await.expect("it says that it stops");
     assert!(answer.ends_with("stopping"), "{answer}");
-    // Clients that have not noticed the stop yet are still answered.
+    // Clients that have not noticed the shutdown yet still get a response.
     let (first, second) = request();
     let mut asked = example.connect().await.unwrap();
     asked

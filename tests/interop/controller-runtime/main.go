@@ -1,6 +1,6 @@
-// A controller on controller-runtime against the API server of KUBECONFIG: For, Owns, server-side apply, a finalizer,
-// leader election, events, a field index, and informers that stream their first list. It prints what it has done and
-// ends with 0 once all has converged.
+// A controller on controller-runtime that runs against the API server of KUBECONFIG. It uses For, Owns, server-side
+// apply, a finalizer, leader election, events, a field index, and informers that stream their initial list. It prints
+// its results and exits with 0 once everything has converged.
 package main
 
 import (
@@ -42,7 +42,7 @@ const (
 	convergeIn = 60 * time.Second
 )
 
-// An app is a ConfigMap that wants as many Secrets as its data says.
+// reconciler creates for each app, which is a ConfigMap, as many Secrets as the data of the ConfigMap requests.
 type reconciler struct {
 	client.Client
 	events events.EventRecorder
@@ -169,8 +169,8 @@ func run() error {
 	return errors.Join(err, <-ended)
 }
 
-// driver is the configuration of who puts the controller to the test: by its name it is left alone by faults, and it has
-// connections of its own, which do not break with the controller's.
+// driver returns the client configuration of the test driver. Injected faults skip requests with its user agent. It
+// uses its own connections, which do not break together with the controller's.
 func driver(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.UserAgent = "driver"
@@ -246,7 +246,7 @@ func until(ctx context.Context, look func() (string, bool, error)) error {
 	return err
 }
 
-// stream has an informer of client-go see what is there and one more.
+// stream checks that a client-go informer sees the existing Secrets and one that is created later.
 func stream(ctx context.Context, clientset kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace))
 	informer := factory.Core().V1().Secrets().Informer()

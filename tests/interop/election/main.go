@@ -1,4 +1,4 @@
-// A candidate of client-go: contends for a Lease, and says each second of time that it leads or does not.
+// A client-go leader election candidate: contends for a Lease, and prints when its terms start and end.
 //
 //	election KUBECONFIG NAMESPACE NAME SECONDS
 package main
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// So long a term lasts, and so long the next one is not asked for.
+// The duration of a term, and the pause before the candidate contends for the next one.
 const (
 	term  = 3 * time.Second
 	pause = time.Second
@@ -42,7 +42,8 @@ func main() {
 	}
 }
 
-// contend waits for one term. Where it does not release, others have to wait for the end of the lease.
+// contend waits for one term and leads for its duration. Without release, other candidates have to wait until the Lease
+// expires.
 func contend(until context.Context, client *kubernetes.Clientset, release bool) {
 	ctx, cancel := context.WithCancel(until)
 	defer cancel()

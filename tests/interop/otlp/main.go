@@ -1,4 +1,5 @@
-// A collector as far as it receives: prints its address, then each span that comes by OTLP (gRPC), until its input ends.
+// A minimal OTLP collector: prints its address, and then each span that it receives over gRPC, until its standard input
+// ends.
 package main
 
 import (

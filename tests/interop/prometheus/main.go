@@ -1,5 +1,5 @@
-// A scrape as Prometheus does it: asks in both formats and reads the answers with Prometheus' own parsers and its linter. Or
-// what is made of it: alerts and a dashboard, read with Prometheus' own parsers, too.
+// Scrapes a URL in both formats as Prometheus does, and checks the responses with Prometheus' own parsers and linter.
+// Or checks the alert rules and the dashboard with Prometheus' own parsers.
 //
 //	prometheus URL
 //	prometheus RULES.yaml DASHBOARD.json
@@ -23,7 +23,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// What Prometheus sends for each of its `scrape_protocols`, and what it has to get.
+// The Accept header that Prometheus sends for each of its `scrape_protocols`, and the content type that it must
+// receive.
 var formats = []struct{ name, accept, contentType string }{
 	{"text", "text/plain;version=0.0.4;q=0.6,*/*;q=0.2", "text/plain; version=0.0.4"},
 	{"openmetrics", "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.2", "application/openmetrics-text; version=1.0.0"},
@@ -70,7 +71,7 @@ func scrape(url, accept string) ([]byte, string) {
 	return body, response.Header.Get("Content-Type")
 }
 
-// parse reads with the parser of the scrape loop, and returns the names of all series.
+// parse parses the body with the parser of the scrape loop, and returns the names of all series.
 func parse(body []byte, contentType string) ([]string, error) {
 	parser, err := textparse.New(body, contentType, "", false, false, false, labels.NewSymbolTable())
 	if err != nil {
@@ -104,7 +105,8 @@ func parse(body []byte, contentType string) ([]string, error) {
 	return sorted, nil
 }
 
-// check reads with the parser of the client library, which knows families, and lints as `promtool check metrics` does.
+// check parses the body with the parser of the client library, which supports metric families, and lints it as
+// `promtool check metrics` does.
 func check(body []byte) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// A dashboard of Grafana, as far as Prometheus is asked by it.
+// The part of a Grafana dashboard that contains Prometheus queries.
 type dashboard struct {
 	Panels []struct {
 		Title   string
@@ -20,8 +20,8 @@ type dashboard struct {
 	}
 }
 
-// queries checks a file of rules as `promtool check rules` does, and the queries of a dashboard by the same parser. It prints
-// the metrics that they are about, and each query of the dashboard.
+// queries checks a rules file as `promtool check rules` does, and the queries of a dashboard with the same parser. It
+// prints the alerts, the title of the panel of each query, and the metrics that the queries use.
 func queries(rules, panels string) {
 	groups, problems := rulefmt.ParseFile(rules, false)
 	for _, problem := range problems {
@@ -58,7 +58,7 @@ func queries(rules, panels string) {
 	}
 }
 
-// collect notes the metrics that a query is about, each with its labels that have a value.
+// collect records the names of the metrics that a query uses.
 func collect(query string, names map[string]bool) {
 	expr, err := parser.ParseExpr(query)
 	if err != nil {

@@ -1,4 +1,4 @@
-//! A member that goes away and comes back.
+//! Tests a member that becomes unreachable and recovers.
 
 use kctl::{
     json,
@@ -71,7 +71,7 @@ async fn leaving_member_loses_its_objects_to_the_others() {
 async fn member_that_leaves_while_unreachable_keeps_its_objects() {
     let fleet = Fleet::with_web().await;
     fleet.links[0].cut();
-    // Nobody knows yet that it is away.
+    // The program has not noticed yet that the member is unreachable.
     leave(&fleet, "member1").await;
     fleet.until("it has left", async || !is_member(&fleet, "member1").await).await;
     fleet.until("the other one takes over", async || fleet.ready("web").await[1] == Some(10)).await;

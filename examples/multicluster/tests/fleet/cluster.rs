@@ -1,4 +1,4 @@
-//! The flow on the real API servers that `KUBECONFIG`, `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name.
+//! Tests the flow on the real API servers that `KUBECONFIG`, `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name.
 
 use kctl::{
     apiserver::{Kubelet, Workloads},
@@ -26,10 +26,10 @@ async fn client(variable: &str) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// The real API servers are one fleet at a time.
+/// Serializes the tests that use the real API servers, because each test needs them as its own fleet.
 pub(crate) static REAL: Mutex<()> = Mutex::const_new(());
 
-/// The control plane and its members.
+/// Connects to the control plane and its members.
 async fn clients() -> [Client; 3] {
     [client("KUBECONFIG").await, client("KUBECONFIG_MEMBER1").await, client("KUBECONFIG_MEMBER2").await]
 }
@@ -42,7 +42,7 @@ async fn flow_on_real_api_servers() {
     let members = [first, second];
     let mut tasks = JoinSet::new();
     for member in &members {
-        // Nothing runs pods and Deployments there.
+        // The real members have no kubelet and no Deployment controller.
         tasks.spawn(Kubelet::new(member.clone(), "multicluster-test").run());
         tasks.spawn(Workloads::new(member.clone()).run());
     }
@@ -58,7 +58,7 @@ async fn flow_on_real_api_servers() {
     fleet.until("half and half", async || fleet.ready("web").await == [Some(5), Some(5)]).await;
     fleet.until("the template still counts ten", async || fleet.told("web").await == Some(10)).await;
 
-    // A kind that is installed while the program runs.
+    // Installs a kind while the program runs.
     fleet.apply(WORKLOADS).await;
     for server in std::iter::once(&fleet.home).chain(&fleet.members) {
         define(server).await;
@@ -87,7 +87,7 @@ async fn flow_on_real_api_servers() {
     let clusters = Api::<MemberCluster>::all(fleet.home.clone());
     clusters.delete("member1", &DeleteParams::default()).await.unwrap();
     clusters.delete("member2", &DeleteParams::default()).await.unwrap();
-    // The program takes its finalizers away: without it they would be in the way of the next fleet for ever.
+    // Wait until the program has removed its finalizers. Otherwise they would block the next fleet forever.
     let known = async || clusters.list(&ListParams::default()).await.unwrap().items.len();
     fleet.until("no cluster is left", async || known().await == 0).await;
 }

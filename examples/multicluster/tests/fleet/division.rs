@@ -1,4 +1,4 @@
-//! Division of replicas, and the messages if it is impossible.
+//! Tests the division of replicas, and the messages if it is impossible.
 
 use kctl::{
     json,
@@ -16,7 +16,7 @@ use crate::world::{CLUSTERS, Fleet};
 const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: app }\nspec:\n  replicas: 8\n  selector: { matchLabels: { app: app } }\n  template:\n    metadata: { labels: { app: app } }\n    spec: { containers: [{ name: app, image: app }] }";
 
 impl Fleet {
-    /// Members with room for three and for nine replicas, and a Deployment of eight.
+    /// Creates two members with room for three and nine replicas, and a Deployment with eight replicas.
     async fn with_room(divided_by: &str) -> Self {
         let fleet = Self::new().await;
         fleet.apply(CLUSTERS).await;
@@ -45,7 +45,7 @@ impl Fleet {
         assert_eq!(self.asked("app").await, expected, "it stays so");
     }
 
-    /// Notes of events about an object.
+    /// Returns the messages of the events about an object with this reason.
     async fn notes(&self, name: &str, reason: &str) -> Vec<String> {
         let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
         let about = events.into_iter().filter(|event| event.involved_object.name.as_deref() == Some(name));

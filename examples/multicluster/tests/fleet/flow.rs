@@ -1,4 +1,4 @@
-//! From the template to the members and back.
+//! Tests the flow from the template to the members, and of the status back to the template.
 
 use kctl::{json, kube::api::ListParams, prelude::*};
 use multicluster::{OverridePolicy, PropagationPolicy, ResourceBinding, Work};

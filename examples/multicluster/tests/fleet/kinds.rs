@@ -1,4 +1,4 @@
-//! Kinds that were unknown when the program was compiled.
+//! Tests kinds that were unknown when the program was compiled.
 
 use kctl::{
     json,
@@ -24,7 +24,7 @@ pub(crate) fn workloads(client: &Client) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-/// Installs the definition; returns once it is served.
+/// Installs the CRD, and returns once the API server serves it.
 pub(crate) async fn define(client: &Client) {
     apply(client, DEFINITION).await;
     while workloads(client).list(&ListParams::default()).await.is_err() {
@@ -58,7 +58,7 @@ impl Fleet {
         work.and_then(|work| work.status).map(|status| status.applied_message).unwrap_or_default()
     }
 
-    /// Installs the definition everywhere, and has an object of it everywhere.
+    /// Installs the CRD on all servers, and applies a Workload and a policy that distributes it.
     pub(crate) async fn with_workload() -> Self {
         let fleet = Self::new().await;
         for server in std::iter::once(&fleet.home).chain(&fleet.members) {
@@ -157,7 +157,7 @@ async fn built_in_kinds_are_divided_and_aggregated() {
     fleet.until("they are divided", async || replicas().await == [Some(1), Some(3)]).await;
     fleet.until("the job is there", async || fleet.have::<Job>("once").await == [true; 2]).await;
     fleet.until("its account went with it", async || fleet.have::<ServiceAccount>("runner").await == [true; 2]).await;
-    // Nobody runs these kinds on the members: the test says what would be said.
+    // The members have no controllers for these kinds, so the test writes the status in their place.
     for (index, replicas) in [1, 3].into_iter().enumerate() {
         let with = PatchParams::default();
         let ready = json!({ "observedGeneration": 1, "replicas": replicas, "readyReplicas": replicas });

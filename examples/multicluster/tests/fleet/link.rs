@@ -1,4 +1,4 @@
-//! The way to a member, which can be cut.
+//! A connection to a member that tests can cut.
 
 use std::{
     convert::Infallible,
@@ -17,7 +17,7 @@ use kctl::{
 };
 use tokio::sync::watch;
 
-/// A way that is whole, or cut. Clones are the same way.
+/// A connection that is either working or cut. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Link(watch::Sender<bool>);
 
@@ -26,7 +26,7 @@ impl Link {
         Self(watch::Sender::new(false))
     }
 
-    /// From now on nothing is answered, and what is being watched ends.
+    /// Cuts the connection: new requests fail, and open watches end.
     pub(crate) fn cut(&self) {
         self.0.send_replace(true);
     }
@@ -35,7 +35,7 @@ impl Link {
         self.0.send_replace(false);
     }
 
-    /// A client that goes this way.
+    /// Creates a client that uses this connection.
     pub(crate) fn client(&self, server: InProcess) -> Client {
         Client::new(Linked { server, cut: self.0.subscribe() }, "default")
     }

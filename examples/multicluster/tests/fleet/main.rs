@@ -1,4 +1,4 @@
-//! The flow from a template to its members and back: on embedded servers, and on real ones.
+//! Tests the flow from a template to its members and back, on embedded and on real API servers.
 
 mod away;
 mod cluster;

@@ -1,4 +1,4 @@
-//! Fields that members set are retained.
+//! Tests that fields which members set are retained.
 
 use kctl::{
     json,

@@ -1,4 +1,4 @@
-//! The roles on all three clusters are exactly what the program needs.
+//! Tests that the roles on all three clusters contain exactly the permissions that the program needs.
 
 use kctl::{
     json,
@@ -20,14 +20,14 @@ const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { t
 const POLICY: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: Pod }] }";
 const ELSEWHERE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }";
 
-/// On real servers pods take the time to end that they are given.
+/// Shortens the termination grace period of the pods, because pods on real servers take all of it.
 fn ends_soon(yaml: &str) -> String {
     let (from, to) = ("      containers:\n", "      terminationGracePeriodSeconds: 1\n      containers:\n");
     assert!(yaml.contains(from), "there is a template of pods");
     yaml.replace(from, to)
 }
 
-/// Every kind comes, changes and goes, on both members.
+/// Creates, changes and deletes an object of every kind on both members.
 async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     let home = trial.client();
     apply(&home, &ends_soon(FLEET)).await;
@@ -60,7 +60,7 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     trial.idle().await?;
     let told = Api::<Service>::default_namespaced(home.clone()).get("web").await?.status.and_then(|s| s.load_balancer);
     assert_eq!(told.and_then(|told| told.ingress).map_or(0, |addresses| addresses.len()), 2);
-    // One member less: its works go.
+    // Without `member1` in the placement, its works are deleted.
     let one = Patch::Merge(json!({ "spec": { "placement": { "weights": [{ "cluster": "member2", "weight": 1 }] } } }));
     Api::<PropagationPolicy>::default_namespaced(home.clone()).patch("web", &with, &one).await?;
     trial.idle().await?;
@@ -81,14 +81,14 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     for member in &members {
         no_pods_are_left(&Api::default_namespaced(member.clone())).await?;
     }
-    // A member leaves the fleet: its finalizer looks for works that are left.
+    // A member leaves the fleet: the finalizer of its Cluster checks for remaining works.
     policies.delete("all", &DeleteParams::default()).await?;
     trial.idle().await?;
     Api::<MemberCluster>::all(home).delete("member1", &DeleteParams::default()).await?;
     trial.idle().await
 }
 
-/// Waits until a member's garbage collector has deleted all Pods, which takes a while.
+/// Waits until a member's garbage collector has deleted all Pods.
 async fn no_pods_are_left(pods: &Api<Pod>) -> Result<()> {
     let mut n_left = 0;
     for _ in 0..60 {
@@ -106,7 +106,7 @@ async fn roles_are_exactly_what_is_needed() {
     kctl::testing::check_role(multicluster::app, everything_that_it_does).await.unwrap();
 }
 
-/// The members are those of `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2`.
+/// `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name the members.
 #[tokio::test]
 #[ignore = "needs KUBECONFIG and two members: cargo xtask real-server"]
 async fn role_is_minimal_on_a_real_server() {

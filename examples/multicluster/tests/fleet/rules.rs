@@ -1,4 +1,5 @@
-//! Rules that come, change and go while the program runs: customizations and webhooks of the control plane.
+//! Tests rules that are added, changed and deleted while the program runs: customizations and webhooks of the control
+//! plane.
 
 use kctl::{
     json,
@@ -17,7 +18,7 @@ use crate::{
     world::{CLUSTERS, Fleet, apply},
 };
 
-/// The policy of the kind, with weights.
+/// A policy that divides Workloads by weight.
 const DIVIDED: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: workloads }\nspec:\n  resourceSelectors: [{ apiVersion: workload.example.io/v1alpha1, kind: Workload }]\n  propagateDeps: true\n  placement:\n    replicas: Divided\n    weights: [{ cluster: member1, weight: 1 }, { cluster: member2, weight: 4 }]";
 
 fn customizations(client: &Client) -> Api<DynamicObject> {
@@ -25,7 +26,7 @@ fn customizations(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-/// A customization that says how many replicas there are, and how they are revised.
+/// Returns a customization that defines how replicas are read (`InterpretReplica`) and written (`ReviseReplica`).
 fn customization(name: &str, kind: (&str, &str), replicas: &str) -> String {
     let (api_version, kind) = kind;
     json!({
@@ -75,7 +76,7 @@ pub(crate) async fn customization_changes_the_division(fleet: &Fleet) {
 }
 
 impl Fleet {
-    /// Looks for a while whether a state stays.
+    /// Checks for two seconds that a state holds.
     async fn rest_while(&self, mut holds: impl AsyncFnMut() -> bool) {
         for _ in 0..20 {
             assert!(holds().await);
@@ -99,7 +100,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
     let has_settings = async || fleet.have::<ConfigMap>("web-settings").await == [true; 2];
     assert!(has_settings().await, "what it needs stays with it");
 
-    // Config maps come after Deployments in the order of kinds, in the same namespace.
+    // ConfigMaps come after Deployments in the order of kinds, and are in the same namespace.
     fleet.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: { name: note }\ndata: { text: hello }").await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: notes }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: note }] }").await;
     fleet.until("another kind goes out", async || fleet.have::<ConfigMap>("note").await == [true; 2]).await;
@@ -112,7 +113,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
     fleet.until("the built-in rule is back", async || fleet.asked("web").await == [Some(4), Some(16)]).await;
 }
 
-/// The webhook of the example, which serves until the test ends, and its registration.
+/// Starts the webhook of the example, which serves until the test ends, and returns its configuration object.
 async fn workload_webhook() -> kctl::Json {
     let rules = workload_interpreter::app().interpreters().to_vec();
     let mut options = WebhookOptions::default();
@@ -126,7 +127,7 @@ async fn workload_webhook() -> kctl::Json {
     object
 }
 
-/// On the wall: the webhook is asked through sockets.
+/// Runs in real time, because the webhook is called over sockets.
 #[tokio::test(flavor = "multi_thread")]
 async fn interpreter_webhook_divides_retains_and_aggregates() {
     let fleet = Fleet::new().await;

@@ -1,4 +1,4 @@
-//! The flow under the simulator: crashes, lost answers, watches that miss states, on all three servers.
+//! Tests the flow in the simulator: crashes, lost responses and watches that miss states, on all three servers.
 
 use kctl::{
     json,
@@ -19,7 +19,7 @@ fn fleet_converges_whatever_fails(scenario: Scenario) -> Scenario {
         .app(multicluster::app)
         .objects(FLEET)
         .invariant("no replica is promised twice", |snapshot| {
-            // A binding says at most what its template wants, or wanted before.
+            // A binding has at most as many replicas as its template wants or wanted earlier.
             let promised = divided(snapshot).into_iter().map(|(_, replicas)| replicas).sum::<i32>();
             if promised <= 10 { Ok(()) } else { Err(format!("{promised} replicas are promised")) }
         })
@@ -48,7 +48,7 @@ fn fleet_converges_whatever_fails(scenario: Scenario) -> Scenario {
         })
 }
 
-/// The clusters of the web server and their replicas.
+/// Returns the clusters of the web server with their replicas.
 fn divided(snapshot: &Snapshot) -> Vec<(String, i32)> {
     let binding = snapshot.get::<ResourceBinding>("default", "deployment-web");
     let clusters = binding.into_iter().flat_map(|binding| binding.spec.clusters);
@@ -59,7 +59,7 @@ const CLUSTER_NAMES: [&str; 2] = ["member1", "member2"];
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: note }\ndata: { text: hello }";
 const NOTES: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: notes }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: note }] }";
 
-/// One small object, so that what fails is met at more places of its way.
+/// A single small object, so that more of the injected faults hit the steps of its distribution.
 #[kctl::test(seeds = 16)]
 fn one_object_comes_to_the_members_whatever_fails(scenario: Scenario) -> Scenario {
     scenario

@@ -25,19 +25,19 @@ use tokio::{
 
 use crate::link::Link;
 
-/// Longest wait for a state. On embedded servers no time passes.
+/// Longest wait for a state. Embedded servers use simulated time.
 const WITHIN: Duration = Duration::from_secs(180);
 const STEP: Duration = Duration::from_millis(200);
 
 pub(crate) const FLEET: &str = include_str!("../../fleet.yaml");
 
-/// The members without anything else.
+/// The Cluster objects of the members, and nothing else.
 pub(crate) const CLUSTERS: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: Cluster\nmetadata: { name: member1 }\nspec: {}\n---\napiVersion: fleet.example.com/v1alpha1\nkind: Cluster\nmetadata: { name: member2 }\nspec: {}";
 
 pub(crate) struct Fleet {
     pub(crate) home: Client,
     pub(crate) members: [Client; 2],
-    /// The ways of the control plane to the members, where they can be cut.
+    /// The connections of the program to the members. Empty on real servers, where they can't be cut.
     pub(crate) links: Vec<Link>,
     /// The embedded servers, the control plane first.
     pub(crate) servers: Vec<ApiServer>,
@@ -46,7 +46,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// The servers and the program, with `fleet.yaml`, once all of it is done.
+    /// Starts the servers and the program, applies `fleet.yaml`, and waits until its replicas are ready.
     pub(crate) async fn with_web() -> Self {
         let fleet = Self::new().await;
         fleet.apply(FLEET).await;
@@ -55,7 +55,7 @@ impl Fleet {
         fleet
     }
 
-    /// The servers and the program.
+    /// Starts the servers and the program.
     pub(crate) async fn new() -> Self {
         let home = ApiServer::new();
         let mut tasks = JoinSet::new();
@@ -74,14 +74,14 @@ impl Fleet {
         Self { links, servers, ..fleet }
     }
 
-    /// The program on servers that are there. The ways are its own clients of the members.
+    /// Starts the program on existing servers. `ways` are the program's own clients of the members.
     pub(crate) async fn on(home: Client, members: [Client; 2], ways: [Client; 2], mut tasks: JoinSet<()>) -> Self {
         install(&home).await;
         let program = begin(home.clone(), ways, &mut tasks).await;
         Self { home, members, links: Vec::new(), servers: Vec::new(), program, tasks }
     }
 
-    /// Ends the program and starts it again, on a control plane that takes this revision for its newest state for a while.
+    /// Restarts the program. For some seconds, the control plane serves LIST and WATCH requests from this old revision.
     pub(crate) async fn restart_on(&mut self, revision: u64) {
         self.program.abort();
         let (faults, lag) = (Faults::seeded(0), Duration::from_secs(3));
@@ -97,7 +97,7 @@ impl Fleet {
         assert!(faults.counts().contains_key("outdated list"), "it has seen no old state");
     }
 
-    /// Waits for a state.
+    /// Waits until a state holds. Panics after [`WITHIN`].
     pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let wait = async {
             while !holds().await {
@@ -111,7 +111,7 @@ impl Fleet {
         }
     }
 
-    /// Waits long enough for what should not happen to have happened.
+    /// Waits long enough that an unwanted change would have happened.
     pub(crate) async fn rest(&self) {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
@@ -127,7 +127,7 @@ impl Fleet {
         Api::default_namespaced(self.members[index].clone())
     }
 
-    /// An object of each member.
+    /// Returns the object of this name on each member.
     pub(crate) async fn both<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
         &self,
         name: &str,
@@ -135,7 +135,7 @@ impl Fleet {
         [self.on_member::<K>(0).get_opt(name).await.unwrap(), self.on_member::<K>(1).get_opt(name).await.unwrap()]
     }
 
-    /// Whether each member has an object.
+    /// Returns for each member whether it has the object.
     pub(crate) async fn have<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
         &self,
         name: &str,
@@ -148,18 +148,18 @@ impl Fleet {
         self.both::<Deployment>(name).await.map(|found| found.and_then(|deployment| deployment.spec.replicas))
     }
 
-    /// Those that are ready.
+    /// Returns the ready replicas of a Deployment on each member.
     pub(crate) async fn ready(&self, name: &str) -> [Option<i32>; 2] {
         let found = self.both::<Deployment>(name).await;
         found.map(|found| found.and_then(|deployment| deployment.status).and_then(|status| status.ready_replicas))
     }
 
-    /// Ready replicas by the status of the template.
+    /// Returns the ready replicas in the status of the template.
     pub(crate) async fn told(&self, name: &str) -> Option<i32> {
         self.api::<Deployment>().get(name).await.unwrap().status.and_then(|status| status.ready_replicas)
     }
 
-    /// The health of each cluster in the status of a binding.
+    /// Returns the health of each cluster in the status of a binding.
     pub(crate) async fn health(&self, binding: &str) -> Vec<String> {
         let status = self.api::<ResourceBinding>().get(binding).await.unwrap().status.unwrap_or_default();
         status.aggregated_status.into_iter().map(|item| item.health).collect()
@@ -187,7 +187,7 @@ impl Fleet {
     }
 }
 
-/// The program's own clients of the members.
+/// Creates the program's own clients of the members.
 fn ways(links: &[Link], servers: &[ApiServer]) -> [Client; 2] {
     [links[0].client(servers[1].service()), links[1].client(servers[2].service())]
 }
@@ -205,7 +205,7 @@ async fn begin(home: Client, ways: [Client; 2], tasks: &mut JoinSet<()>) -> Abor
     tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() })
 }
 
-/// Creates objects in YAML.
+/// Creates the objects of a YAML stream.
 pub(crate) async fn apply(client: &Client, yaml: &str) {
     for document in yaml.split("\n---\n") {
         let object: DynamicObject = kctl::from_yaml(document).unwrap();

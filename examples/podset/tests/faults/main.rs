@@ -1,4 +1,5 @@
-//! Messages and behaviour of the program under common mistakes and failures, as a user at the terminal meets them.
+//! Tests the messages and the behaviour of the program for common mistakes and failures, as a user in a terminal sees
+//! them.
 
 mod program;
 mod stop;
@@ -20,7 +21,7 @@ use kctl::{
 use podset::PodSet;
 use program::{Running, eventually, install, podset, ready, served, signal};
 
-/// Status and standard error of a program that is to end by itself.
+/// Runs a program that should end by itself. Returns its exit status and its standard error.
 fn failed(arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = podset(arguments).output().unwrap();
     assert!(stdout.is_empty(), "only objects go to standard output: {}", String::from_utf8_lossy(&stdout));
@@ -116,7 +117,7 @@ fn dev_interrupted_before_idle_exits_with_130() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // It works once it has printed a write.
+    // The operator is running once the program has printed a write.
     let mut first = [0; 1];
     child.stderr.as_mut().unwrap().read_exact(&mut first).unwrap();
     signal(&child, "INT");
@@ -125,7 +126,7 @@ fn dev_interrupted_before_idle_exits_with_130() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// A server that takes connections and never answers: the program waits for it, and is never ready.
+/// The server accepts connections and never responds, so the program waits for it and never becomes ready.
 #[tokio::test]
 async fn interrupt_before_readiness_exits_130_and_sigterm_0() {
     for (name, status) in [("INT", 130), ("TERM", 0)] {
@@ -145,7 +146,7 @@ async fn interrupt_before_readiness_exits_130_and_sigterm_0() {
             .unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("context a")));
-        // It listens for signals before it connects.
+        // The program installs its signal handlers before it connects.
         let connection = silent.accept().unwrap();
         signal(&child, name);
         said.for_each(drop);

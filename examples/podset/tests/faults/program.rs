@@ -1,4 +1,4 @@
-//! The program as a process, and the API server that it runs against.
+//! Runs the program as a process, and the API server that it connects to.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,7 @@ pub fn podset(arguments: &[&str]) -> Command {
     command
 }
 
-/// A program that runs until the test ends it, and the lines that it prints to standard error.
+/// A program that runs until the test stops it, and the lines of its standard error.
 pub struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -42,7 +42,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Waits for a line with this text, and for each line before it.
+    /// Reads lines up to one that contains this text.
     pub fn says(&self, text: &str) -> String {
         let mut seen = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(WITHIN) {
@@ -59,12 +59,12 @@ impl Running {
         signal(&self.child, name);
     }
 
-    /// Waits for its end and returns the status.
+    /// Waits until the program has ended, and returns its exit status.
     pub fn ended(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Sends SIGTERM and returns the status.
+    /// Sends SIGTERM, waits, and returns the exit status.
     pub fn terminate(self) -> Option<i32> {
         self.signal("TERM");
         self.ended()
@@ -93,7 +93,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
     tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
 }
 
-/// An API server on a socket, with an administrator's kubeconfig.
+/// Starts an API server on a socket, and writes an administrator's kubeconfig.
 pub async fn served(name: &str) -> (ApiServer, String, tokio::task::JoinHandle<()>) {
     let server = ApiServer::on_system_time();
     tokio::spawn(server.controllers());

@@ -1,4 +1,4 @@
-//! Graceful shutdown of the program, and its identity in the cluster.
+//! Tests the graceful shutdown of the program, and its identity in the cluster.
 
 use std::net::TcpListener;
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::program::{Running, WITHIN, eventually, install, ready, served};
 
-/// A group that may do what the program does.
+/// A `ClusterRole` with the permissions of the program.
 const ROLE: &str = "
 metadata: {name: podset}
 rules:
@@ -27,7 +27,7 @@ metadata: {name: podset}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: podset}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: operators}]
 ";
-/// Creates of pods wait for it.
+/// A webhook configuration that delays the creation of pods.
 const WEBHOOK: &str = "
 metadata: {name: silent}
 webhooks:
@@ -44,7 +44,7 @@ async fn web(client: &Client) {
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
 }
 
-/// A webhook that takes each call and answers none.
+/// Registers a webhook that accepts connections and never responds.
 async fn silent_webhook(client: &Client) -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let text = WEBHOOK.replace("ADDRESS", &listener.local_addr().unwrap().to_string());

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kctl::prelude::*;
 
-/// Violations that are kept for the report.
+/// Maximum number of violations to keep for the report.
 const TOLD_MAX: usize = 20;
 
 #[derive(Default)]
 pub(crate) struct Ledger {
     sets: BTreeMap<String, Set>,
-    /// The set and the name of each pod that is alive, by uid.
+    /// The set and the name of each live pod, by uid.
     live: BTreeMap<String, (String, String)>,
     violations: Vec<String>,
     pub(crate) n_events: u64,
-    /// Pods that came into being.
+    /// Number of created pods that the watch has seen.
     pub(crate) n_pods: u64,
-    /// Number of lists that replaced a broken watch: states in between were not seen.
+    /// Number of lists that replaced a broken watch. The ledger has missed the states in between.
     pub(crate) n_gaps: u64,
 }
 
@@ -26,9 +26,9 @@ struct Set {
     wanted: usize,
     /// Maximum number of Pods: `wanted`, or the larger previous size until the set has shrunk.
     allowed: usize,
-    /// Uids.
+    /// The uids of the live Pods.
     live: BTreeSet<String>,
-    /// A pod that was deleted, of which no event has told yet.
+    /// The uid of a Pod that was deleted, until its event arrives.
     leaving: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Set {
     }
 }
 
-/// Whether a pod counts: neither ended nor being deleted.
+/// Returns `true` if a pod has not ended and is not being deleted.
 fn is_live(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
@@ -53,21 +53,21 @@ fn owner(pod: &Pod) -> String {
 }
 
 impl Ledger {
-    /// Before a set is asked to grow.
+    /// Raises the wanted and the allowed number of Pods. Called before the request that scales the set up.
     pub(crate) fn grows(&mut self, name: &str, wanted: usize) {
         let set = self.sets.entry(name.into()).or_default();
         set.wanted = wanted;
         set.allowed = set.allowed.max(wanted);
     }
 
-    /// After a set was asked to shrink.
+    /// Lowers the wanted number of Pods. Called after the request that scales the set down.
     pub(crate) fn has_to_shrink(&mut self, name: &str, wanted: usize) {
         let set = self.sets.entry(name.into()).or_default();
         set.wanted = wanted;
         set.follow();
     }
 
-    /// Returns name and uid of a Pod to delete. The set is not at rest until the event of its deletion arrives.
+    /// Returns the name and the uid of a Pod to delete. The set is not at rest until the event of the deletion arrives.
     pub(crate) fn take_one(&mut self, name: &str) -> Option<(String, String)> {
         let set = self.sets.get_mut(name)?;
         set.leaving = set.live.first().cloned();
@@ -75,7 +75,8 @@ impl Ledger {
         Some((self.live.get(&uid)?.1.clone(), uid))
     }
 
-    /// Returns the wanted number of a set that has exactly that many Pods, with no change on its way.
+    /// Returns the wanted number of Pods if the set has exactly that many and no change is pending. Otherwise returns
+    /// `None`.
     pub(crate) fn at_rest(&self, name: &str) -> Option<usize> {
         let set = self.sets.get(name)?;
         let rests = set.live.len() == set.wanted && set.allowed == set.wanted && set.leaving.is_none();
@@ -86,7 +87,7 @@ impl Ledger {
         self.sets.keys().all(|name| self.at_rest(name).is_some())
     }
 
-    /// Every set with what it wants.
+    /// Returns the wanted number of Pods of every set.
     pub(crate) fn wanted(&self) -> BTreeMap<String, usize> {
         self.sets.iter().map(|(name, set)| (name.clone(), set.wanted)).collect()
     }
@@ -99,7 +100,7 @@ impl Ledger {
         &self.violations
     }
 
-    /// A pod was added or changed.
+    /// Records a pod that was added or changed.
     pub(crate) fn sees(&mut self, pod: &Pod) {
         self.n_events += 1;
         let uid = pod.uid().unwrap_or_default();
@@ -123,7 +124,7 @@ impl Ledger {
         }
     }
 
-    /// A pod is gone.
+    /// Records the deletion of a pod.
     pub(crate) fn sees_deleted(&mut self, pod: &Pod) {
         self.n_events += 1;
         self.ends(&pod.uid().unwrap_or_default());
@@ -139,7 +140,7 @@ impl Ledger {
         set.follow();
     }
 
-    /// Takes a complete list of Pods.
+    /// Replaces all known Pods with a complete list.
     pub(crate) fn sees_all(&mut self, pods: &[Pod]) {
         let present: BTreeSet<_> = pods.iter().filter(|pod| is_live(pod)).filter_map(ResourceExt::uid).collect();
         let gone: Vec<_> = self.live.keys().filter(|uid| !present.contains(*uid)).cloned().collect();

@@ -1,8 +1,11 @@
-//! The soak: many sets on a real API server while the operator is killed again and again and the API server crashes.
+//! The soak test: many sets on a real API server while the operator is killed repeatedly and the API server crashes.
 //!
-//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again; without it the soak fails.
+//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again. Without it, the soak test
+//! fails.
 //! `KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --ignored --nocapture`.
-//! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000, 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
+//! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` default to 1,000, 10,000, 300 and 1. If
+//! `KCTL_PROGRAM` names a `kctl` program, its `kctl kubelet` runs the pods. Otherwise the test runs a simulated kubelet
+//! itself.
 
 mod ledger;
 mod operator;
@@ -21,20 +24,20 @@ use tokio::time::Instant;
 use operator::Operator;
 use server::Server;
 
-/// The operator lives so long, in milliseconds.
+/// Lifetime of an operator process before it is killed, in milliseconds.
 const LIFE: std::ops::Range<u64> = 10_000..15_000;
-/// The API server is crashed so often, evenly.
+/// Number of API server crashes, evenly distributed over the run.
 const CRASHES: u32 = 2;
-/// After the last kill everything has its place within this.
+/// Maximum time after the last kill until every set is settled.
 const SETTLES_WITHIN: Duration = Duration::from_secs(600);
-/// Nothing is written for so long in the end.
+/// Time at the end during which no object may be written.
 const QUIET_FOR: Duration = Duration::from_secs(15);
-/// A set is changed so often.
+/// Interval between two changes of sets.
 const CHANGE_EVERY: Duration = Duration::from_millis(50);
-/// Requests that create sets at once.
+/// Maximum number of concurrent create requests for sets.
 const CREATES_MAX: usize = 16;
 
-/// How large and how long.
+/// The size and the duration of the soak test.
 struct Size {
     sets: usize,
     pods: usize,
@@ -57,7 +60,7 @@ impl Size {
     }
 }
 
-/// Numbers that a seed determines (SplitMix64).
+/// Deterministic random number generator (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -69,7 +72,7 @@ impl Numbers {
     }
 }
 
-/// `kctl kubelet` as a separate process, or the simulated kubelet inside of the test.
+/// `kctl kubelet` as a separate process, or the simulated kubelet in the process of the test.
 enum PodRunner {
     Program(Child),
     Task(tokio::task::JoinHandle<()>),
@@ -115,7 +118,7 @@ struct Disturbed {
     n_pods_deleted: u32,
 }
 
-/// Scales sets that are at rest up and down, and deletes pods of them.
+/// Scales settled sets up and down, and deletes some of their pods.
 async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Instant) -> Disturbed {
     let mut disturbed = Disturbed::default();
     while Instant::now() < until {
@@ -147,7 +150,7 @@ async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Ins
     disturbed
 }
 
-/// A soak in which something did not go wrong has shown nothing.
+/// Fails if a sort of disturbance did not happen, because such a run proves nothing.
 fn assert_all_was_done(size: &Size, chaos: &Chaos, disturbed: &Disturbed) {
     assert_eq!(chaos.n_crashes, CRASHES, "the API server did not crash as often as it should");
     let kills_min = size.time.as_millis() / u128::from(LIFE.end) / 2;
@@ -156,13 +159,13 @@ fn assert_all_was_done(size: &Size, chaos: &Chaos, disturbed: &Disturbed) {
     assert!(*n_grown > 0 && *n_shrunk > 0 && *n_pods_deleted > 0, "not all was done to the sets: {disturbed:?}");
 }
 
-/// How often who was ended.
+/// Number of operator kills and API server crashes.
 struct Chaos {
     n_kills: u32,
     n_crashes: u32,
 }
 
-/// Kills operators and crashes the API server until the time is over; the last operator runs on.
+/// Kills operators and crashes the API server until the time is over. The last operator keeps running.
 async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> (Operator, Chaos) {
     let begun = Instant::now();
     let (mut n_kills, mut n_crashes) = (0, 0);
@@ -191,7 +194,7 @@ async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> 
     }
 }
 
-/// The sets that are not exactly as they should be, and why.
+/// Returns one message per problem with a set or a pod.
 async fn wrong(server: &Server) -> Vec<String> {
     let wanted = server.ledger.lock().unwrap().wanted();
     let (sets, pods) = (server.all_sets().await, server.all_pods().await);
@@ -228,7 +231,7 @@ async fn wrong(server: &Server) -> Vec<String> {
     wrong
 }
 
-/// Waits until everything is as it should be; how long that took.
+/// Waits until there is no problem, and returns how long that took.
 async fn settle(server: &Server) -> Duration {
     let begun = Instant::now();
     loop {

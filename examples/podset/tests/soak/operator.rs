@@ -1,4 +1,4 @@
-//! The operator as a separate process, which the soak kills.
+//! The operator in a separate process, which the soak test kills.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ impl Operator {
         assert!(ended.is_none(), "the operator ended by itself: {ended:?}");
     }
 
-    /// Kills it; the most memory that it had, in MB, where the system says.
+    /// Kills the operator, and returns its peak memory in MB, or 0 on systems without `/proc`.
     pub(crate) fn kill(self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

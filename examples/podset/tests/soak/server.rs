@@ -1,4 +1,5 @@
-//! The API server as the soak uses it: every request is repeated until it has an answer, for the server crashes meanwhile.
+//! A client of the API server that repeats every request until it gets a response, because the server crashes during
+//! the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +24,10 @@ use crate::ledger::Ledger;
 /// Wait before a request is repeated.
 const REPEAT_AFTER: Duration = Duration::from_millis(200);
 
-/// Seconds after which a watch begins anew.
+/// Seconds after which a watch is restarted.
 const WATCH_FOR: u32 = 60;
 
-/// Repeats a request until the server has taken it or said why not.
+/// Repeats a request until it succeeds. Returns `None` for 404 and 409, and panics for other client errors.
 pub(crate) async fn retried<T, F>(what: &str, mut request: impl FnMut() -> F) -> Option<T>
 where
     F: Future<Output = kctl::kube::Result<T>>,
@@ -41,7 +42,7 @@ where
     }
 }
 
-/// Crashes the API server and starts it again, by the command that `KCTL_CRASH_API_SERVER` names.
+/// Crashes the API server and starts it again, with the command in `KCTL_CRASH_API_SERVER`.
 pub(crate) async fn crash() {
     let command = std::env::var("KCTL_CRASH_API_SERVER")
         .expect("set KCTL_CRASH_API_SERVER to the command that crashes the API server and starts it again");
@@ -62,7 +63,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Connects to the server, and installs the CRD and a separate namespace.
+    /// Connects to the server, installs the CRD, and creates a separate namespace.
     pub(crate) async fn prepare() -> Self {
         let client = Client::try_default().await.unwrap();
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
@@ -100,7 +101,7 @@ impl Server {
         retried(name, || self.sets.patch_scale(name, &params, &patch)).await;
     }
 
-    /// Deletes the pod of that uid.
+    /// Deletes the pod if it still has this uid.
     pub(crate) async fn delete_pod(&self, name: &str, uid: &str) {
         let only = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = DeleteParams { preconditions: Some(only), ..DeleteParams::default() };
@@ -117,7 +118,7 @@ impl Server {
         retried("pods", || self.pods.list(&all)).await.unwrap().items
     }
 
-    /// Tells the ledger of each event; where a watch cannot go on, of all pods.
+    /// Passes each watch event to the ledger. After a watch has expired, passes a complete list of pods.
     pub(crate) async fn watch(self) {
         let all = ListParams::default();
         loop {
@@ -129,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Returns once the server does not have the events any more.
+    /// Watches from a version on. Returns when the server responds with 410, because it no longer has the events.
     async fn watch_from(&self, mut version: String) {
         let params = WatchParams::default().timeout(WATCH_FOR);
         loop {
@@ -156,7 +157,7 @@ impl Server {
         }
     }
 
-    /// The versions of everything.
+    /// Returns the names and the `resourceVersion`s of all sets and pods.
     pub(crate) async fn versions(&self) -> BTreeSet<(String, Option<String>)> {
         let sets = self.all_sets().await.into_iter().map(|set| set.metadata);
         let pods = self.all_pods().await.into_iter().map(|pod| pod.metadata);

@@ -1,4 +1,4 @@
-//! A program with interpreters that runs, and how its webhook is reached.
+//! Runs a program with interpreters, and connects to its webhook.
 
 use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ use tokio_rustls::{
     },
 };
 
-/// Set for a program that is started: a test that is its own program knows by it which of the two it is.
+/// Environment variable of started programs. With it, a binary that is both test and program knows its role.
 pub(crate) const AS_PROGRAM: &str = "WORKLOAD_INTERPRETER_AS_PROGRAM";
-/// Everything that is waited for, but for the end: a machine under load is slow.
+/// Longest wait for anything except the end of the process. A machine under load is slow.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
-/// The example, and how it is reached. It ends with the test.
+/// The running example and its address. It is killed when the test ends.
 pub(crate) struct Example {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -31,7 +31,8 @@ pub(crate) struct Example {
 }
 
 impl Example {
-    /// Starts a program on `App` with interpreters. It may read the environment variable of this name.
+    /// Starts a program that serves interpreters, and waits for its webhook configuration. `name` is part of a file
+    /// name.
     pub(crate) async fn start(program: &Path, name: &str, arguments: &[&str]) -> Self {
         let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stop-{name}.yaml"));
         drop(fs::remove_file(&config));
@@ -53,7 +54,7 @@ impl Example {
             }
         };
         let text = timeout(WITHIN, written).await.expect("the example writes its configuration");
-        // A long text is folded: it goes on until the next field.
+        // A long YAML string is folded, and continues until the next field.
         let field = |name: &str| {
             let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with(name));
             let first = lines.next().expect(name)[name.len()..].trim().trim_matches(['"', '\'', '>', '|', '-']);
@@ -77,7 +78,7 @@ impl Example {
         self.tls.connect(ServerName::try_from("localhost").unwrap(), socket).await
     }
 
-    /// The status line and the body of `/readyz`.
+    /// Returns the response of `/readyz`, with its status line and body.
     pub(crate) async fn ready(&self) -> std::io::Result<String> {
         let mut stream = self.connect().await?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
@@ -98,7 +99,7 @@ impl Example {
 /// Reads until the server closes the connection.
 pub(crate) async fn read(stream: &mut TlsStream<TcpStream>) -> String {
     let mut bytes = Vec::new();
-    // A server that closes without a goodbye of TLS has answered all the same.
+    // The response is complete even if the server closes the connection without a TLS `close_notify`.
     let _closed = timeout(WITHIN, stream.read_to_end(&mut bytes)).await.expect("an answer");
     String::from_utf8_lossy(&bytes).into_owned()
 }
