@@ -85,7 +85,7 @@ impl Gate {
     }
 }
 
-/// Returns the CPU time of all child processes that have ended; `None` on systems without `/proc`.
+/// Returns the CPU time of all child processes that have ended, or `None` on systems without `/proc`.
 ///
 /// The difference of two results is the CPU time of the processes that ended between the two calls.
 fn cpu_time() -> Option<Duration> {

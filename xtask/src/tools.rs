@@ -111,7 +111,8 @@ pub(crate) fn axe() -> Option<PathBuf> {
     Some(file).filter(|file| file.exists())
 }
 
-/// Returns the class path of fabric8's Java client, as Maven resolves it; `None` without Java, Maven or the network.
+/// Returns the class path of fabric8's Java client, as Maven resolves it. Returns `None` without Java, Maven or network
+/// access.
 pub(crate) fn fabric8() -> Option<String> {
     find("java")?;
     find("mvn")?;

@@ -31,7 +31,7 @@ use process::Server;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Any error. The benchmark does not handle errors; it stops.
+/// Any error. The first error ends the benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures the embedded API server, and a kube-apiserver beside it

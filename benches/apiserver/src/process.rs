@@ -1,6 +1,6 @@
 //! Server processes: time until ready, CPU time and memory.
 //!
-//! CPU and memory come from `/proc`, so the benchmark runs on Linux alone.
+//! CPU and memory are read from `/proc`, so the benchmark runs only on Linux.
 
 use std::{
     fs,

@@ -117,14 +117,14 @@ enum ReplicaState {
     Absent(Instant),
 }
 
-/// How often each disturbance happened.
+/// Number of disturbances by sort.
 #[derive(Default)]
 struct Counts {
-    /// By SIGKILL.
+    /// Replicas killed with SIGKILL.
     kills: u32,
-    /// By SIGTERM.
+    /// Replicas stopped with SIGTERM.
     stops: u32,
-    /// By SIGSTOP.
+    /// Replicas frozen with SIGSTOP.
     freezes: u32,
     /// Freezes that exceeded the Lease duration.
     long_freezes: u32,
@@ -453,7 +453,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Continues frozen replicas and starts absent ones whose time has come.
+    /// Continues frozen replicas and starts absent replicas that are due.
     fn look(&mut self) -> Result<(), Failure> {
         for state in &mut self.states {
             let now = Instant::now();
@@ -494,7 +494,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Stops the replicas one after the other, so that each hands its slots over to the next.
+    /// Stops the replicas one after another, so that the remaining replicas take over the released slots.
     async fn stop_all(&mut self) -> Result<(), Failure> {
         for state in std::mem::take(&mut self.states) {
             if let ReplicaState::Running(mut replica) = state {

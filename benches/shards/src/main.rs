@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Any error. A benchmark handles none: an error ends the run, and dropping its values ends all processes.
+/// Any error. It ends the run, and dropping the values of the run kills all processes.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures several active replicas beside one

@@ -1,6 +1,6 @@
 //! Replica processes: start, signals, memory and CPU time.
 //!
-//! Memory and CPU come from `/proc`, so the benchmark runs on Linux alone.
+//! Memory and CPU are read from `/proc`, so the benchmark runs only on Linux.
 
 use std::{
     fs::{self, File},

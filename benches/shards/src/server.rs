@@ -41,7 +41,7 @@ pub(crate) struct Server {
 
 /// The way to stop a server.
 enum End {
-    /// Kill the process; it has nothing to save.
+    /// Kill the process, which has no state to save.
     Kill(Child),
     /// Run the script `down` with the server's folder.
     Down(PathBuf, PathBuf),
@@ -87,7 +87,7 @@ impl Server {
             let (policy, log) = (policy.display(), log.display());
             up.env(
                 "KUBE_APISERVER_FLAGS",
-                // Without rotation: the run reads the whole log.
+                // A large size disables log rotation, because the check reads the whole log.
                 format!("--audit-policy-file={policy} --audit-log-path={log} --audit-log-maxsize=100000"),
             );
         }

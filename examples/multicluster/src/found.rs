@@ -30,9 +30,9 @@ const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A controller that reconciles when objects change whose kinds are discovered at run time.
 pub(crate) trait Finds: Reconcile {
-    /// The cluster of the objects; empty for the control plane.
+    /// The cluster of the objects, or an empty string for the control plane.
     const CLUSTER: &str = "";
-    /// Label selector of the watched objects; empty for all.
+    /// Label selector of the watched objects. An empty selector matches all objects.
     const LABELS: &str = "";
 
     /// Creates the controller with its (initially empty) set of discovered kinds, and the interpreters.

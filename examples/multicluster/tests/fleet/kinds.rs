@@ -38,7 +38,7 @@ pub(crate) async fn undefine(client: &Client) {
 }
 
 async fn image(client: &Client) -> Option<String> {
-    // If the kind does not exist, neither does the object.
+    // The request also fails while the kind is not served yet. Then the object does not exist either.
     let found = workloads(client).get_opt("batch").await.unwrap_or_default()?;
     found.data["spec"]["image"].as_str().map(str::to_owned)
 }

@@ -143,7 +143,7 @@ impl Fleet {
         self.both::<K>(name).await.map(|found| found.is_some())
     }
 
-    /// Returns `spec.replicas` of a Deployment on each member; `None` if it does not exist there.
+    /// Returns `spec.replicas` of a Deployment on each member, or `None` if it does not exist there.
     pub(crate) async fn asked(&self, name: &str) -> [Option<i32>; 2] {
         self.both::<Deployment>(name).await.map(|found| found.and_then(|deployment| deployment.spec.replicas))
     }
