@@ -90,7 +90,7 @@ macro_rules! writes_nothing {
 
 /// Explains that a controller that reads only the metadata cannot read the whole object.
 ///
-/// The bound never holds. Its lifetime keeps rustc from finding that out before the code asks for it.
+/// The bound never holds. Its lifetime makes rustc check it only where the code uses it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! reads_metadata {
@@ -188,7 +188,7 @@ macro_rules! function {
     };
 }
 
-/// Implements `converged_fn`. The type has the span of the function, so that a mismatch is shown there.
+/// Implements `converged_fn`. The type has the span of the function, so that rustc reports a mismatch there.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! converged {

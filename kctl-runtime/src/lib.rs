@@ -1,10 +1,10 @@
-//! The control loop of kctl: the way of a change from the API server to a reconcile function, and of its writes back.
+//! The control loop of kctl: the path of a change from the API server to a reconcile function, and of its writes back.
 //!
 //! Most programs use the `kctl` crate, which builds this loop from the declaration of a controller. Use this crate
 //! directly to replace one stage, to test a stage alone, or to understand what a controller does between two
 //! reconciles. Each stage is a public module that works without the others.
 //!
-//! # The way of a change
+//! # The path of a change
 //!
 //! ```text
 //! API server ── list, watch ──> source ──> store ──> handler ──> queue ──> worker ──> reconcile

@@ -3,7 +3,7 @@
 //! No reader of the cache needs these fields, and they take up to half of an object's bytes. The rest of the JSON stays
 //! as it is, byte for byte: it is cut, not parsed and written again.
 
-/// Returns `json` without the member whose value is `managed_fields`, and with `first` inserted behind the opening
+/// Returns `json` without the member whose value is `managed_fields`, and with `first` inserted after the opening
 /// brace.
 ///
 /// `managed_fields` must be a subslice of `json`: its address is the position. `first` is a list of members, each
@@ -89,7 +89,7 @@ mod tests {
                 if idx == position {
                     object["metadata"]["managedFields"] = json!([{ "a": text }]);
                 }
-                // No other member of metadata has a name of so few letters.
+                // Of the metadata fields with such a short name, only `uid` has to be a string.
                 object["metadata"][name] = if name == "uid" { json!("u") } else { json!({ text.clone(): [name] }) };
             }
             let json = if pretty { serde_json::to_string_pretty(&object).unwrap() } else { object.to_string() };

@@ -46,7 +46,7 @@ pub(crate) fn record_delete(uid: &Uid) {
 }
 
 fn record_number(number: u64) {
-    // Outside of a reconcile, for example in the Lease election, no one reads the numbers.
+    // Fails outside of a reconcile, for example in the Lease election, where nothing reads the numbers.
     let _outside = CURRENT.try_with(|written| {
         let mut written = written.lock();
         if written.len() < OWN_WRITES_MAX {

@@ -20,7 +20,7 @@ mod under_test {
 
     /// Number of schedules of each kind that a test runs, unless the variable `SHUTTLE_SCHEDULES` holds another number.
     const SCHEDULES: usize = 200;
-    /// Number of priority changes in a PCT schedule. Bugs that need more of them are not found.
+    /// Number of priority changes in a PCT schedule. Bugs that need more changes are not found.
     const DEPTH: usize = 3;
 
     thread_local! {

@@ -47,7 +47,7 @@ fn set(config: &mut Config, agent: &str) {
     }
 }
 
-/// Returns operating system and architecture in Go's names, which people search logs for.
+/// Returns operating system and architecture by Go's names, the ones that people search for in logs.
 fn platform() -> String {
     let arch = match ARCH {
         "x86_64" => "amd64",

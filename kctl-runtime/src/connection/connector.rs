@@ -1,6 +1,6 @@
 //! Opens a connection, TLS included, within the connect timeout.
 //!
-//! The timeout covers the handshake: a server that accepts a connection and says nothing counts as down.
+//! The timeout covers the handshake: a server that accepts a connection and sends nothing counts as down.
 //!
 //! kube's connector has three timeouts: connect, read and write. A read timeout would also close a watch that is
 //! merely quiet, so only the first is used here. A dead HTTP/2 connection is found by pings, a dead HTTP/1.1 one by

@@ -39,7 +39,7 @@ const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 /// Unacknowledged data ends a connection after this time, so that a write on a dead one fails early.
 ///
 /// It is the socket option `TCP_USER_TIMEOUT`. Without it Linux resends for about 15 minutes
-/// (`tcp_retries2`), during which the caller learns nothing.
+/// (`tcp_retries2`), and the caller gets no error meanwhile.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
 

@@ -127,13 +127,14 @@ impl Signal {
         self.is_inside.store(true, Ordering::SeqCst);
     }
 
-    /// Ends a poll that returned a value; the task asks for the next one by itself.
+    /// Ends a poll that returned a value. No wake-up is needed, because the task polls again by itself.
     fn leave(&self) {
         self.is_inside.store(false, Ordering::SeqCst);
         drop(self.driver.take());
     }
 
-    /// Ends a poll that returned `Pending`. A wake-up since the last look is passed on, or it would be lost.
+    /// Ends a poll that returned `Pending`. Passes on a wake-up that arrived during the poll and would be lost
+    /// otherwise.
     fn leave_waiting(&self) {
         self.is_inside.store(false, Ordering::SeqCst);
         if self.heard.load(Ordering::SeqCst) {

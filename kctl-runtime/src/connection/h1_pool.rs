@@ -10,7 +10,7 @@
 //!   connections are dropped, and the GET goes over a new one.
 //!
 //! The number of busy connections has no bound here. The stages above bound it: workers by their concurrency,
-//! lists by the places of `source`.
+//! lists by the `ListLimiter` of `source`.
 
 use std::{
     sync::{Arc, Weak},
@@ -119,8 +119,8 @@ impl H1Pool {
 
 /// Returns a copy of a request that may be sent twice. Only a GET may, because it has no effect.
 ///
-/// The copy has no body and no extensions: a GET of the Kubernetes API has no body, and extensions choose the
-/// way of a request before it comes here.
+/// The copy has no body and no extensions. A GET of the Kubernetes API has no body, and the router has already used the
+/// extensions.
 fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
@@ -132,9 +132,10 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     Some(copy)
 }
 
-/// Rewrites a request for the server itself: the host in a header, and the path alone.
+/// Rewrites a request for the origin server: the host moves to a header, and the URI becomes the path alone.
 ///
-/// A port other than the scheme's own is part of the header, as RFC 9110 wants it. A `Host` that a caller set stays.
+/// A port other than the scheme's default is part of the header, as RFC 9110 requires. A `Host` that a caller set
+/// stays.
 fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     if !request.headers().contains_key(header::HOST) {
@@ -230,7 +231,7 @@ impl Idle {
         }
     }
 
-    /// Closes old connections, and returns the time for the next look if any is left.
+    /// Closes old connections. Returns the time of the next check if a connection is left.
     fn close_old(&self) -> Option<Instant> {
         let mut waiting = self.waiting.lock();
         let n_old = waiting.all.partition_point(|(_, since)| since.elapsed() >= self.reuse_within);

@@ -49,9 +49,9 @@ pub(super) struct H2Pool {
 /// The source of the bound on streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamLimit {
-    /// [`Limits::streams`] holds. Right for lists, which may take long until their first byte.
+    /// The bound stays [`Limits::streams`]. Used for lists, whose first byte may take long.
     Given,
-    /// Unanswered streams lower it. Right for watches, which are answered at once and stay open.
+    /// Unanswered streams lower the bound. Used for watches, which are answered at once and stay open.
     Learned,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Stream {
 struct Unanswered {
     /// Time of the request.
     since: Instant,
-    /// Waiting for this long is slow, [`Limits::answer_within`].
+    /// Shortest wait without a response that lowers the bound, [`Limits::answer_within`].
     slow: Duration,
     /// The bound to lower, shared with the pool.
     n_max: Arc<AtomicUsize>,

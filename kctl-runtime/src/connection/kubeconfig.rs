@@ -1,4 +1,4 @@
-//! Reads a kubeconfig as kubectl does: an empty string counts as unset, and of several credentials one counts.
+//! Reads a kubeconfig as kubectl does: an empty string counts as unset, and only one of several credentials is used.
 //!
 //! kube takes each field literally. The rules here are those of client-go (`tools/clientcmd/client_config.go`
 //! and `transport/config.go`); each case was compared with kubectl 1.36.
@@ -69,7 +69,7 @@ pub fn unset_empty(kubeconfig: &mut Kubeconfig) {
     }
 }
 
-/// Keeps only those credentials of a user that count, in kubectl's order.
+/// Keeps only the credentials of a user that kubectl would use.
 ///
 /// A token or a user name wins over plugins, a certificate over an `exec` plugin, and the token of a readable
 /// file over one in the kubeconfig. [`client`](super::client) calls it.
@@ -150,7 +150,7 @@ fn unset(field: &mut Option<String>) {
     field.take_if(|text| text.is_empty());
 }
 
-/// Removes an empty path, of which kube leaves the folder of the kubeconfig.
+/// Removes an empty path. kube joins it with the folder of the kubeconfig, so it ends with a separator.
 fn unset_path(field: &mut Option<String>) {
     field.take_if(|path| path.is_empty() || path.ends_with(MAIN_SEPARATOR));
 }
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the fields of a user that count.
+    /// Returns the credential fields of a user that are kept.
     fn chosen(user: Value) -> Result<Vec<String>, CredentialsError> {
         let mut auth: AuthInfo = serde_json::from_value(user).unwrap();
         choose_credentials(&mut auth)?;

@@ -43,7 +43,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The way of a request
+//! # The path of a request
 //!
 //! Headers, extensions and query of a request choose its connection:
 //!
@@ -152,7 +152,7 @@ pub fn client(config: Config) -> kube::Result<Client> {
 ///
 /// Credentials:
 ///
-/// - Of several credentials the one that kubectl would use counts, and empty strings count as unset
+/// - If a user has several credentials, the one that kubectl would use is used. Empty strings count as unset
 ///   ([`kubeconfig::choose_credentials`]).
 /// - An `exec` plugin of the kubeconfig runs here, and again when its credentials expire or are rejected, at
 ///   most every five seconds. Clients share the credentials of a plugin.

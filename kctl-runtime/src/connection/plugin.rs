@@ -52,7 +52,7 @@ const ALONE_MAX: Duration = Duration::from_secs(60);
 const WITH_USER_MAX: Duration = Duration::from_secs(600);
 /// Maximum output of a plugin in bytes. A longer one is cut, and then is not an `ExecCredential`.
 const OUTPUT_LEN_MAX: u64 = 1 << 20;
-/// Time between two looks at a plugin that has closed its stdout and has not ended.
+/// Time between two checks of a plugin that has closed its stdout and has not ended.
 const ENDS_EVERY: Duration = Duration::from_millis(5);
 
 /// The reason why a plugin returned no credential.
@@ -132,7 +132,7 @@ struct CachedCredential {
 
 /// All plugins in use. Clients of one cluster share a run, because some plugins ask the user.
 ///
-/// Two sections are the same if their JSON is, the cluster included where the plugin asked for it. Entries of
+/// Two `exec` sections are the same if their JSON is, including the cluster if the plugin asked for it. Entries of
 /// plugins that no client uses any more are removed by the next [`Plugin::take`].
 static IN_USE: Mutex<Vec<(Value, Slot)>> = Mutex::new(Vec::new());
 
@@ -264,7 +264,7 @@ fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
     ask_within(exec, if interacts(exec)? { WITH_USER_MAX } else { ALONE_MAX })
 }
 
-/// Does the same with another time limit.
+/// Runs a plugin like [`ask`], with the given time limit.
 fn ask_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let output = start(exec, &command, limit)?;
@@ -358,8 +358,8 @@ fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>>
 
 /// Checks an `ExecCredential` by the rules of client-go.
 ///
-/// The version must be the requested one, a certificate needs its key, and one of token and certificate must be
-/// there. The message of the error completes a sentence of [`PluginError::Unreadable`].
+/// The version must be the requested one, a certificate needs its key, and a token or a certificate must be present.
+/// The message of the error completes a sentence of [`PluginError::Unreadable`].
 fn accept(output: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
     if output.api_version != exec.api_version {
         let text = |version: &Option<String>| version.clone().unwrap_or_default();
@@ -398,7 +398,7 @@ mod tests {
 
     const V1: &str = "client.authentication.k8s.io/v1";
 
-    /// Returns the credential in an output, or why there is not one.
+    /// Returns the credential in an output, or the problem of the output.
     fn said(output: &str) -> String {
         let exec = ExecConfig { api_version: Some(V1.into()), ..ExecConfig::default() };
         let credential: ExecCredential = serde_saphyr::from_str(output).unwrap();

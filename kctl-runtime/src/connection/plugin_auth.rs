@@ -69,7 +69,7 @@ impl PluginAuth {
     /// Creates the service with the credential that the plugin returned when the client was built.
     ///
     /// # Errors
-    /// As [`router`](Self::router).
+    /// Returns the errors of [`router`](Self::router).
     pub(super) fn new(plugin: Arc<Plugin>, config: Config, limits: Limits) -> kube::Result<Self> {
         let credential = plugin.last_credential();
         let router = connect(&config, &credential, limits)?;

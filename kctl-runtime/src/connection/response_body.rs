@@ -43,7 +43,7 @@ impl ResponseBody {
         Self { on: Some(stream), ..self }
     }
 
-    /// Comes over this connection, which is free afterwards.
+    /// Reads the body from this HTTP/1.1 connection, which is free afterwards.
     pub(super) fn over(self, connection: UsedConnection) -> Self {
         Self { over: Some(connection), ..self }
     }

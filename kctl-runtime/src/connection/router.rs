@@ -84,11 +84,11 @@ impl Default for Limits {
 pub(super) struct Router {
     /// Streams that do not end by themselves.
     watches: H2Pool,
-    /// For long responses when HTTP/1.1 has no place.
+    /// For long responses when HTTP/1.1 has no free permit.
     further: H2Pool,
     /// Everything else.
     h1: H1Pool,
-    /// Places for long responses over HTTP/1.1. No request waits for one: beyond the bound `further` is used.
+    /// Permits for long responses over HTTP/1.1. No request waits for one: beyond the bound `further` is used.
     long: Arc<Semaphore>,
 }
 
@@ -155,7 +155,7 @@ impl tower::Service<Request<Body>> for Router {
 enum Route {
     /// An HTTP/2 stream: the response does not end.
     Watch,
-    /// HTTP/1.1 if there is a place, an HTTP/2 stream otherwise.
+    /// HTTP/1.1 if a permit is free, an HTTP/2 stream otherwise.
     Long,
     /// HTTP/1.1.
     Ask,

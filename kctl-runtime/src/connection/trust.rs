@@ -42,7 +42,7 @@ pub(super) fn with_serving_certificates(config: &Config, mut tls: ClientConfig) 
 struct Trust {
     /// The certificates of `certificate-authority-data`, compared byte for byte.
     trusted: Vec<CertificateDer<'static>>,
-    /// The usual check, which is asked first.
+    /// The verifier that is tried first.
     chains: Arc<WebPkiServerVerifier>,
 }
 
@@ -59,9 +59,9 @@ impl Trust {
         Some(Self { trusted: certificates, chains })
     }
 
-    /// Returns `true` for a known certificate if the error says no more than that no authority signed it.
+    /// Returns `true` for a known certificate if the error only says that no authority has signed it.
     ///
-    /// `webpki` checks time and purpose before.
+    /// `webpki` checks the validity period and the purpose before that.
     fn is_known(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let is_unsigned = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,
@@ -122,8 +122,8 @@ mod tests {
 
     use super::*;
 
-    /// A certificate for `api.example.com` until the end of a year, signed by an authority that the client does not
-    /// know.
+    /// Returns a certificate for `api.example.com` until the end of a year, signed by an authority that the client does
+    /// not trust.
     fn serving(year: i32) -> CertificateDer<'static> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn serving_certificate_as_ca_is_trusted_by_name() {
         let (own, other, old) = (serving(2030), serving(2030), serving(2025));
-        // In 2026.
+        // This is a day in 2026.
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_hours(24 * 20_600));
         for (root, shown, name, problem) in [
             (&own, &own, "api.example.com", None),

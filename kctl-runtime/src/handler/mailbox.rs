@@ -41,7 +41,7 @@ pub(crate) struct Letter {
 /// The changes of a mailbox: separate ones first, then one per object.
 #[derive(Default)]
 struct Waiting {
-    /// Changes of which none is merged. Invariant: at most [`CHANGES_WAITING_MAX`].
+    /// Changes that are not merged. Invariant: at most [`CHANGES_WAITING_MAX`].
     letters: VecDeque<Letter>,
     /// The order of `merged`. Invariant: each of its keys is here once.
     order: VecDeque<ObjectKey>,

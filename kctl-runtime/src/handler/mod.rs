@@ -111,7 +111,8 @@ pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
 
 /// Returns the handler of one relation of a controller: it queues the keys of the primaries that a change concerns.
 ///
-/// first of the others. [`changed`](crate::reconcile::ReconcileReason::changed) names the changed kinds by it.
+/// `index` is the position of the relation among the cached kinds of the declaration: 0 for the primary, 1 for the
+/// first of the others. [`changed`](crate::reconcile::ReconcileReason::changed) uses it to name the changed kinds.
 /// `primaries` is the store of the primary, which mappers read.
 pub fn for_relation(
     index: usize,
@@ -132,7 +133,7 @@ pub fn for_relation(
     })
 }
 
-/// Returns the keys that a change concerns, and how much the change means for each of them.
+/// Returns the keys that a change concerns, and its effect on each of them.
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,
@@ -184,7 +185,7 @@ fn priority(initial: bool) -> i32 {
     if initial { PRIORITY_INITIAL } else { 0 }
 }
 
-/// Returns the tag by which a reconcile learns the reason of its key.
+/// Returns the tag that records why a key was queued.
 fn tag(index: usize, initial: bool) -> u32 {
     if initial { TAG_INITIAL } else { relation_tag(index) }
 }

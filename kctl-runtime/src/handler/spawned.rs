@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn overflow_merges_changes_and_queues_all_objects_once() {
-        // Versions of each of so many objects, beyond a full mailbox.
+        // Beyond a full mailbox, `n_objects` objects change `n_versions` times each.
         for (n_objects, n_versions, n_all) in [(1, 0, 0), (500, 1, 0), (500, 2, 1), (1, 5_000, 1)] {
             let world = World::new();
             for version in 0..CHANGES_WAITING_MAX {
@@ -272,7 +272,7 @@ mod tests {
             world.put("first", version, false);
         }
         let _task = world.run();
-        // One more in each turn than it takes: it is behind for ever.
+        // Each turn adds one more object than the handler takes, so it never catches up.
         for version in 0..4 * CHANGES_WAITING_MAX / HANDLED_AT_ONCE {
             for object in 0..=HANDLED_AT_ONCE {
                 world.put(&format!("hot-{object}"), version, false);

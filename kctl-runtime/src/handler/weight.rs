@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{object::Stored, store::Change};
 
-/// How much a change means for a key that fails. For other keys it makes no difference: they run.
+/// The effect of a change on a key that is in backoff. Other keys always run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
     /// The backoff continues: only a status changed, or an owned object. Most of these changes are the writes of the
@@ -33,8 +33,8 @@ impl Weight {
         if before.uid != after.uid || before.deletion_timestamp().is_some() != after.deletion_timestamp().is_some() {
             return Self::Changed;
         }
-        // Equal generations prove an equal specification. Different ones prove nothing: many kinds have no generation,
-        // and without a status subresource it grows with the status of a custom resource too.
+        // Equal generations prove an equal spec. Different ones prove nothing: many kinds have no generation, and
+        // without a status subresource it also grows with the status of a custom resource.
         let same_generation = before.generation().is_some() && before.generation() == after.generation();
         let (old, new) = (old.json(), new.json());
         let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return Self::Requested };
@@ -97,7 +97,7 @@ mod tests {
     fn every_update_of_the_primary_has_its_weight() {
         use Weight::{Changed, Requested, Unchanged};
         let table = [
-            // A write of the controller itself, a status, and the fields that change with it.
+            // A write by the controller itself: a status, and the fields that change with it.
             (json!({"/metadata/resourceVersion": "2"}), Unchanged),
             (json!({"/metadata/resourceVersion": "2", "/status/n": 2}), Unchanged),
             (json!({"/metadata/generation": 2, "/status/n": 2}), Unchanged),
@@ -107,11 +107,11 @@ mod tests {
             (json!({"/metadata/labels": {"a": "c"}}), Requested),
             (json!({"/metadata/annotations": {"a": "c"}}), Requested),
             (json!({"/metadata/finalizers": ["a/b"]}), Requested),
-            // The specification, with and without a generation.
+            // The spec, with and without a generation.
             (json!({"/metadata/generation": 2, "/spec/n": 2}), Changed),
             (json!({"/metadata/generation": null, "/spec/n": 2}), Changed),
             (json!({"/metadata/generation": null, "/data": {"a": "b"}}), Changed),
-            // A successor of the same name, and the start of a deletion.
+            // Another object of the same name, and the start of a deletion.
             (json!({"/metadata/uid": "2"}), Changed),
             (json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}), Changed),
         ];

@@ -109,12 +109,12 @@ impl Handlers {
 
 /// Returns a handler that queues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
 ///
-/// It is apart from the handler of the declaration, whose `when` may drop these changes.
+/// It is separate from the handler of the declaration, whose `when` may drop these changes.
 fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _initial| {
         if ring.labels().changes_drain(change) {
-            // A key in its backoff is handed over at once.
+            // `Cause::Changed` ends a backoff, so that the key is handed over at once.
             let (key, version) = (change.latest().key().clone(), own_writes::version_number(change));
             queue.add_from_event(key, 0, Cause::Changed, handler::relation_tag(0), version);
         }
@@ -137,7 +137,7 @@ pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
 pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
     let add = |key: &ObjectKey| {
         if slots.contains(&env.gate.slot(key)) {
-            // The last owner of the slot may have applied another form.
+            // The previous owner of the slot may have applied another form.
             env.applied.forget(key);
             queue.add_tagged(key.clone(), handler::PRIORITY_INITIAL, handler::TAG_INITIAL);
         }
@@ -146,8 +146,8 @@ pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]
     env.primary.all_unreadable().iter().for_each(|one| add(one.stored.key()));
 }
 
-/// Queues every object because an optional kind appeared or disappeared. No handler would do so, as there
-/// may be no object of that kind.
+/// Queues every object because an optional kind appeared or disappeared. No other handler does so, because the kind may
+/// have no objects.
 fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
     for object in env.primary.store().all() {
         queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, tag);

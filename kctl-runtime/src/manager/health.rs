@@ -82,7 +82,7 @@ pub struct Check {
 pub struct Health {
     view: View,
     metrics: Metrics,
-    /// Checks that looked stuck at the last probe: their progress counter, and since when it stands still.
+    /// Checks that looked stuck at the last probe: their progress counter, and the time since which it has not changed.
     suspects: Mutex<HashMap<String, (u64, Instant)>>,
 }
 

@@ -389,7 +389,7 @@ async fn work(
         }
     };
     let logged_workers = async {
-        // The caches of a leader have been logged before.
+        // With leader election, the caches were logged before this process led.
         match &leadership {
             Some(_) => env.complete().await,
             None => log_synced(&env).await,
@@ -399,7 +399,7 @@ async fn work(
     };
     if starts {
         tokio::select! {
-            // None of them ends. In this order a simulated run repeats itself.
+            // None of these futures ends. They are polled in this order, so that a simulated run is repeatable.
             biased;
             () = serve_slots => {}
             () = workers => {}
@@ -461,7 +461,7 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
     }
 }
 
-/// Logs handlers that have been at one change for longer than [`HANGING_AFTER`].
+/// Logs handlers that have worked on one change for longer than [`HANGING_AFTER`].
 fn report_hanging_handlers(handlers: &Handlers) {
     for spawned in handlers.spawned_handlers() {
         let Some(busy) = spawned.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };

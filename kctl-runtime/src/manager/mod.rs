@@ -224,7 +224,7 @@ struct ReadyCheck {
 /// [`Manager::view`] returns it before the manager runs, and it stays valid afterwards. Health, metrics and
 /// the debug page read it; `kctl dev` waits with [`is_idle`](Self::is_idle).
 ///
-/// A view holds no task alive, and reading it takes short locks alone. It is cheap to clone.
+/// A view keeps no task alive, and reading it only takes short locks. It is cheap to clone.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -637,7 +637,8 @@ impl Manager {
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
     }
 
-    /// Returns the observer of reconciles. Metrics come first, so that an observer that panics costs none.
+    /// Returns the observer of reconciles. Metrics are recorded first, so that an observer that panics does not lose
+    /// them.
     fn observer(&self) -> Observer {
         let (metrics, callback) = (self.metrics.clone(), self.settable.ended());
         let (history, clock) = (self.history.clone(), self.settable.clock());

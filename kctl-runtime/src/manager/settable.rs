@@ -63,7 +63,7 @@ impl Settable {
         *self.traces.write() = Traces::of_seed(seed);
     }
 
-    /// Returns a clock that reads the one that is set at that moment. No lock is held while it runs.
+    /// Returns a clock that calls the one that is set at that moment. No lock is held while it runs.
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let set = self.clone();
         Arc::new(move || {
@@ -83,7 +83,7 @@ impl Settable {
         })
     }
 
-    /// Returns an observer that calls those that are set at that moment. No lock is held while they run.
+    /// Returns an observer that calls the one that is set at that moment. No lock is held while it runs.
     pub(super) fn ended(self: &Arc<Self>) -> Observer {
         let set = self.clone();
         Arc::new(move |report| {

@@ -99,9 +99,9 @@ impl Manifest {
     }
 }
 
-/// Which descriptions of built-in types CRDs contain.
+/// The descriptions of built-in types that CRDs contain.
 ///
-/// A Pod template brings several hundred kilobytes of API documentation into a CRD.
+/// A Pod template adds several hundred kilobytes of API documentation to a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Descriptions {

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 /// Maximum JSON size of the decoded objects that stay in memory, in bytes, for the whole process.
 ///
-/// The oldest value goes first. Decoded values take several times the size of their JSON. The bound
-/// holds the hundred Pods of one owner, so that the next reconcile does not decode them again.
+/// The oldest value is dropped first. Decoded values take several times the size of their JSON. The bound holds the
+/// hundred Pods of one owner, so that the next reconcile does not decode them again.
 pub const DECODED_BYTES_MAX: usize = 512 << 10;
 
 /// A decoded object of any type.

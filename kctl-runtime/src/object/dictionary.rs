@@ -31,7 +31,7 @@ const SEEN_PER_DICTIONARY: usize = 256;
 /// Where compression saves less than a quarter, one of this many objects is still tried, because later
 /// objects may be more alike.
 const UNLIKE_PER_TRIED: usize = 16;
-/// The savings are judged over this many bytes; after twice as many, older results count half.
+/// The savings are measured over this many bytes; after twice as many, older results count half.
 const JUDGED_BYTES: usize = 128 << 10;
 /// Compression buffer that a thread keeps, in bytes. Results are copied out of it at their exact length.
 const BUFFER_MAX: usize = 64 << 10;
@@ -270,7 +270,7 @@ mod tests {
         assert!(parts.dictionaries.present.len() <= DICTIONARIES_MAX);
     }
 
-    /// Texts of which each letter is as good as drawn.
+    /// Returns a string of pseudo-random letters, which does not compress well.
     fn unlike(n: u64) -> String {
         let mut x = n.wrapping_mul(2_654_435_761) + 12345;
         let mut letter = || {
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn compressed_strings_have_exact_size_and_buffer_shrinks() {
         let deduplicator = Deduplicator::default();
-        // The first is a dictionary, which the second, of its length, could not be.
+        // The first string becomes a dictionary. The second is too long to become one.
         for text in ["x".repeat(1_000), "y".repeat(10 << 20), "z".repeat(1_000)] {
             assert_eq!(deduplicator.compress(&text, None).unwrap().text(), text);
             assert!(BUFFER.with_borrow(Vec::capacity) <= 2 * BUFFER_MAX);

@@ -30,7 +30,7 @@
 //!
 //! A cache of 100,000 Pods is mostly repetition. Three things keep it small:
 //!
-//! - [`FieldMask`] says which fields a cache needs. A controller that reads one field of Pods declares a
+//! - [`FieldMask`] selects the fields that a cache needs. A controller that reads one field of Pods declares a
 //!   [`View`], and only that field is kept.
 //! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
 //!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
@@ -153,8 +153,8 @@ pub(crate) fn is_namespaced<K: Readable>() -> bool {
 /// assert_eq!(kind.to_string(), "Deployment");
 /// ```
 ///
-/// The scope is not a part of it, because an API server's discovery and a Rust type say it in different
-/// ways. Kinds of two versions of one group are different kinds.
+/// The scope is not a part of it, because an API server's discovery and a Rust type express it in different ways. Kinds
+/// of two versions of one group are different kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     /// API group, empty for the core group (`v1`).

@@ -30,8 +30,8 @@ pub struct DecodeError {
 
 /// One state of an object, as a cache holds it: shared, immutable and readable as any type of its kind.
 ///
-/// Stores and handlers pass it around as `Arc<Stored>`. A new state of the object is another `Stored`;
-/// a reader that holds an older one is not disturbed.
+/// Stores and handlers pass it around as `Arc<Stored>`. A new state of the object is another `Stored`, so a reader that
+/// holds an older one sees no change.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;

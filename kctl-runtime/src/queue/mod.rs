@@ -115,9 +115,8 @@ pub struct Item<K> {
 /// key starves: at most [`PASSED_OVER_MAX`] takes in a row pass over the key that has waited longest. So the initial
 /// list and resyncs, which have a low priority, wait behind fresh changes and still advance.
 ///
-/// **Time.** A key waits for at most one time, and of two times the earlier one counts. Adding a key that waits for a
-/// time makes it ready now, with one exception: [`add_unchanged`](Self::add_unchanged) leaves a failed key in its
-/// backoff.
+/// **Time.** A key waits for at most one time: the earlier of two. Adding a key that waits for a time makes it ready
+/// now, with one exception: [`add_unchanged`](Self::add_unchanged) leaves a failed key in its backoff.
 ///
 /// | Method | Use it after | Failure counter |
 /// |---|---|---|
@@ -413,7 +412,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Returns the keys whose last run failed, with their failures in a row; a key that only meets conflicts is among
     /// them beyond [`CONFLICTS_USUAL`]. The key that began to fail first comes first.
     ///
-    /// This copies all failing keys. Use [`keys`](Self::keys) for a bounded answer, and [`n_failing`](Self::n_failing)
+    /// This copies all failing keys. Use [`keys`](Self::keys) for a bounded result, and [`n_failing`](Self::n_failing)
     /// for a number.
     pub fn failing(&self) -> Vec<(K, u32)> {
         self.shared.state.lock().failing()

@@ -16,7 +16,7 @@ use super::{
 /// shortened to it.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// The tag of a key whose last run asked for another one, by [`add_after`](super::WorkQueue::add_after).
+/// The tag of a key whose last run requested another one, by [`add_after`](super::WorkQueue::add_after).
 pub const TAG_REQUEUED: u32 = 1;
 /// The tag of a key that was added again after a failure.
 pub const TAG_RETRIED: u32 = 2;
@@ -41,7 +41,7 @@ pub(crate) enum Cause {
 /// The reason for which a key waits for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelayReason {
-    /// Its last run asked for it.
+    /// Its last run requested it.
     Requeue,
     /// Its last run was based on an outdated state.
     Conflict,
@@ -63,11 +63,11 @@ impl DelayReason {
 /// The task to wake after a change of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// No task: the key was added to an existing entry, or waits.
+    /// No task: the key was added to an existing entry, or has to wait.
     None,
-    /// A key became ready: any worker.
+    /// Any worker, because a key became ready.
     Worker,
-    /// The earliest time is another one: the worker that sleeps until it.
+    /// The worker that sleeps until the earliest wait ends, because that time has changed.
     Timekeeper,
 }
 
@@ -360,15 +360,15 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
     }
 
-    /// Lets a key wait until `due`. Of two waits the earlier one counts, and of two priorities the higher one. A key that
-    /// is ready, or runs again at once, does not wait.
+    /// Lets a key wait until `due`. The earlier of two waits is kept, and the higher of two priorities. A key that is
+    /// ready, or runs again at once, does not wait.
     fn delay(&mut self, id: KeyId, priority: i32, due: Instant, reason: DelayReason) -> Wake {
         let order = self.next_number();
         let entry = self.keys.value_mut(id);
         entry.check();
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
-            // It runs again before the wait would end.
+            // The key runs again before this wait would end.
             Some(dirty) if dirty.at_once || reason != DelayReason::Backoff => return Wake::None,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
             None if entry.queued.is_some() => return Wake::None,

@@ -39,7 +39,7 @@ pub struct QueueStats {
     /// Number of keys with an entry: they wait, are processed or have failed. The memory of the queue grows with it.
     pub keys: usize,
     /// Number of adds that made a key wait, since the start (`workqueue_adds_total`). Adds of a key that already waits
-    /// are not counted; of those of a key that is processed the first one is.
+    /// are not counted. While a key is processed, only the first add is counted.
     pub adds: u64,
     /// Number of adds for a later time, after a failure or by [`add_after`](super::WorkQueue::add_after)
     /// (`workqueue_retries_total`).

@@ -32,8 +32,8 @@ pub(super) type Forms = HashMap<Uid, Form>;
 pub(super) struct Form {
     /// A hash of the desired object.
     pub(super) desired: u64,
-    /// A hash of the state that the API server made of it, if it is known. It detects an apply that would change
-    /// nothing although the server stores another form than it was given.
+    /// A hash of the object as the API server stored it, if it is known. It detects an apply that would change nothing
+    /// although the stored form differs from the applied one.
     pub(super) left: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Applied {
         objects.by_primary.entry(primary.clone()).or_default().insert(identity.clone(), desired);
     }
 
-    /// Remembers one object beside the others of its kind.
+    /// Records one object in addition to the others of its kind.
     pub(super) fn record_one(&self, primary: &ObjectKey, identity: &Identity, uid: Uid, form: Form) {
         let mut objects = self.0.lock();
         let kinds = objects.by_primary.get_mut(primary);
@@ -132,7 +132,7 @@ mod tests {
         applied.record(&key(0), &configs, forms(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
         assert!(!knows(&pods, "a", 2), "another form");
-        // Another client deleted `a`, and it has a successor of the same name.
+        // Another client deleted `a`, and created a new object of the same name.
         applied.record(&key(0), &pods, forms(&["a2", "b"]));
         assert!(!knows(&pods, "a", 1) && knows(&pods, "a2", 1) && knows(&configs, "c", 1));
         assert_eq!(applied.len(), 3);

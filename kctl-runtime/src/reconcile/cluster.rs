@@ -79,7 +79,8 @@ pub trait WritesOn<M, K>: Controller {
     const SEAL: Seal;
 }
 
-// With these, rustc says which kind is not declared on which cluster; without them, that `objects` does not exist.
+// With these impls rustc reports which kind is not declared on which cluster. Without them it reports that there is no
+// method `objects`.
 #[diagnostic::do_not_recommend]
 impl<C: Whole, M> WritesOn<M, NoKind> for C {
     type Grant = NoKind;

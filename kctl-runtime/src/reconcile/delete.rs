@@ -34,7 +34,7 @@ type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
 /// ```
 ///
 /// # Cancel safety
-/// After the first poll, dropping it leaves open if the delete took effect; the watch reports it if it did.
+/// After the first poll, a dropped delete may or may not take effect; the watch reports it if it does.
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct DeleteRequest(DeleteState);
 

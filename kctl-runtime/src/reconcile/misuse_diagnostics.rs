@@ -48,7 +48,7 @@ nowhere! {
     "help: write `cx.patch_status(…).await?` with the whole status, which is compared with the one that is there"
 }
 nowhere! {
-    /// A kind of which a store would be listed.
+    /// A kind whose store would be listed, although a store has no list method.
     ListOfStore<>:
     "a store of `{Self}` is iterated: it has no list",
     "a store is iterated",
@@ -113,7 +113,7 @@ impl<C> Context<C> {
     }
 }
 
-/// Lets references count as their kind: the message names the kind as it is declared.
+/// Implements the trait for references as well, so that the message names the kind as it is declared.
 macro_rules! through {
     ($($name:ident),*) => { $(
         impl<K: $name<C>, C> $name<C> for &K {

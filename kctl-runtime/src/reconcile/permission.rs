@@ -1,6 +1,6 @@
 //! The declaration as types: the operations that a controller may use. `#[controller]` implements these traits.
 //!
-//! Helper functions use them as bounds. Start with [`Owns`] and [`Reads`]; the others ask for less.
+//! Helper functions use them as bounds. Start with [`Owns`] and [`Reads`]; the others require less.
 
 use super::Controller;
 use super::seal::Seal;

@@ -16,7 +16,7 @@ use crate::writer::ApiError;
 /// `async fn` three times.
 ///
 /// # Cancel safety
-/// After the first poll, dropping it leaves open if the write took effect; the watch reports it if it did.
+/// After the first poll, a dropped write may or may not take effect; the watch reports it if it does.
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct Request<T> {
     pub(crate) future: Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>,

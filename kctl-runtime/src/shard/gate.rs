@@ -86,7 +86,7 @@ impl Gate {
         self.enter(key).is_some()
     }
 
-    /// Returns the permission to reconcile a key, `None` if another replica has to.
+    /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it.
     pub(crate) fn enter(&self, key: &ObjectKey) -> Option<Pass> {
         let Some(tenures) = self.tenures.get() else { return Some(Pass::Always) };
         let tenure = tenures.of(tenures.slot(key)).filter(|tenure| tenure.serves())?;

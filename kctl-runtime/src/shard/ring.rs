@@ -33,7 +33,7 @@ const HANDED_OVER_SWEEP: usize = 1024;
 pub(crate) struct RingLabels {
     /// Label of objects whose value is the name of their shard.
     pub(crate) shard_label: String,
-    /// Label by which the sharder asks for an object back.
+    /// Label by which the sharder requests the return of an object.
     pub(crate) drain_label: String,
     /// Name of this shard.
     pub(crate) shard: String,
@@ -117,14 +117,14 @@ impl RingLabels {
         object.meta().labels.get(&self.shard_label).is_some_and(|shard| shard == self.shard)
     }
 
-    /// Returns `true` if the sharder asks for the object back.
+    /// Returns `true` if the sharder has requested the return of the object.
     pub(crate) fn is_drained(&self, object: &Stored) -> bool {
         object.meta().labels.get(&self.drain_label).is_some()
     }
 
-    /// Returns `true` for a change after which the sharder asks for the object back, or no longer does.
+    /// Returns `true` for a change with which the sharder requests the return of the object, or withdraws that request.
     ///
-    /// The same shard may get an object back at once. Changes during the hand-over have queued nothing then.
+    /// The same shard may get an object back at once. Changes during the hand-over have then queued nothing.
     pub(crate) fn changes_drain(&self, change: &Change<Stored>) -> bool {
         match change {
             Change::Added(new) => self.is_drained(new),
@@ -180,8 +180,8 @@ impl Ring {
 
     /// Decides what to do with the key of a cached object.
     ///
-    /// Both answers take effect under one lock: a reconcile that begins is counted, and after a hand-over begins no
-    /// cache that is older than it begins another.
+    /// The decision takes effect under the same lock. A reconcile that begins is counted. Once a hand-over has begun, a
+    /// cache with an older state of the object does not start another reconcile.
     pub(crate) fn duty(&self, kind: &Kind, object: &Stored) -> NextStep {
         if !self.labels.is_mine(object) {
             return NextStep::Forget;
@@ -222,7 +222,7 @@ impl Ring {
     }
 }
 
-/// A counter stands for a slot.
+/// Counters take the place of slots: the keys of a counter share a write permit.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
         u32::try_from(spread(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
@@ -239,7 +239,7 @@ impl ShardPermits for Ring {
 
 /// The part of a kind that a cache with the label of a shard has.
 ///
-/// Only what the cache has is known to be of this shard: another object may belong to another shard, or not exist.
+/// Only cached objects are known to belong to this shard. Any other object may belong to another shard, or not exist.
 pub(crate) struct LabelledShare(pub(crate) Arc<SharedStore>);
 
 impl Share for LabelledShare {

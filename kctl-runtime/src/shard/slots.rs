@@ -45,7 +45,7 @@ pub struct Slots {
     /// Number of slots. Invariant: from 1 to [`SLOTS_MAX`].
     n: u32,
     by: ShardBy,
-    /// Changes the hash: replicas with different ones disagree. Always 0 but in tests of the simulator.
+    /// Changes the hash: replicas with different salts disagree. Always 0, except in tests of the simulator.
     salt: u64,
 }
 

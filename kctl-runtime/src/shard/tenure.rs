@@ -50,7 +50,7 @@ impl Tenure {
 
     /// Runs a reconcile, and returns `None` if the tenure ends before it does.
     ///
-    /// The next owner may begin when this tenure is over, so nothing of it may go on.
+    /// The next owner may begin when this tenure is over, so no reconcile of it may continue.
     pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
         let mut stage = self.stage.subscribe();
         tokio::select! {
@@ -88,7 +88,7 @@ impl fmt::Display for Phase {
 struct State {
     /// By slot. Invariant: `Owned` or `HandingOver` exactly while the slot has a tenure.
     phases: Vec<Phase>,
-    /// By slot. Invariant: as many as have begun and not ended.
+    /// By slot. Invariant: the number of tenures is `n_begun - n_ended`.
     tenures: Vec<Option<Arc<Tenure>>>,
     n_begun: u64,
     n_ended: u64,
@@ -250,7 +250,8 @@ impl ShardPermits for Tenures {
     }
 }
 
-/// A replica caches the objects of a slot from the begin of its tenure to the end: its last reconciles read them.
+/// A replica caches the objects of a slot from the start of its tenure to its end, because its last reconciles read
+/// them.
 impl Share for Tenures {
     fn has(&self, key: &ObjectKey) -> bool {
         self.of(self.slots.of(key)).is_some()

@@ -1,6 +1,6 @@
 //! The health of a source, for callers and for the log.
 //!
-//! A source has up to two activities per scope, and each may fail for itself: RBAC may allow one namespace and not
+//! A source has up to two activities per scope, and each may fail on its own: RBAC may allow one namespace and not
 //! another. Failures are kept until a request of the same activity succeeds. Readiness, `/debug/state` and the log read
 //! the same record, so they never disagree.
 

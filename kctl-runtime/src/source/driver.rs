@@ -271,7 +271,8 @@ impl Source {
         self.expired("slots of this replica moved during the list")
     }
 
-    /// Returns the error of a list that another list of the scope has overtaken, or too many deletes.
+    /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
+    /// deletes.
     pub(super) fn overtaken(&self) -> ApiError {
         self.expired("the cache was listed meanwhile, or too many objects were deleted")
     }
@@ -467,9 +468,10 @@ impl Source {
         &self.scopes
     }
 
-    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits as long as it says.
+    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits for the
+    /// returned time.
     async fn reflect(&self, scope: Scope) {
-        // A stream has no end at which to find out that slots have moved.
+        // A stream never ends, so a filtered source could not check at its end if slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut reflector = reflector.with(self.identity.presence);
@@ -517,11 +519,11 @@ impl Source {
     /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
     pub(super) async fn request_list(&self, scope: &Scope, request: &Request) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
-            // The list reports again those that are still unreadable.
+            // Objects that are still unreadable are reported once more by this list.
             self.unreadable.clear(scope);
         }
-        // If nothing of it is selected, one item has the version of the list as well as all of them. A slot that is
-        // gained meanwhile has it requested again.
+        // If no object is selected, a list with one item is enough to get the version. If a slot is gained meanwhile,
+        // the list is requested again.
         let is_empty = matches!(request, Request::Whole { .. }) && self.filter().is_some_and(Filter::selects_nothing);
         let mut query = Vec::new();
         let (version, token) = match request {
@@ -702,7 +704,7 @@ impl Source {
     /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
     /// request if the watch is over.
     ///
-    /// An unreadable line or an `ERROR` event ends the watch. Events behind it belong to a state that is not certain.
+    /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
     fn apply_line(
         &self,
         reflector: &mut Reflector,
@@ -784,11 +786,11 @@ impl Source {
         })
     }
 
-    /// Returns the state in the cache of an object that is not selected any more. A state that is newer than the event
-    /// stays: the event of it is still to come.
+    /// Returns the cached state of an object that is no longer selected. A state that is newer than the event stays,
+    /// because its own event has not arrived yet.
     fn last_selected(&self, head: &Head<'_>) -> Option<Arc<Stored>> {
         let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
-        // It was not selected before the event either: its slot was lost, and `drop_lost` removes it.
+        // The object was not selected before the event either. Its slot was lost, and `drop_lost` removes it.
         if self.filter().is_none_or(|filter| !filter.has(&cached)) {
             return None;
         }
@@ -861,7 +863,8 @@ impl Source {
         self.identity.presence == Presence::Optional && error.is_not_found()
     }
 
-    /// Returns `true` if the last response of the API server was that it does not serve the kind, which is optional.
+    /// Returns `true` if the kind is optional, and the last response of the API server was that it does not serve the
+    /// kind.
     ///
     /// Always `false` for a [`Presence::Required`] kind, whose 404 is a failure in [`health`](Self::health).
     pub fn is_absent(&self) -> bool {

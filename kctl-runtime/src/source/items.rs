@@ -6,8 +6,8 @@
 //! order of members. It finds the end of each item by counting brackets outside strings, and leaves the check of the
 //! JSON within to the decoder of the item.
 //!
-//! A list that ends early is an error. Without that, a response that a proxy cut would look like a deletion of
-//! everything behind the cut.
+//! A list that ends early is an error. Otherwise a response that a proxy cut off would look like a deletion of
+//! everything after the cut.
 
 use std::ops::Range;
 

@@ -44,7 +44,7 @@ impl Jitter {
 
     /// Returns a duration between `least` and twice that.
     ///
-    /// The API server is asked for this life (`timeoutSeconds`). It closes the watch itself, in between events.
+    /// It becomes the `timeoutSeconds` of a watch. The API server then ends the watch itself, between two events.
     pub(super) fn life(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.next())
     }

@@ -11,7 +11,7 @@ pub(super) const LINE_LEN_MAX: usize = 16 << 20;
 #[derive(Default)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// The begin of the first unread line.
+    /// Offset of the first unread line.
     begin: usize,
     /// The bytes from `begin` to this position contain no end of a line.
     searched: usize,

@@ -62,7 +62,7 @@ struct Limits {
     n_ended: AtomicU64,
 }
 
-/// The permission for one list, and for the begin of the watch after it.
+/// The permit for one list, and for the start of the watch after it.
 ///
 /// Dropping it frees the permit, and counts as progress for those that wait. It is held until the watch has begun,
 /// because opening that is the rest of the work of a start.

@@ -120,7 +120,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Presence {
-    /// The kind must be there: until then its cache is not complete, and its controllers wait.
+    /// The kind must exist: until it is served, its cache is not complete and its controllers wait.
     #[default]
     Required,
     /// The kind may be missing: its cache is empty and complete then. It is listed and watched once it is served.

@@ -137,7 +137,7 @@ pub enum Input {
     },
     /// The watch ended without an error, as watches do.
     Closed {
-        /// How long it was open.
+        /// Time for which it was open.
         lasted: Duration,
         /// Is `true` if it sent at least one event.
         any: bool,
@@ -179,7 +179,7 @@ pub struct Reflector {
     pages: bool,
     /// Number of whole lists in a row that broke off. Invariant: at most [`BROKEN_LISTS`].
     broken: u32,
-    /// Number of failures since the last healthy watch, which the wait grows with.
+    /// Number of failures since the last healthy watch. The wait grows with it.
     failures: u32,
     /// Number of 404s in a row.
     absent: u32,
@@ -244,7 +244,7 @@ impl Reflector {
         &self.scope
     }
 
-    /// Sets if the kind is required or optional.
+    /// Declares the kind as required or optional.
     ///
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
@@ -460,7 +460,7 @@ impl Reflector {
     ///
     /// The first 404 makes the store incomplete, so that no controller acts on objects that may be gone. Their deletion
     /// is reported only when it is certain. Deletions cannot be taken back: reconcilers would create all owned objects
-    /// anew.
+    /// again.
     fn missing(&mut self) -> Vec<Effect> {
         self.relist(None);
         self.absent = self.absent.saturating_add(1);
@@ -581,7 +581,7 @@ impl Reflector {
         };
     }
 
-    /// Gives up streaming for good, and lists.
+    /// Switches from streaming to lists for good.
     fn fall_back(&mut self) {
         self.streams = false;
         self.relist(None);

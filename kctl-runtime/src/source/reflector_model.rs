@@ -206,7 +206,7 @@ impl Server {
             .collect()
     }
 
-    /// Returns the revision that is so far back among those that it may show.
+    /// Returns the revision that is `back` before the newest one, limited to those that the server may still show.
     fn back(&self, oldest: u64, back: usize) -> u64 {
         let oldest = oldest.max(self.compacted);
         self.revision.saturating_sub(back as u64).max(oldest).min(self.revision)
@@ -217,7 +217,7 @@ impl Server {
 struct Watcher {
     /// The cache under test, fed with the deltas of all reflectors.
     cache: Cache,
-    /// By the changes alone.
+    /// The state according to the reported changes alone.
     told: BTreeMap<ObjectKey, Arc<Stored>>,
     /// The newest version of each name that was ever reported.
     newest: BTreeMap<ObjectKey, u64>,
@@ -418,7 +418,7 @@ impl Run {
         Ok(())
     }
 
-    /// All is well from now on: the cache has to become what the server has.
+    /// Ends all faults. The cache then has to become equal to the server's state.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for turn in 0..SETTLED_WITHIN * self.followers.len() {
             let answer = self.answer(turn, 0);

@@ -477,7 +477,7 @@ impl Cache {
         self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
     }
 
-    /// Stores an object, whatever is known under its name.
+    /// Stores an object, and replaces the cached state under its name.
     fn put(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         match self.get(object.key()).cloned() {
             None => {
@@ -587,7 +587,7 @@ impl Cache {
         self.all().filter(is_unlisted).filter(is_older).cloned().collect()
     }
 
-    /// Replaces a scope by a list, whatever is known. Versions and uids that were undone may appear again.
+    /// Replaces a scope by a list, even if the cache is newer. Versions and uids that were undone may appear again.
     fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         if !self.scopes.has(scope) {
             return Vec::new();

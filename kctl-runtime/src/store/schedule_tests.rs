@@ -1,4 +1,4 @@
-//! The store under any schedule: its source and own writes change it, while other tasks read and subscribe.
+//! Tests the store under any schedule: its source and own writes change it, while other tasks read and subscribe.
 
 use std::{
     collections::BTreeMap,
@@ -74,7 +74,7 @@ fn any_schedule_keeps_versions_monotonic_for_readers() {
     });
 }
 
-/// The states that a subscriber knows only from its changes.
+/// The versions that follow from the changes that a subscriber got.
 type Told = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
 
 fn notify(told: &Told, change: &Change<Stored>) {

@@ -24,10 +24,10 @@ fn list(version: usize) -> Delta {
     Delta::Replace(None, ["a", "b", "c"].map(|name| pod(name, version)).into(), version.to_string())
 }
 
-/// The value that keeps a subscription alive, until it is taken away.
+/// The value that keeps a subscription alive. Taking it ends the subscription.
 type Held = Arc<Mutex<Option<Arc<()>>>>;
 
-/// A subscriber that records names, and ends its subscription at the first change with this name.
+/// Subscribes a handler that records names, and ends its subscription at the first change of this name.
 async fn leaves_at(store: &SharedStore, name: &'static str, log: &Arc<Mutex<Vec<String>>>) -> Weak<Mutex<Vec<String>>> {
     let alive = Arc::new(());
     let held = Held::new(Mutex::new(Some(alive.clone())));
@@ -70,7 +70,7 @@ async fn subscriber_dropped_during_a_list_gets_nothing_more() {
     }
 }
 
-/// The versions that a subscriber knows only from its changes, and the changes that did not fit.
+/// The versions that follow from the changes that a subscriber got, and the changes that contradicted them.
 #[derive(Default)]
 struct Known {
     versions: BTreeMap<ObjectKey, String>,

@@ -100,8 +100,8 @@ pub enum ApiError {
         /// Kind and name of the primary.
         owner: String,
     },
-    /// The primary would own an object of another namespace. Terminal: the garbage collector takes such an
-    /// object for an orphan and deletes it.
+    /// The primary would own an object in another namespace. Terminal: the garbage collector treats such an object as
+    /// an orphan and deletes it.
     #[error(
         "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
     )]

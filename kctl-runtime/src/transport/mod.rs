@@ -92,19 +92,20 @@ pub(crate) async fn send_within(
 /// that is sent then could arrive after one of the next leader.
 pub(crate) fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
     let until = Instant::now() + within;
-    // On the heap: within the state of its callers, a request would be copied through each of their frames.
+    // On the heap: as a part of the caller's future, a request would be copied into each of the enclosing futures.
     let mut future = Box::pin(future);
     let unless_late =
         poll_fn(move |cx| if Instant::now() >= until { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
     async move { tokio::time::timeout_at(until, unless_late).await.unwrap_or_default() }
 }
 
-/// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the response's status has been checked.
+/// Gets a list of one or a few objects as a stream, in the first of these media types that the server supports. The
+/// response's status has been checked.
 pub(crate) async fn list_few(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
     stream(client, operation, Ask::get(path, accept)).await
 }
 
-/// The same for all objects of a kind.
+/// Gets a list of all objects of a kind in the same way.
 pub(crate) async fn list_all(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
     stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
 }
@@ -128,7 +129,7 @@ async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instan
             return Ok(response);
         }
         let error = refusal(operation, response).await;
-        // A server that names a time has done nothing: the request can be repeated, also a create.
+        // A server that names a wait has not processed the request, so even a create can be repeated.
         let busy = matches!(error.code(), Some(429 | 503));
         let fits =
             |wait: &Duration| busy && tries < TRIES_MAX && *wait < until.saturating_duration_since(Instant::now());
@@ -224,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that refuses with this wait, the first so many times.
+    /// Returns a server that rejects its first `n_times` requests with this wait, and the number of requests so far.
     fn busy(code: u16, wait: u64, n_times: u32) -> (Client, Arc<AtomicU32>) {
         let n_requests = Arc::new(AtomicU32::new(0));
         let counted = n_requests.clone();
@@ -238,7 +239,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn rejected_request_is_repeated_if_the_wait_fits() {
-        // code, Retry-After, rejections, timeout; expected seconds, requests, and the wait in the returned error
+        // Columns: code, `Retry-After`, rejections, timeout; expected seconds, requests, and the wait in the returned
+        // error.
         for (code, wait, refusals, within, took, requests, left) in [
             (429, 2, 3, 60, 6, 4, None),
             (503, 2, 3, 60, 6, 4, None),

@@ -196,8 +196,8 @@ impl Informers {
         self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
-    /// Returns the open informers and their numbers of users. Of several with one identity, that of controllers comes first
-    /// and a separate one last.
+    /// Returns the open informers and their numbers of users. If several have one identity, the one of the controllers
+    /// comes first and a separate one last.
     pub(crate) fn open(&self) -> Vec<(Arc<Source>, usize)> {
         let table = self.table.lock();
         let mut all: Vec<_> = table.informers.iter().collect();
@@ -213,7 +213,7 @@ impl Informers {
         mailboxes.push(Arc::downgrade(mailbox));
     }
 
-    /// Returns the number of waiting changes of the watch that is most behind.
+    /// Returns the number of waiting changes of the watch that is furthest behind.
     pub(crate) fn most_waiting(&self) -> usize {
         self.mailboxes.lock().iter().filter_map(Weak::upgrade).map(|mailbox| mailbox.len()).max().unwrap_or(0)
     }

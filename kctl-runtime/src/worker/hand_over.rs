@@ -1,4 +1,5 @@
-//! The hand-over of a key in a controller ring: no reconcile of it runs, no write is on its way, then its labels go.
+//! Hands over a key in a controller ring: its labels are removed once no reconcile of it runs and no write is on its
+//! way.
 
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use crate::{
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
-/// Wait before a key is looked at again whose writes have no response yet.
+/// Wait before the next check of a key whose writes have no response yet.
 const WRITES_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Wait before a hand-over is tried again that met a conflict. The watch usually delivers the newer state before.
 const CONFLICT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl<C: Reconcile> Pool<C> {
-    /// Returns the permission to reconcile a key, `None` if another replica has to. Then the key has been forgotten, or
-    /// handed over.
+    /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it. In that case the
+    /// key was forgotten or handed over.
     pub(super) async fn enter(&self, key: &ObjectKey) -> Option<Pass> {
         let Some(ring) = self.env.gate.ring() else {
             let pass = self.env.gate.enter(key);
@@ -47,7 +48,7 @@ impl<C: Reconcile> Pool<C> {
         self.queue.forget(key);
     }
 
-    /// Removes the labels of an object that the sharder asks for, once no write of its key can be on its way.
+    /// Removes the labels of an object that the sharder wants back, once no write of its key can be on its way.
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
         if let Some(over) = ring.unresolved_until(key) {
             let wait = over.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);

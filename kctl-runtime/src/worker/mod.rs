@@ -149,7 +149,8 @@ impl<C: Reconcile> Pool<C> {
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
         if matches!(decision, Decision::Drop | Decision::Outdated { .. }) {
-            // Otherwise the watch events of these writes would end the wait after the conflict, or queue the key that was given up.
+            // Otherwise the watch events of these writes would end the wait after a conflict, or queue a key that was
+            // given up.
             self.queue.ignore_versions(&key, written);
         }
         match &decision {
@@ -167,7 +168,7 @@ impl<C: Reconcile> Pool<C> {
         if !pass.serves() {
             self.queue.evict_key(&key);
         }
-        // Before the key is given out again: a hand-over waits for all reconciles that are counted.
+        // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(pass);
         self.queue.done(&key);
         self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
@@ -202,7 +203,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
                 format!("failed {failures} times in a row: {text}")
             }
-            // Fewer conflicts are normal with concurrent writers, so the Event comes where log and debug page begin to warn.
+            // Fewer conflicts are normal with concurrent writers. Log and debug page start to warn at the same number.
             Decision::Outdated { in_a_row } if *in_a_row == CONFLICTS_USUAL + 1 => {
                 format!("met a conflict {in_a_row} times in a row: {text}")
             }
@@ -346,7 +347,8 @@ impl<C: Reconcile> Pool<C> {
     }
 }
 
-/// Returns the outcome of a reconcile whose slot was lost. It counts as a conflict: the next owner is at the key.
+/// Returns the outcome of a reconcile whose slot was lost. It counts as a conflict, because the next owner handles the
+/// key.
 fn slot_lost() -> Outcome {
     let text = "the Lease of the key's slot was lost; its next owner reconciles the key".to_owned();
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }

@@ -1,5 +1,6 @@
-//! The decision whether and why a key is reconciled again: one pure function, and the only place that decides it. The
-//! length of a backoff comes from `queue/state.rs` (`QueueState::fail`), and `handler/weight.rs` says which events end one.
+//! Decides if and why a key is reconciled again: one pure function, and the only place that decides it.
+//! `QueueState::fail` in `queue/state.rs` calculates the length of a backoff, and `handler/weight.rs` lists the events
+//! that end one.
 
 use std::time::Duration;
 
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(7);
-    /// Failures before, and retries allowed: the cases in which a failed key is retried.
+    /// Pairs of earlier failures and allowed retries, for which a failed key is retried.
     const LEFT: [(u32, Option<u32>); 5] =
         [(0, None), (u32::MAX, None), (0, Some(1)), (4, Some(5)), (0, Some(u32::MAX))];
     const EXHAUSTED: [(u32, Option<u32>); 5] =
@@ -180,7 +181,7 @@ mod tests {
         use Decision::{Drop, Outdated, RateLimited, RetryAfter};
         let third = Outdated { in_a_row: 3 };
         let table = [
-            // conflict, terminal, retry_after; decision with retries left, decision without
+            // Columns: conflict, terminal, `retry_after`; decision with retries left, decision without.
             (false, false, None, RateLimited, Drop),
             (false, false, Some(WAIT), RetryAfter(WAIT), Drop),
             (false, true, None, Drop, Drop),

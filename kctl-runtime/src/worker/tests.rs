@@ -1,4 +1,4 @@
-//! The pool with reconciles that are closures of the test, on paused time and without an API server.
+//! Tests of the worker pool on paused time and without an API server. Reconciles are closures of the test.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Act = Arc<dyn Fn(String, u32) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
 
-/// Calls the test with the name of the object and the number of the attempt.
+/// Calls a closure of the test with the name of the object and the number of the attempt.
 struct Test {
     act: Act,
 }
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// The reports, as `name decision`.
+    /// Returns the reports, each as `name decision`.
     fn reports(&self) -> Vec<String> {
         self.reports.lock().iter().map(|report| format!("{} {:?}", report.key.name, report.decision)).collect()
     }
@@ -227,7 +227,7 @@ async fn reconcile_that_hangs_holds_only_its_worker() {
     assert_eq!(world.reports().len(), 7);
     let stats = world.queue.stats();
     assert_eq!((stats.depth, stats.processing, stats.longest_running), (0, 1, 60 * SECOND));
-    // Changes of the hanging key are not given to another worker either.
+    // A change of the key that hangs does not give it to another worker.
     world.add("a");
     sleep(SECOND).await;
     assert_eq!((world.queue.len(), world.queue.processing()), (0, 1));
@@ -315,7 +315,7 @@ async fn exhausted_key_is_reported_and_waits_for_change() {
     for _ in 0..2 {
         world.add("a");
         sleep(3600 * SECOND).await;
-        // The entry of the key has no information but that it was given up.
+        // The entry of the key only records that it was given up.
         assert_eq!((world.queue.failing().len(), world.queue.n_failing(), world.queue.stats().keys), (0, 1, 1));
     }
     assert_eq!(*attempts.lock(), [0, 1, 2, 0, 1, 2]);
@@ -353,7 +353,7 @@ async fn own_writes_do_not_end_the_backoff() {
     *queue.lock() = Some(world.queue.clone());
     world.add("a");
     sleep(SECOND).await;
-    // At 0, 5, 15, 35, 75, 155, 315 and 635 ms.
+    // The attempts are at 0, 5, 15, 35, 75, 155, 315 and 635 ms.
     assert_eq!(world.reports().len(), 8);
     *queue.lock() = None;
     world.finish().await;

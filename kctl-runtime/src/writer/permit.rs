@@ -90,7 +90,7 @@ pub struct WritePermit(Arc<OnceLock<LeaseSource>>);
 /// The Lease that a permit checks.
 #[derive(Debug, Clone)]
 enum LeaseSource {
-    /// One Lease.
+    /// A single Lease.
     Lease(Lease),
     /// The Lease that is common to all slots of a sharded program.
     Shards(Arc<dyn ShardPermits>),

@@ -1,6 +1,6 @@
 //! `propagationPolicy` of a delete: the fate of the objects that the deleted one owns.
 
-/// How the garbage collector treats the dependents of a deleted object.
+/// The handling of the dependents of a deleted object by the garbage collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     /// Deletes them after the object.
@@ -16,11 +16,11 @@ pub(crate) enum Propagation {
 const OF_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
 
 impl Propagation {
-    /// Returns the policy of a delete that names none: background, as `kubectl delete` does it. API servers orphan the
-    /// dependents of `batch/v1` Jobs and of `ReplicationController`s by default.
+    /// Returns the default policy of a delete: background, as in `kubectl delete`. API servers orphan the dependents of
+    /// `batch/v1` Jobs and of `ReplicationController`s by default.
     ///
-    /// `None`, which leaves the policy to the API server, when the object has a finalizer of the garbage collector: a
-    /// foreground deletion under way would otherwise turn into a background one.
+    /// Returns `None` if the object has a finalizer of the garbage collector, which leaves the policy to the API
+    /// server. A foreground deletion under way would otherwise become a background one.
     pub(crate) fn by_default(finalizers: &[String]) -> Option<Self> {
         let has_policy = finalizers.iter().any(|finalizer| OF_COLLECTOR.contains(&finalizer.as_str()));
         (!has_policy).then_some(Self::Background)

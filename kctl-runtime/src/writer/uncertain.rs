@@ -60,7 +60,7 @@ impl UncertainWrites {
 
     /// Lists each namespace in which this key has an uncertain write.
     ///
-    /// A key without uncertain writes, which is nearly every one, costs a look into a map.
+    /// A key without uncertain writes, which is nearly every one, costs one map lookup.
     ///
     /// # Errors
     /// The first list that failed. Its mark and the remaining ones are kept, so the next attempt continues there.

@@ -7,13 +7,13 @@ use kube::Config;
 
 use super::*;
 
-/// The response of a server, in pieces with pauses, and `true` if it closes the connection afterwards.
+/// The bytes that a server sends, in pieces with pauses. If `closes` is set, it closes the connection afterwards.
 struct Says {
     pieces: &'static [&'static str],
     closes: bool,
 }
 
-/// A server without TLS, and how many connections it has had.
+/// Starts a server without TLS. Returns a client and the number of connections so far.
 async fn server(says: Says) -> (Client, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
@@ -83,7 +83,7 @@ async fn connection_that_the_server_has_closed_is_replaced() {
     for n in 1..=3 {
         assert_eq!(text(answer(&by).await).await.unwrap(), "ab");
         assert_eq!(n_connections.load(Ordering::Relaxed), n);
-        // Until it has come here that it is closed.
+        // Waits until the client has seen that the connection is closed.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

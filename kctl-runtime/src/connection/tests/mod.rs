@@ -1,4 +1,4 @@
-//! Over real sockets, since what is tested is how many of them there are.
+//! Tests over real sockets, because they count connections.
 
 mod h1_pool;
 mod plugins;
@@ -27,7 +27,7 @@ use crate::transport;
 use server::{End, Seen, Server};
 
 const WATCH: &str = "/api/v1/pods?watch=1";
-/// Longest wait for something that has to happen. It happens long before.
+/// Longest wait for something that has to happen; it usually happens much earlier.
 const SOON: Duration = Duration::from_secs(20);
 
 fn client(server: &Server, limits: Limits) -> Client {
@@ -43,7 +43,7 @@ async fn ask(by: &Client, request: Request<Body>) {
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "{}\n");
 }
 
-/// A watch that has said its first line.
+/// Opens a watch and reads its first line.
 async fn watch(by: &Client) -> Body {
     let mut body = timeout(SOON, by.send(get(WATCH))).await.expect("an answer").unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "{}\n");
@@ -54,7 +54,7 @@ async fn watches(by: &Client, n: usize) -> Vec<Body> {
     join_all((0..n).map(|_| watch(by))).await
 }
 
-/// How many requests came over each connection.
+/// Returns the number of requests over each connection.
 fn by_connection(server: &Server) -> Vec<usize> {
     let mut counts = BTreeMap::new();
     for seen in server.take() {
@@ -74,7 +74,7 @@ async fn watches_share_connections_and_others_use_http1() {
     }
     let asked = server.take();
     assert!(asked.iter().all(|seen| seen.connection == 2 && seen.version == Version::HTTP_11), "{asked:?}");
-    // Room on an open connection is taken before another connection is made.
+    // Free streams of an open connection are used before another connection is opened.
     open.truncate(70);
     open.extend(watches(&by, 10).await);
     assert_eq!((by_connection(&server), server.n_connections()), (vec![10], 3));
@@ -98,13 +98,13 @@ async fn lists_and_upgrades_go_by_http_1() {
     assert_eq!(versions, [Version::HTTP_11, Version::HTTP_11, Version::HTTP_11, Version::HTTP_2]);
 }
 
-/// An operator of a hundred kinds does not begin with a hundred connections.
+/// A program with a hundred kinds must not open a hundred connections at its start.
 #[tokio::test]
 async fn concurrent_lists_overflow_to_http2_streams() {
     let server = Server::start(100).await;
     let by = client(&server, Limits::default());
     let list = || {
-        // It stays open, as a long list does for a while.
+        // The response stays open, like that of a long list.
         let mut list = get("/api/v1/pods?follow=list");
         list.extensions_mut().insert(LongResponse);
         list
@@ -133,7 +133,7 @@ async fn http1_server_gets_a_connection_per_watch() {
     assert_eq!(connections.len(), 6, "{seen:?}");
 }
 
-/// Longest wait for a request that would wait forever for a free stream.
+/// A fifth watch would wait forever for a free stream. Its timeout lowers the bound to four.
 #[tokio::test]
 async fn server_that_takes_fewer_streams_gets_more_connections() {
     let server = Server::start(4).await;

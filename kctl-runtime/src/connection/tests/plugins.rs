@@ -1,4 +1,4 @@
-//! Plugins that give one credential after the other.
+//! Tests of `exec` plugins that return one credential after another.
 
 use std::{fs, path::PathBuf};
 
@@ -13,7 +13,7 @@ use super::*;
 
 const V1: &str = "client.authentication.k8s.io/v1";
 
-/// A plugin that says what is in a file, and notes each start in another one.
+/// A plugin that prints the content of a file, and appends a line to another file at each start.
 struct Plugin {
     folder: PathBuf,
 }
@@ -36,7 +36,7 @@ impl Plugin {
         fs::read_to_string(self.folder.join("starts")).unwrap_or_default().lines().count()
     }
 
-    /// A client whose plugin may be asked as often.
+    /// Returns a client that runs its plugin at most once per `plugin_every`.
     fn client(&self, server: &Server, plugin_every: Duration) -> Client {
         with_limits(self.config(server), Limits { plugin_every, ..Limits::default() }).unwrap().build()
     }

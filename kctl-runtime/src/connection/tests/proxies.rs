@@ -1,4 +1,5 @@
-//! Through proxies, which are asked as their protocols want it.
+//! Tests of connections through HTTP and SOCKS proxies, with the requests that their protocols
+//! prescribe.
 
 use super::*;
 

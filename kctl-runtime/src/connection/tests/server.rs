@@ -1,4 +1,4 @@
-//! A server over TLS that says over which connection each request came: watches stay open, all else is answered at once.
+//! A TLS server that records the connection of each request. Watches stay open; other requests are answered at once.
 
 use std::{
     convert::Infallible,
@@ -38,12 +38,12 @@ use tokio_rustls::{
 /// A request, as the server saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Counted from 0.
+    /// Number of the connection, from 0.
     pub(super) connection: usize,
     pub(super) version: Version,
     pub(super) path: String,
     pub(super) agent: String,
-    /// Its token, else the name in the certificate of its connection.
+    /// The bearer token, or else the name in the client certificate of the connection.
     pub(super) who: String,
 }
 
@@ -56,16 +56,16 @@ pub(super) struct Server {
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
-/// The fate of the open connections.
+/// What happens to the open connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Closed,
-    /// They stay, and nothing goes over them any more.
+    /// They stay open, but no more bytes arrive.
     Silent,
 }
 
 impl Server {
-    /// With so many streams on each connection at most; none of HTTP/2 if 0.
+    /// Starts a server with at most `n_streams` HTTP/2 streams per connection, or without HTTP/2 if it is 0.
     pub(super) async fn start(n_streams: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
@@ -93,7 +93,7 @@ impl Server {
         self.n_connections.load(Ordering::Relaxed)
     }
 
-    /// From now on all others are refused with 401.
+    /// Rejects all clients but this one with 401 from now on.
     pub(super) fn accept(&self, who: &str) {
         *self.accepted.lock() = who.into();
     }
@@ -125,7 +125,7 @@ struct Notes {
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
-/// Takes every certificate, and none.
+/// A verifier that accepts every client certificate, and clients without one.
 #[derive(Debug)]
 struct Anybody;
 
@@ -170,7 +170,7 @@ impl ClientCertVerifier for Anybody {
     }
 }
 
-/// The text `client-…` in a certificate, where it has one.
+/// Returns the string `client-…` in a certificate, if there is one.
 fn name_in(certificate: &[u8]) -> Option<String> {
     let at = certificate.windows(7).position(|window| window == b"client-")?;
     let name = certificate[at..].iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-');

@@ -1,4 +1,5 @@
-//! Connections that stay open and say nothing any more, as behind a proxy that went away: a request over one is lost.
+//! Tests of connections that stay open without a response, as behind a proxy that went away: a request over one is
+//! lost.
 
 use http::Method;
 use tokio::time::sleep;
@@ -15,7 +16,7 @@ async fn write_after_silence_uses_a_new_connection() {
     let by = client(&server, Limits { reuse_within: Duration::from_millis(1), ..Limits::default() });
     ask(&by, get("/api")).await;
     server.end(End::Silent);
-    // A connection that is not used for longer than this is not used again.
+    // Longer than `reuse_within`, so the idle connection is not reused.
     sleep(Duration::from_millis(2)).await;
     ask(&by, post()).await;
     assert_eq!(server.n_connections(), 2);
@@ -25,7 +26,7 @@ async fn write_after_silence_uses_a_new_connection() {
 async fn unanswered_get_is_repeated_over_a_new_connection() {
     let server = Server::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(50), ..Limits::default() });
-    // Several are kept, all of which went silent.
+    // Leaves several idle connections, all of which become silent.
     join_all((0..4).map(|_| ask(&by, get("/api")))).await;
     let known = server.n_connections();
     server.end(End::Silent);

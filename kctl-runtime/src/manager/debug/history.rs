@@ -17,7 +17,7 @@ use crate::{
     worker::{CONFLICTS_USUAL, Decision, Outcome, Report},
 };
 
-/// Maximum number of remembered reconciles; the oldest one goes first.
+/// Maximum number of remembered reconciles; the oldest one is dropped first.
 pub(crate) const RECONCILES_MAX: usize = 1_000;
 /// Maximum number of keys whose error is remembered; further ones are shown without it.
 pub(crate) const FAILURES_MAX: usize = 500;
@@ -106,7 +106,7 @@ impl History {
 
     /// Returns the keys of a controller that are not retried before they change, sorted.
     ///
-    /// Such a key is in no queue: only this record still knows its error.
+    /// Such a key is in no queue, so only this record still has its error.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
         let recorded = self.recorded.lock();
         let of_it = recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
@@ -117,10 +117,11 @@ impl History {
 }
 
 impl Recorded {
-    /// Remembers or forgets the error of a key. A few conflicts change nothing.
+    /// Remembers or forgets the error of a key. Up to [`CONFLICTS_USUAL`] conflicts in a row leave its record
+    /// unchanged.
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
-            // A few conflicts are normal and not an error of the key.
+            // A few conflicts in a row are normal, and are not recorded as an error.
             Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_USUAL) =>
             {
                 return;

@@ -1,7 +1,7 @@
 //! Serves the debug page `/debug/` with the present state and the last reconciles of a manager. Each request reads its [`View`].
 //!
-//! It shows names and errors, so it is meant for people on the machine. A request has to name a known host:
-//! a foreign page could otherwise make a browser ask loopback under its own name (DNS rebinding).
+//! It shows names and errors, so it is meant for people on the machine. A request has to name a known host. Otherwise a
+//! foreign web page could make a browser send requests to loopback under the page's host name (DNS rebinding).
 //!
 //! | Path | Content |
 //! |---|---|
@@ -48,7 +48,7 @@ pub(crate) struct Debug {
     pub(crate) view: View,
     pub(crate) health: Health,
     pub(crate) history: Arc<History>,
-    /// Gives the time that the page compares times of reconciles with.
+    /// The clock with which the page compares times of reconciles.
     pub(crate) clock: Clock,
     /// Hosts that requests may name in addition to loopback.
     pub(crate) hosts: Vec<String>,

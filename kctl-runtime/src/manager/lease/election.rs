@@ -20,7 +20,7 @@
 //!
 //! # Invariants
 //!
-//! - A process believes that it leads for a shorter time than others believe it. Its term counts from before the
+//! - A process considers itself the leader for a shorter time than other processes do. Its term counts from before the
 //!   request, theirs from when they see the response.
 //! - A candidate never acquires a held Lease whose record it saw change less than its duration ago.
 //! - `Ended` is the last effect, and comes once.
@@ -177,9 +177,9 @@ pub struct Election {
 /// The outcome of the writes by which a candidate acquires the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acquisition {
-    /// Each of them was answered, so this process knows whether it holds the Lease.
+    /// Each of them got a response, so this process knows if it holds the Lease.
     Known,
-    /// One got no answer: this process may hold the Lease.
+    /// One of them got no response, so this process may hold the Lease.
     Unknown,
 }
 
@@ -190,8 +190,8 @@ pub(super) enum Holders {
     One,
     /// Processes that hold it together: a renewal by one of them counts for all.
     Together,
-    /// One process at a time, but others may have its identity: one before it in the same Pod, or by mistake. An
-    /// annotation tells them apart.
+    /// One process at a time, but others may have its identity: an earlier process of the same Pod, or one that was
+    /// misconfigured. An annotation tells them apart.
     Named,
 }
 
@@ -252,9 +252,9 @@ impl Election {
 
     /// Sets the processes that may hold the Lease under this identity.
     ///
-    /// Processes that hold it together read it before they renew it. A record that another one has renewed since the last read was
-    /// written after that read began, so this process leads from then on, without writing. One of n
-    /// holders writes, and none of them conflicts. If each renewed it, each would conflict with the one before.
+    /// Processes that hold it together read it before they renew it. A record that another one has renewed since the
+    /// last read was written after that read began, so this process leads from then on, without writing. So one of n
+    /// holders writes, without a conflict. If each holder renewed the Lease, each would conflict with the previous one.
     pub(super) fn held_by(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self
@@ -317,14 +317,15 @@ impl Election {
             Input::Found(lease) => self.found(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() && self.leading.is_none() => self.end(End::Stopped, &mut effects),
             Input::Absent if self.releasing.is_some() => {
-                // Deleted by hand while it was held. A process that starts later could not know that it is free.
+                // The held Lease was deleted by hand. Without a record, a process that starts later could not know that
+                // it is free.
                 let transitions = Record { lease_transitions: Some(0), ..Record::default() };
                 let released = Record::released(&transitions, wall);
                 self.send(LeaseRequest::Create(released.create(&self.config)), now);
             }
             Input::Absent if self.is_held(now) => {
-                // Deleted while another process leads, which will create it again. The time of its last renewal is unknown,
-                // so the lease duration counts from now.
+                // The Lease was deleted while another process leads. That process will create it again. The time of its
+                // last renewal is unknown, so the lease duration counts from now.
                 if let Some((_, observed_at)) = self.seen.as_mut().filter(|_| !self.gone) {
                     *observed_at = now;
                 }
@@ -429,7 +430,7 @@ impl Election {
         }
         let mut next = Record::held(&self.config, &record, wall);
         if self.holders == Holders::Together && self.leading.is_none() && self.is_new {
-            // One that joins is no renewal: for the next one that joins the Lease is as new.
+            // Joining does not renew the Lease: for the next process that joins, it is as new as for this one.
             next.acquire_time.clone_from(&next.renew_time);
         }
         self.send(LeaseRequest::Update(self.signed(next.update(&self.config, lease))), now);
@@ -549,7 +550,7 @@ impl Election {
         self.step = Step::Wait((now + period).min(deadline));
     }
 
-    /// Ends the election, releasing the Lease first if this process leads and may.
+    /// Ends the election. Releases the Lease first, if this process leads and may release it.
     ///
     /// A Lease that is not released is taken over after `lease_duration`; a released one at once. A candidate whose write
     /// may have acquired the Lease releases it too: nothing would work under it.

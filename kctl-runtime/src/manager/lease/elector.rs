@@ -43,7 +43,7 @@ pub struct Elector {
     config: Arc<ElectionConfig>,
     /// Read by [`Leadership::led`] and by health.
     standing: watch::Sender<Standing>,
-    /// Read by the permit before each write. It is set to `Never` before anything else happens at the end.
+    /// Read by the permit before each write. It is set to `Lost` first when the election ends.
     permission: watch::Sender<LeaseState>,
     permit: WritePermit,
     /// Identity of the leader, as last read.
@@ -128,7 +128,7 @@ impl Elector {
         self
     }
 
-    /// Makes it tell its own Lease from that of another process with the same identity, by an annotation.
+    /// Adds an annotation to the Lease that distinguishes this process from others with the same identity.
     pub(in crate::manager) fn named(mut self) -> Self {
         self.holders = Holders::Named;
         let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
@@ -200,7 +200,8 @@ impl Elector {
                     // No write begins from here on, even if the Lease is still valid.
                     self.permission.send_replace(LeaseState::Lost);
                     if acquiring {
-                        // The server may get the request later than the one that would release the Lease.
+                        // The server may handle the pending request after the one that would release the Lease, so its
+                        // response is awaited.
                         let _unpublished = election.on(performed.await, Instant::now(), (self.clock)());
                     }
                     Input::Stop { release }
@@ -231,7 +232,8 @@ impl Elector {
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
     ///
-    /// A leader that waits for its next renewal gains nothing from that. It is woken when its note has changed.
+    /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its note has
+    /// changed.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {

@@ -14,7 +14,7 @@ use crate::{transport, writer::ApiError};
 /// Only for Leases under which no work is done: the former holder may be at work, and acquires the Lease again.
 ///
 /// # Errors
-/// A request failed. A conflict is one: the Lease has changed meanwhile.
+/// A request fails. A conflict means that the Lease has changed meanwhile.
 pub(in crate::manager) async fn release_expired(
     client: &Client,
     config: &ElectionConfig,

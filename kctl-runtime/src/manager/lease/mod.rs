@@ -1,4 +1,4 @@
-//! Leader election on a Lease: of several replicas one works, and another takes over when it ends.
+//! Leader election on a Lease: one of several replicas works, and another takes over when it ends.
 //!
 //! [`Election`] is client-go's algorithm (`tools/leaderelection/leaderelection.go`) as a pure state machine.
 //! [`Elector`] performs its requests, and [`Leadership`] is the result that the rest of the process reads.

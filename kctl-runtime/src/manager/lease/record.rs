@@ -56,7 +56,7 @@ impl Record {
 
     /// Returns the time for which the record is valid, zero if it has none.
     ///
-    /// The record's own duration counts, not the configuration of the reader (client-go, `isLeaseValid`).
+    /// This is the duration in the record, not the one that the reader is configured with (client-go, `isLeaseValid`).
     pub fn duration(&self) -> Duration {
         Duration::from_secs(self.lease_duration_seconds.unwrap_or_default())
     }

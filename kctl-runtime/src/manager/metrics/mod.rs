@@ -117,8 +117,8 @@ type Labels = Vec<(&'static str, String)>;
 
 /// The metrics of one manager. Clones share them.
 ///
-/// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates an
-/// own set for a program without one.
+/// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates a separate
+/// set for a program without one.
 ///
 /// A program may have several sets, for example one per manager in a test. [`include`](Self::include) prints another
 /// registry at the same endpoint.
@@ -285,7 +285,7 @@ impl Metrics {
 
     /// Prints another registry after this one. The two must not have a family in common.
     ///
-    /// A family in both would be printed twice, which Prometheus rejects. It is meant for libraries that bring a
+    /// A family in both would be printed twice, which Prometheus rejects. It is meant for libraries that have their own
     /// registry.
     pub fn include(&self, registry: Registry) {
         self.shared.others.lock().push(Arc::new(registry));

@@ -67,7 +67,7 @@ pub struct RequestCounter {
     seconds: Histograms,
     /// Time in `poll_ready`, in seconds.
     limited: Histograms,
-    /// Bytes of request bodies whose length is known before.
+    /// Bytes of request bodies whose length is known in advance.
     sent: Histograms,
     /// Bytes of response bodies, as far as they were read.
     received: Histograms,
@@ -173,7 +173,7 @@ pub struct CountRequests<S> {
     counter: RequestCounter,
     /// Time since which the next request waits for the inner service to be ready.
     waits: Option<Instant>,
-    /// How long it has waited.
+    /// Time for which it waited.
     waited: Option<Duration>,
 }
 

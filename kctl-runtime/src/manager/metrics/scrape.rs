@@ -268,8 +268,8 @@ impl Scrape {
         caches
     }
 
-    /// Writes each bound of the loop and how much of it is used. Of several buffers of one kind the fullest
-    /// counts.
+    /// Writes each bound of the loop and how much of it is used. If there are several buffers of one kind, the fullest
+    /// one is used.
     fn bounds(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let informers = self.0.informers().open();
         let fullest = |read: fn(&Source) -> usize| informers.iter().map(|(source, _)| read(source)).max().unwrap_or(0);

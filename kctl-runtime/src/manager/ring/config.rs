@@ -11,7 +11,7 @@ use crate::{
 pub const RING_LABEL: &str = "alpha.sharding.timebertt.dev/controllerring";
 /// Prefix of the label that assigns an object to a shard; the name of the ring follows.
 pub const SHARD_LABEL_PREFIX: &str = "shard.alpha.sharding.timebertt.dev/";
-/// Prefix of the label by which the sharder asks for an object back; the name of the ring follows.
+/// Prefix of the label by which the sharder requests the return of an object; the name of the ring follows.
 pub const DRAIN_LABEL_PREFIX: &str = "drain.alpha.sharding.timebertt.dev/";
 /// Longest name of a ring and of a shard, in bytes: both are parts of labels.
 const NAME_LEN_MAX: usize = 63;
@@ -83,7 +83,7 @@ impl RingConfig {
     /// Creates a configuration. The identity of `lease` is the name of the shard, and its namespace and times are those
     /// of the shard's Lease. Its name is not used.
     ///
-    /// Each process of a ring needs another name. In a Pod the host name is one.
+    /// Each process of a ring needs a name of its own. In a Pod, the host name is unique.
     ///
     /// # Errors
     /// A name or time is invalid.

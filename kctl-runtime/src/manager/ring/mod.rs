@@ -111,7 +111,7 @@ impl Manager {
         }
     }
 
-    /// Makes reads of a cache fail that ask for objects of other shards.
+    /// Makes reads fail that ask a cache for objects of other shards.
     pub(super) fn limit_to_shard(&self, spec: &ControllerSpec, relation: &RelationSpec, source: &Source) {
         if self.labelled_in(spec, relation).is_some() {
             source.selects_part(match relation.role {
@@ -123,8 +123,8 @@ impl Manager {
 
     /// Returns the ring whose sharder labels the objects of a relation for the shard that needs them.
     ///
-    /// A kind with a mapper concerns primaries of other shards. One that is a primary elsewhere is assigned by its own
-    /// key, and one of another cluster not at all.
+    /// A kind with a mapper concerns primaries of other shards. A kind that another controller reconciles is assigned
+    /// by its own key. A kind of another cluster is not assigned at all.
     fn labelled_in(&self, spec: &ControllerSpec, relation: &RelationSpec) -> Option<&RingView> {
         let ring = self.ring.as_ref()?;
         let is_assigned = match relation.role {

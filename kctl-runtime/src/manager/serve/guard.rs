@@ -178,7 +178,7 @@ mod tests {
         (Client::new(service, "default"), requests)
     }
 
-    /// The status with which a request is answered; 200 is that it passes.
+    /// Returns the status of the response, or 200 if the guard lets the request pass.
     async fn status(guard: &Guard, authorization: Option<&str>) -> u16 {
         let mut request = Request::builder().uri("/metrics");
         if let Some(value) = authorization {

@@ -190,7 +190,7 @@ impl Server {
         let _closed = server.serve_connection(TokioIo::new(stream), service).await;
     }
 
-    /// Asks the guard, if there is one, and returns the page.
+    /// Checks the request with the guard, if there is one, and returns the page.
     async fn answer(&self, request: &Request<()>) -> Page {
         match &self.guard {
             Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {

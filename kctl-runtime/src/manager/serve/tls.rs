@@ -62,7 +62,7 @@ pub enum Certificate {
 
 /// The reason why a server has no certificate.
 ///
-/// It is returned at the start alone. Later faults of the files are logged and counted.
+/// It is only returned at the start. Later faults of the files are logged and counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -145,8 +145,8 @@ impl Tls {
 
     /// Reads the files at an interval. An unusable file keeps the last good certificate. Never returns.
     ///
-    /// Both files are read together. If a Secret is replaced between the two reads, key and certificate do not fit, and
-    /// the next look repairs that.
+    /// Both files are read together. If a Secret is replaced between the two reads, key and certificate do not match.
+    /// The next read repairs that.
     pub(crate) async fn refresh(mut self) {
         let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
         loop {

@@ -1,10 +1,10 @@
-//! Highest random weight with bounded loads: which seat should own each slot, as all replicas calculate it without asking
-//! each other.
+//! Calculates which seat should own each slot: highest random weight with bounded loads. All replicas get the same
+//! result without communicating.
 //!
-//! The result is a wish. Only the Lease of a slot makes an owner.
+//! The result is only a preference. A replica owns a slot while it holds the slot's Lease.
 //!
-//! The weight alone would give the 16 slots of three replicas out as 1, 9 and 6. So no seat gets more than its share,
-//! rounded up: 4, 6 and 6. The price is that a few more slots move when a seat joins or leaves.
+//! By weight alone, three replicas would get 1, 9 and 6 of 16 slots. So no seat gets more than its share, rounded up:
+//! 4, 6 and 6. The price is that a few more slots move when a seat joins or leaves.
 
 use std::cmp::Reverse;
 

@@ -119,7 +119,7 @@ impl Coordinator {
             let mut stop = stop;
             let begins = async {
                 let full = futures::future::join_all(envs.iter().map(|env| env.complete()));
-                // Before the first list every Lease would look free.
+                // Before the first list, every Lease would seem to be free.
                 let listed = async {
                     store.wait_until_synced().await;
                     Instant::now()
@@ -129,7 +129,8 @@ impl Coordinator {
                 if !leadership.is_of_new_lease() {
                     self.suspect_missing(listed_at);
                 }
-                // Controllers wait for the same, and are woken in a random order. A simulated run has to repeat itself.
+                // Controllers wait for the same condition and are woken in a random order. The sleep makes a simulated
+                // run repeatable.
                 sleep(AFTER_CONTROLLERS).await;
                 led
             };
@@ -228,7 +229,7 @@ impl Coordinator {
         self.config.slots().all().filter(|slot| division.wants(*slot, part(*slot), now)).collect()
     }
 
-    /// Starts tasks for slots that are wanted, asks those of others to hand over, and wakes candidates of free Leases.
+    /// Starts tasks for wanted slots, makes unwanted ones hand over, and wakes candidates of free Leases.
     fn update(
         &self,
         wanted: &[u32],
@@ -315,7 +316,8 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
         }
         gather(tenures).await;
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
-        // The owner before wrote until its tenure ended: a cache that is older would have it done again.
+        // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
+        // them.
         env.complete().await;
         env.compare().await;
         for tenure in &new {

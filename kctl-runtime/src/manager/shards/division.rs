@@ -1,9 +1,9 @@
-//! The slots that one replica should hold: by the live seats that it sees, and by those that the others see.
+//! Calculates the slots that one replica should hold, from the live seats that it sees and those that the others see.
 //!
-//! Replicas may disagree about the live seats for a Lease duration: one that starts after a crash cannot know since when
-//! the seat of the crashed one was not renewed. So each replica notes the live seats that it sees at its own seat, and
-//! the others calculate from that which slots it asks for. A slot is released only for a replica that asks for it.
-//! One without an owner is taken by any replica if no replica asks for it, or the one that asks does not take it.
+//! Replicas may disagree about the live seats for a Lease duration: a replica that starts after a crash cannot know
+//! when the crashed one last renewed its seat. So each replica records the live seats that it sees at its own seat. The
+//! others calculate from that record which slots it asks for. A slot is released only for a replica that asks for it. A
+//! slot without an owner is taken by any replica if no replica asks for it, or if the one that asks does not take it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,7 +21,7 @@ const PERIODS_TO_TAKE: u32 = 2;
 pub(super) struct Seats {
     /// The seat of this replica.
     pub(super) own: Option<u32>,
-    /// All seats that count as held, with the own one.
+    /// All seats that count as held, including the one of this replica.
     pub(super) live: Vec<u32>,
     /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
     pub(super) noted: BTreeMap<u32, Vec<u32>>,
@@ -88,7 +88,7 @@ impl Division {
         let (n, seats) = (self.n_slots as usize, &self.seats);
         self.owners = preferred(self.n_slots, &seats.live);
         (self.by_preferred, self.by_any) = (vec![false; n], vec![false; n]);
-        // Nearly always all replicas see the same.
+        // Usually all replicas see the same live seats, so the assignment is calculated once per distinct view.
         let mut by_view: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
         for seat in &seats.live {
             let noted = seats.noted.get(seat).filter(|_| seats.own != Some(*seat));
@@ -141,7 +141,7 @@ impl Division {
         if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { NOT_ASKED_FOR }
     }
 
-    /// Returns the next time at which [`wants`](Self::wants) returns something else although nothing has changed.
+    /// Returns the next time at which [`wants`](Self::wants) changes its result without a new observation.
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
         let free = self.free_since.iter().map(|(slot, since)| *since + self.patience(*slot as usize));
         free.chain(self.kept_until.values().copied()).filter(|at| *at > now).min()
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn free_slot_that_no_replica_asks_for_is_taken_after_a_second() {
         let start = Instant::now();
-        // The other replica counts the seat of a crashed one.
+        // The other replica still counts the seat of a crashed one.
         let mut division = division(Some(0), &[0, 1], &[(1, &[0, 1, 2])]);
         let own = preferred_by(0, &[0, 1]);
         assert_eq!(wanted(&mut division, SlotHolder::Free, start), own);

@@ -3,10 +3,10 @@
 /// A bug in the protocol of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
-    /// Writes don't ask the Lease of their slot.
+    /// Writes do not check the Lease of their slot.
     PermitGrants,
     /// A slot is released while its reconciles still run.
     HandOverAtOnce,
-    /// Each replica divides the keys by another hash.
+    /// Each replica uses another hash to divide the keys.
     AnotherHash,
 }

@@ -37,7 +37,8 @@ pub(super) fn noted(lease: &Value) -> Option<Vec<u32>> {
     text.split(',').map(|seat| seat.parse().ok()).collect()
 }
 
-/// Returns the seats that count as held, with the own one. A seat that this replica has lost does not count.
+/// Returns the seats that count as held, including the one of this replica. A seat that this replica has lost does not
+/// count.
 fn live(shared: &Shared, config: &ShardConfig, own: Option<u32>, now: Instant) -> Vec<u32> {
     let holder = |seat: u32| shared.sightings.holder(&seat_name(config.name(), seat), now);
     let is_live = |seat: &u32| own == Some(*seat) || holder(*seat).is_some_and(|holder| holder != config.identity());

@@ -39,7 +39,7 @@ impl Holder {
         let serve = async {
             tokio::select! {
                 biased;
-                // Its election may have acquired the Lease already, and no reconcile has begun under it.
+                // The election may have acquired the Lease already, but no reconcile has begun under it.
                 _unwanted = wanted.wait_for(|wanted| !wanted) => return true,
                 led = leadership.led() => if !led { return false },
             }
@@ -67,7 +67,8 @@ impl Holder {
         }
     }
 
-    /// Gives out no further key of the slot, and waits until nothing of it runs and no write can be on its way.
+    /// Stops giving out keys of the slot. Waits until none of its reconciles runs and none of its writes can be on the
+    /// way.
     async fn hand_over(&self, tenure: &Tenure) {
         self.tenures.drain(tenure);
         if self.planted == Some(Planted::HandOverAtOnce) {

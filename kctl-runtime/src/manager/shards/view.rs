@@ -69,9 +69,9 @@ impl ShardView {
         slots.collect()
     }
 
-    /// Returns the permit for work that only one replica may do. `None` if another one has to.
+    /// Returns the permit for work that only one replica may do, or `None` if that is another replica.
     ///
-    /// The leader is the owner of slot 0, and the permit that of its Lease.
+    /// The owner of slot 0 does such work, under the permit of that slot's Lease.
     pub fn leader_permit(&self) -> Option<WritePermit> {
         self.tenures.of_slot(0).filter(|_| self.tenures.phases().first() == Some(&Phase::Owned))
     }

@@ -4,8 +4,8 @@
 //! write leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33; kube-apiserver 1.36.3 accepts a new label
 //! on objects that break a new type, bound, pattern, enum, rule or required field). A stricter schema therefore
 //! breaks nothing at once: an old object stays readable, and the write that changes that part fails. Removed
-//! fields are dropped at the next write without an error. A CRD that looks harmless can so break objects weeks
-//! later, which is why CI should compare it with the released one.
+//! fields are dropped at the next write without an error. So a CRD that looks harmless can break objects weeks later,
+//! which is why CI should compare it with the released one.
 //!
 //! | Change | Breaks |
 //! |---|---|
@@ -259,7 +259,7 @@ fn accepts_any(schema: &Value) -> bool {
         && (kind_of(schema) == "any" || schema["properties"].is_null())
 }
 
-/// Compares what is kept without a field, and how lists and maps are merged.
+/// Compares which unknown fields are preserved, and how lists and maps are merged.
 ///
 /// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
 /// after the next apply, or the other way round.

@@ -40,7 +40,7 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     found.into_iter().map(problem).collect()
 }
 
-/// Checks a value. Problems are pairs of the place and the reason.
+/// Checks a value. Problems are pairs of a path and a reason.
 fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<(String, String)>) {
     if given.is_null() {
         if schema["nullable"] != true && role == SchemaRole::Type {

@@ -42,7 +42,8 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     let (type_name, node) = named(root, from);
     if type_name == Some(INT_OR_STRING) {
-        // Its integer has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`, so bounds replace it.
+        // The integer of an `IntOrString` has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`,
+        // so bounds replace it.
         schema.minimum.get_or_insert(f64::from(i32::MIN));
         schema.maximum.get_or_insert(f64::from(i32::MAX));
     }

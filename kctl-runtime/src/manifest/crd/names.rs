@@ -193,8 +193,8 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
 
 /// Checks the URL or the Service of a conversion webhook.
 ///
-/// A URL must use https and have neither user, query nor fragment. Of a Service, name and namespace are required; the
-/// port is 443 and the path `/` unless given.
+/// A URL must use https and have neither user, query nor fragment. A Service needs a name and a namespace; its port
+/// defaults to 443 and its path to `/`.
 fn client(config: &Value, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
     match (config["url"].as_str(), config["service"].is_object()) {

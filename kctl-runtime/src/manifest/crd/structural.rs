@@ -39,7 +39,7 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 enum Position {
     /// The object itself. It must be of type object, and may restrict its metadata.
     Root,
-    /// `metadata` of the root, which only the name can be restricted of.
+    /// `metadata` of the root, of which a schema can only restrict the name.
     Metadata,
     /// Any other value, at any depth.
     Below,
@@ -236,7 +236,7 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 ///
 /// An embedded object, such as the Pod template of a Deployment, has `apiVersion`, `kind` and `metadata`, which an API
 /// server validates by itself. Its other fields are dropped unless the schema names them or preserves unknown ones.
-/// Of `metadata` a CRD may restrict `name` and `generateName` only.
+/// A CRD may restrict only `name` and `generateName` of `metadata`.
 fn embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;

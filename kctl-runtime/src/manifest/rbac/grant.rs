@@ -212,8 +212,8 @@ impl Grants {
 
     /// Returns the permissions without those that another one covers.
     ///
-    /// The larger one takes over the reasons of the smaller one, but not `framework`: that kctl needs a part says
-    /// nothing about the rest.
+    /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
+    /// permission.
     fn minimal(self) -> Vec<Grant> {
         let all: Vec<Grant> = self.0.into_values().collect();
         let is_needed: Vec<bool> =

@@ -1,4 +1,4 @@
-//! The requests that follow each sequence of responses.
+//! Tests of the requests that follow each sequence of responses.
 
 use super::*;
 
@@ -14,12 +14,12 @@ fn closed(seconds: u64) -> Input {
     Input::Closed { lasted: Duration::from_secs(seconds), any: false }
 }
 
-/// Feeds inputs and prints what is asked next, with the waits.
+/// Feeds inputs to a reflector, and compares its requests and waits with `expected`.
 fn check_from_start(inputs: Vec<Input>, expected: &str) {
     check_on(Reflector::default(), inputs, expected);
 }
 
-/// The same on a server that wants pages.
+/// Does the same with a server that rejects whole lists, so that it is listed in pages.
 fn check(inputs: Vec<Input>, expected: &str) {
     let mut reflector = Reflector::default();
     reflector.on(refused(422));
@@ -52,7 +52,7 @@ fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
     assert_eq!(seen.join(", "), expected);
 }
 
-/// The same where the state is wanted as a stream.
+/// Does the same with an initial state that is requested as a stream.
 fn check_streaming(inputs: Vec<Input>, expected: &str) {
     check_on(Reflector::streaming(None), inputs, expected);
 }

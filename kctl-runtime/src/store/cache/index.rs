@@ -48,8 +48,8 @@ impl Ord for ByKey {
 /// A hash map with a fixed seed, so that unordered iteration is the same in each run of a simulation.
 pub(super) type Map<K, V> = HashMap<K, V, FixedState>;
 
-/// An index that a user's function defines. It remembers the values of each object: calling the function on the old
-/// state again would decode that state, and a function with another answer would leave the key behind.
+/// An index that a user's function defines. It remembers the values of each object. Calling the function on the old
+/// state again would decode that state, and different values would leave a stale entry in the index.
 pub(super) struct UserIndex {
     pub(super) name: &'static str,
     values_of: IndexFn,

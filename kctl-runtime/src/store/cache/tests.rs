@@ -1,4 +1,4 @@
-//! The rules of the cache, delta by delta.
+//! Tests of the rules of the cache, one delta at a time.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -13,7 +13,8 @@ pub(super) fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
     Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
 }
 
-/// Applies deltas, prints the changes as `+name@version`, `~name@version`, `-name@version`.
+/// Applies deltas, and compares the changes, printed as `+name@version`, `~name@version` or
+/// `-name@version`, with `expected`.
 pub(super) fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
     let mut cache = Cache::default();
     let mut seen = Vec::new();
@@ -94,7 +95,8 @@ fn older_delete_event_keeps_an_own_write() {
 
 #[test]
 fn earlier_selector_exit_keeps_an_own_delete() {
-    // The object leaves the selector at 6 and comes back at 7, and this process deletes it at 8 without having seen either.
+    // The object leaves the selector at version 6 and returns at 7. This process deletes it at 8 without having seen
+    // either event.
     let late = [Delta::Delete(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
     let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "1", 5).key().clone(), "1".into())];
     assert_eq!(check(short.into_iter().chain(late).collect(), "+x@5 -x@5").n_tombstones(), 0);
@@ -187,7 +189,7 @@ fn own_write_passed_by_the_watch_leaves_cache() {
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("5")], "+y@4 +x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("6")], "+y@4 +x@6 -x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
-    // An object that the watch reports stays, and so does a later write of it.
+    // An object that the watch has reported stays, and so does a later write to it.
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
     let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
     check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");

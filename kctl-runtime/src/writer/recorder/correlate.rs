@@ -26,8 +26,8 @@ use tokio::time::Instant;
 
 use super::recent::Recent;
 
-/// Maximum number of objects, of event kinds and of series that are remembered, each. The least recently
-/// used goes first.
+/// Maximum number of objects, of event kinds and of series that are remembered, each. The least recently used one is
+/// dropped first.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 /// The tenth detail of one kind, each within [`SIMILAR_WITHIN`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
@@ -102,7 +102,7 @@ struct Series {
 }
 
 impl Series {
-    /// Returns the patch that brings the API server up to date.
+    /// Returns the patch that updates the series in the API server.
     fn step(&mut self, now: Instant) -> EventWrite {
         (self.sent, self.sent_at) = (self.count, now);
         let series = EventSeries { count: self.count, last_observed_time: self.last_time.clone() };
@@ -175,7 +175,7 @@ impl Correlator {
 
     /// Returns `true` if the event goes into the combined event of its kind.
     ///
-    /// An event that repeats exactly is not one of many, even beside nine others.
+    /// An event that repeats exactly continues its own series, even if nine similar ones exist.
     fn is_one_of_many(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
         let fresh = || Similar { details: HashSet::new(), last: now };
         if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
@@ -184,7 +184,7 @@ impl Correlator {
         let Some(similar) = self.similar.get_mut(key) else { return false };
         similar.last = now;
         if similar.details.contains(detail) {
-            // A known detail continues its own series.
+            // An event with known details continues its own series.
             return false;
         }
         if similar.details.len() + 1 >= NOTES_MAX {

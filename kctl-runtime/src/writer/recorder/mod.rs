@@ -173,7 +173,7 @@ impl Recorder {
         (Self { events, dropped, closing, reporter: reporter.into(), clock }, sending)
     }
 
-    /// Returns a handle for metrics. It is weak, or the sender would wait for it.
+    /// Returns a handle for metrics. The handle is weak: a strong one would keep the sender from ending.
     pub(crate) fn view(&self) -> RecorderView {
         RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone(), closing: self.closing.clone() }
     }

@@ -1,7 +1,7 @@
 //! A map with a bounded number of entries, from which the least recently used one is removed.
 //!
-//! client-go uses `lru.Cache` of 4,096 entries for the same purpose. Each use costs a removal and an insertion in a
-//! `BTreeMap`, which is nothing beside the request that follows.
+//! client-go uses an `lru.Cache` of 4,096 entries for the same purpose. Each use costs a removal and an insertion in a
+//! `BTreeMap`, which is cheap compared with the request that follows.
 
 use std::{
     collections::{BTreeMap, HashMap},

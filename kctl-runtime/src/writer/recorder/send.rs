@@ -129,7 +129,7 @@ impl Sender {
         self.request("patch Event", Method::PATCH, &path, (MERGE_PATCH, body)).await
     }
 
-    /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Asks the permit before each try.
+    /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Checks the permit before each try.
     ///
     /// # Errors
     /// No permit, a rejection, or no response to the last try.

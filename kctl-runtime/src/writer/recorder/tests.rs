@@ -1,4 +1,4 @@
-//! The requests that events lead to: `+note` creates one, `note×n` says that it happened n times.
+//! Tests the requests for recorded events: `+note` creates an Event, and `note×n` sets the count of its series to n.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn written(steps: Vec<EventWrite>) -> Vec<String> {
     steps.into_iter().map(one).collect()
 }
 
-/// Events at times in seconds; then the times go on to the end, and all is sent.
+/// Records events at times in seconds, advances to `end`, and compares the requests with `expected`.
 fn check(events: &[(u64, &str, &str, String)], end: u64, expected: &[&str]) {
     let (mut told, begin, mut seen) = (Correlator::new(), Instant::now(), Vec::new());
     for (at, object, reason, note) in events {
@@ -118,7 +118,7 @@ async fn other_related_objects_start_other_series() {
     assert_eq!(tell("the tenth", "Replace"), all);
 }
 
-/// How many of `n` events with a reason each are sent about one object, `apart` seconds from each other.
+/// Returns how many of `n` events are sent. Each has another reason; all are about one object, `apart` seconds apart.
 fn n_sent(n: u64, apart: u64) -> usize {
     let (mut told, begin) = (Correlator::new(), Instant::now());
     let sent = (0..n).map(|at| {
@@ -172,7 +172,7 @@ fn long_note_is_cut_with_an_ellipsis() {
     let cases = [
         ("a".repeat(1_024), "a".repeat(1_024)),
         ("a".repeat(1_025), "a".repeat(1_021) + "…"),
-        // Two bytes each: the last one does not fit.
+        // Each character has two bytes, and the last one does not fit.
         ("ü".repeat(2_000), "ü".repeat(510) + "…"),
     ];
     for (note, expected) in cases {
