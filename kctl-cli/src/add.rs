@@ -126,11 +126,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// New files, and what changes in files that are there.
+/// The new files, and the changes to existing files.
 struct Added {
     /// Paths relative to the project, with the content of each file.
     files: Vec<(PathBuf, String)>,
-    /// The module to declare beside `App::new(…)`.
+    /// The module to declare next to `App::new(…)`.
     module: String,
     /// The call on the app, such as `.controller::<tea_room::reconcile_tearoom>()`.
     call: String,
@@ -463,7 +463,7 @@ fn app() -> App {
 
     #[test]
     fn lines_are_shown_where_no_place_is_found() {
-        // Two apps: which of them is meant?
+        // The file creates two apps, so the place for the call is ambiguous.
         let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
         let error = folder.add(controller("bar")).unwrap_err();
         assert!(error.contains("mod bar;") && error.contains(".controller::<bar::reconcile_bar>()"), "{error}");

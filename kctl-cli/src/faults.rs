@@ -140,7 +140,7 @@ pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
     Ok(parse(&text, seed).map_err(|error| broken(&error))?)
 }
 
-/// Parses the rules. Each counts the requests that it matches, and the first one that acts decides.
+/// Parses the rules. Each rule counts the requests that it matches. The first rule that takes effect is used.
 fn parse(text: &str, seed: u64) -> Result<Faults, String> {
     let lines: Vec<FaultRule> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     let faults = Faults::seeded(seed);

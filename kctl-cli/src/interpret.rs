@@ -156,7 +156,7 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match options.output {
         Format::Json => writeln!(stdout, "{json}")?,
-        // Converted from the JSON, so that numbers have Go's form here as well.
+        // The YAML comes from the JSON, so that numbers have Go's form here as well.
         Format::Yaml => write!(stdout, "{}", serde_saphyr::to_string(&serde_json::from_str::<Value>(&json)?)?)?,
     }
     Ok(())

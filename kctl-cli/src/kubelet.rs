@@ -1,7 +1,7 @@
 //! `kctl kubelet`: a simulated node that marks pods as running without running them.
 //!
-//! On a cluster with real nodes that would take pods from real kubelets, so it never guesses a cluster, and refuses one whose
-//! nodes have container runtimes.
+//! On a cluster with real nodes this would take Pods from real kubelets. So it has no default cluster, and rejects a
+//! cluster whose nodes have container runtimes.
 //!
 //! ```text
 //! kctl kubelet --kubeconfig kubeconfig --node worker-1

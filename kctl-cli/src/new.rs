@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use crate::Failure;
 
-/// Files of a new project, with `{{…}}` in the place of the user's names.
+/// Files of a new project, with `{{…}}` in place of the user's names.
 const FILES: [(&str, &str); 9] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
@@ -112,10 +112,10 @@ enum NewFailure {
         "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
-    /// One of [`BUILT`].
+    /// The name is one of [`BUILT`].
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
     CargosName(String),
-    /// One of [`TAKEN`].
+    /// The name is one of [`TAKEN`].
     #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-site`")]
     TakenName(String),
     /// The kind would shadow a type that the generated program uses ([`is_taken`]).
@@ -294,12 +294,12 @@ pub(crate) fn capitalized(part: &str) -> String {
     first.to_ascii_uppercase() + rest
 }
 
-/// Where Cargo finds kctl: where the user says; beside this tool when it was built from a checkout that is still there; or
-/// the published version of the same number.
+/// Returns the kctl dependency for `Cargo.toml`: the given folder, the checkout that this tool was built from if it
+/// still exists, or the published version with the same number.
 fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("kctl");
     let path = match folder {
-        // The repository's folder stands for the crate in it.
+        // The folder may be the repository or the crate in it.
         Some(folder) => folder.canonicalize().ok().and_then(|folder| {
             let inner = folder.join("kctl");
             [folder, inner].into_iter().find(|folder| is_kctl(folder))
@@ -316,7 +316,7 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
 /// Returns `true` if the first `name` in the folder's `Cargo.toml` is `kctl`.
 fn is_kctl(folder: &Path) -> bool {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-    // That of the package stands before those of its programs.
+    // The name of the package comes before those of its binaries.
     text.lines().find(|line| line.starts_with("name =")) == Some(r#"name = "kctl""#)
 }
 

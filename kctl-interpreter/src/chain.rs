@@ -1,7 +1,7 @@
 //! The chain of layers: finds the layer that answers an operation on a kind, and calls it.
 //!
 //! A [`Chain`] has at most one [`Layer`] of each [`LayerKind`]. The first one that has a rule for the operation and kind
-//! answers; the layers behind it are not asked, even if it fails. This is the order of Karmada's
+//! answers; the layers after it are not asked, even if it fails. This is the order of Karmada's
 //! `pkg/resourceinterpreter/interpreter.go`. A chain never changes under a caller: use [`Registry`](crate::registry::Registry)
 //! (feature `registry`) if customizations or webhooks come and go.
 //!
@@ -304,7 +304,7 @@ impl Chain {
     }
 
     fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(LayerKind, &dyn Layer), ChainError> {
-        // Without a rule anywhere the built-in layer says so, in the words that users of Karmada know.
+        // If no layer has a rule, the native layer returns the error, in the words that users of Karmada know.
         let layer_kind = self.layer_kind(operation, kind).unwrap_or(LayerKind::Native);
         let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
         Ok((layer_kind, self.layers[layer_kind as usize].as_deref().ok_or_else(missing)?))
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn answer_is_equal_by_type_and_by_name() {
-        // The one is given its object, the other borrows it.
+        // `interpret` takes the input by value, and `answer` borrows it.
         let input = Revision { object: object("Deployment").0, replicas: 5 };
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();
         let named = now(Chain::native().answer(Operation::ReviseReplica, &input.into())).unwrap();

@@ -41,7 +41,7 @@ use crate::{
 /// Seconds that an answer takes: from a native one to the longest timeout of a webhook.
 const SECONDS: [f64; 12] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0, 30.0];
 
-/// The result of an operation whose caller went away: its timeout passed, or it was stopped.
+/// The result of an operation whose caller dropped it, for example after a timeout.
 const GIVEN_UP: &str = "given-up";
 
 type Labels = [(&'static str, &'static str); 3];
@@ -50,7 +50,7 @@ type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Hi
 /// The current layers, with metrics of their answers. See the [module](self) for an example.
 pub struct Registry {
     current: RwLock<Current>,
-    /// How often a layer was set.
+    /// Number of calls that set a layer.
     n_set: watch::Sender<u64>,
     answers: Family<Labels, Counter>,
     durations: Durations,
@@ -58,9 +58,9 @@ pub struct Registry {
 
 struct Current {
     chain: Chain,
-    /// Layers whose rules were not read yet. Until then it is unknown which layer answers.
+    /// Layers whose rules were not read yet. Until then it is unknown which layer has the first rule.
     missing: Vec<LayerKind>,
-    /// Places whose layers the program set, as opposed to those that follow a control plane.
+    /// Kinds of the layers that the program set, as opposed to layers that follow a control plane.
     own: Vec<LayerKind>,
 }
 
@@ -93,7 +93,7 @@ impl Registry {
 
     /// Creates a registry that answers after [`Registry::set`] was called for each of these kinds of layers.
     ///
-    /// Until then operations fail with [`ChainError::NotReady`]: a layer behind could give another answer.
+    /// Until then operations fail with [`ChainError::NotReady`]: a later layer could give another answer.
     pub fn waiting_for(chain: Chain, layer_kinds: impl IntoIterator<Item = LayerKind>) -> Self {
         let own = LayerKind::ALL.into_iter().filter(|layer_kind| chain.has_layer(*layer_kind)).collect();
         let current = Current { chain, missing: layer_kinds.into_iter().collect(), own };
@@ -144,7 +144,7 @@ impl Registry {
     pub async fn ready(&self) {
         let mut changes = self.changes();
         while !self.is_ready() {
-            // The sender is a part of the registry, and outlives this.
+            // The sender is a field of `self`, so it outlives this wait.
             let _changed = changes.changed().await;
         }
     }

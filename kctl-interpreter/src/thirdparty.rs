@@ -27,7 +27,7 @@ use crate::lua::{Configurable, CustomizationError, Pool, Scripts};
 const FILES: [&str; 2] = ["customizations.yaml", "customization.yaml"];
 /// Levels of folders below the one that is read. Karmada's layout has three; a link to a parent ends here.
 const DEPTH_MAX: usize = 12;
-/// Entries of all folders together. One with more is not a folder of customizations.
+/// Maximum number of entries of all folders together. A folder with more is probably not one of customizations.
 const ENTRIES_MAX: usize = 100_000;
 
 /// The files of the crate, by the folder of each.
@@ -100,7 +100,7 @@ pub enum FolderError {
 
 /// Returns the layer of the customizations that come with the crate.
 pub fn bundled(pool: Pool) -> Configurable {
-    // A test reads each of them, so that none is left out here.
+    // A test parses each document, so none is dropped here.
     let documents = BUNDLED.iter().filter_map(|(_folder, yaml)| serde_saphyr::from_str::<Value>(yaml).ok());
     Configurable::of_control_plane(&documents.collect::<Vec<_>>(), pool)
 }
@@ -144,7 +144,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
                 if n_entries > ENTRIES_MAX {
                     return Err(FolderError::TooMany { path: folder.to_owned() });
                 }
-                // A mounted ConfigMap has its files twice: behind links, and in folders whose names start with dots.
+                // A mounted ConfigMap has each file twice: behind a link, and in a folder whose name starts with a dot.
                 let name = entry.file_name();
                 if name.as_encoded_bytes().starts_with(b".") {
                     continue;

@@ -1,10 +1,10 @@
 //! Options of `#[admission]` and `#[interpreter]`. Tokens → `Input`: what the user wrote, without rules.
 //!
 //! Nothing here stops at a mistake: a syntax error is kept in `Input::mistakes` beside the options that could be
-//! read, and reading goes on behind the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
+//! read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
 //! attribute still knows its crate.
 //!
-//! `#[controller]` has its own parser, because its options have kinds as values, with parentheses behind them.
+//! `#[controller]` has its own parser, because its options have kinds as values, with parentheses after them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -57,7 +57,7 @@ pub(crate) struct Item {
     pub(crate) name: TokenStream,
     /// The word, or the value of the string.
     pub(crate) text: String,
-    /// The expression behind `=`.
+    /// The expression after `=`.
     pub(crate) value: Option<Expr>,
 }
 
@@ -110,7 +110,7 @@ impl Input {
     }
 }
 
-/// Reads a list with commas. After a mistake it goes on behind the next comma; tokens before it are skipped, because
+/// Reads a list with commas. After a mistake it continues after the next comma; tokens before it are skipped, because
 /// they belong to the entry that failed.
 pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
     let mut found = Vec::new();

@@ -86,7 +86,7 @@ codes! {
     SYNTAX = 24, "the attribute can't be read";
     /// `primary = …`, `rbac = …`, `of = Kind(…)`: what stands there would be lost without a message.
     FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another one";
-    /// A string in the place of a function, or a function or number in the place of a string.
+    /// A string instead of a function, or a function or number instead of a string.
     STRING_OR_FUNCTION = 26, "a string, or a function";
     /// `namespaces = "default"` lacks its brackets.
     NAMESPACES_NOT_A_LIST = 27, "`namespaces` is a list";

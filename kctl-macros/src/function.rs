@@ -130,7 +130,7 @@ pub(crate) fn type_text(ty: &Type) -> String {
     text.replace("< ", "<").replace(" ,", ",")
 }
 
-/// Returns the type behind `->`. `None` for a function that returns nothing.
+/// Returns the type after `->`. `None` for a function that returns nothing.
 pub(crate) fn return_type(output: &ReturnType) -> Option<&Type> {
     match output {
         ReturnType::Type(_, ty) => Some(ty),

@@ -156,7 +156,7 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// The type with derives of serde and schemars, as for `#[resource]`, without the one of kube.
+/// The type with derives of serde and schemars, as for `#[resource]`, without kube's.
 #[proc_macro_attribute]
 pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
     resource::expand_schema(&options.into(), &item.into()).into()

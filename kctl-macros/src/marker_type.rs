@@ -62,7 +62,7 @@ pub(crate) fn recover(
     impls: impl FnOnce(&Ident) -> TokenStream,
 ) -> TokenStream {
     let errors = errors.to_compile_error();
-    // An `impl` contains nothing but methods.
+    // An `impl` can contain only methods, so a stub type can't stand there.
     let function = function.filter(|function| !function.is_method());
     let stub = function.map(|function| {
         let (name, vis) = (&function.sig.ident, &function.vis);

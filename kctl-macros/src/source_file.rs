@@ -32,15 +32,15 @@ pub(crate) fn definitions_of<'a>(text: &'a str, name: &Ident) -> impl Iterator<I
     })
 }
 
-/// Returns all items with those of inline modules, in the order of the file. Items in function bodies are not among
-/// them.
+/// Returns all items, including those of inline modules, in the order of the file. Items in function bodies are not
+/// included.
 pub(crate) fn items_of(file: &File) -> Vec<&Item> {
     let mut all = Vec::new();
     flatten(&file.items, &mut all);
     all
 }
 
-/// Appends items and, behind each inline module, those of the module.
+/// Appends items and, after each inline module, those of the module.
 fn flatten<'a>(items: &'a [Item], all: &mut Vec<&'a Item>) {
     for item in items {
         all.push(item);

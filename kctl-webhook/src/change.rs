@@ -81,7 +81,7 @@ fn remove(object: &mut Map<String, Value>, name: &str, fields: &Value) {
     object.remove(name);
 }
 
-/// Merges a list item by item; each new item is laid over the old one that it comes from.
+/// Merges a list item by item. Each new item is merged into the old item that it comes from.
 fn items(object: &[Value], before: &[Value], after: &[Value]) -> Vec<Value> {
     let from = origins(before, after);
     let merged = after.iter().zip(from).map(|(new, origin)| match origin {
@@ -117,7 +117,7 @@ fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     origins
 }
 
-/// Gives new items the old ones with the same key, in order.
+/// Matches new items with old items of the same key, in order.
 fn assign(
     before: &[Value],
     after: &[Value],

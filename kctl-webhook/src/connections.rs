@@ -169,7 +169,7 @@ impl Connection {
         self.change(|activity| activity.head_until = Instant::now() + self.0.limits.idle_max);
     }
 
-    /// Waits until its slot went to another client.
+    /// Waits until another client gets the slot of this connection.
     pub async fn lost(&self) {
         self.0.slot.lost().await;
     }
@@ -310,7 +310,7 @@ mod tests {
         idle_max: Duration::from_secs(60),
     };
 
-    /// A body of which nothing ever comes.
+    /// A body that never yields a frame.
     struct Never;
 
     impl Body for Never {

@@ -20,7 +20,7 @@
 //!
 //! Hidden modules, such as those of the features `blocking` and `connections`, are for the other crates of kctl.
 //!
-//! # The way of a request
+//! # The path of a request
 //!
 //! 1. `server` accepts the connection, within its bound, and completes the TLS handshake.
 //! 2. The route reads the body, up to 7 MiB for admission and 128 MiB for conversion.

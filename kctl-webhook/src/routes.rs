@@ -195,8 +195,8 @@ async fn answer(State(route): State<Route>, request: Request<Body>) -> Response<
 
 /// Reads the body, waits for a permit to run, and calls the function.
 ///
-/// `received` gets the bytes of the body, from which an error takes the uid: an API server drops a response without it,
-/// message and all.
+/// `received` gets the bytes of the body, from which an error response takes the uid. An API server drops a response
+/// without it, including its message.
 async fn read_and_answer(
     handler: &Handler,
     shared: &RouteState,
@@ -205,7 +205,7 @@ async fn read_and_answer(
     received: &mut Vec<u8>,
 ) -> Value {
     let not_json = body::not_json(request.headers());
-    // No permit yet: a client that does not send the rest of its request would keep it.
+    // The body is read before the request takes a permit. A client that stops sending would hold that permit.
     let (body, len_max) = (request.into_body(), handler.len_max());
     let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut state.progress, received).await {
         Ok(slot) => slot,

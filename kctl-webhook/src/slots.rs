@@ -78,7 +78,7 @@ impl Slots {
     pub async fn enter(&self) -> Slot {
         loop {
             let mut freed = pin!(self.shared.freed.notified());
-            // Before the table is read: what is freed after that wakes.
+            // Enabled before the table is read, so that a slot that is freed in between wakes this task.
             freed.as_mut().enable();
             if let Some(slot) = self.try_enter() {
                 return slot;

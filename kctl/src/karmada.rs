@@ -2,9 +2,9 @@
 //! not know.
 //!
 //! [Karmada](https://karmada.io) distributes objects of any kind to member clusters. To divide
-//! replicas, collect status or decide about health it asks a *resource interpreter*.
-//! [`#[interpreter(op = …)]`](macro@interpreter) makes one of a function. The same functions
-//! can be used in two ways:
+//! replicas, collect status or decide about health it calls a *resource interpreter*.
+//! [`#[interpreter(op = …)]`](macro@interpreter) turns a function into one. The same functions can
+//! be used in two ways:
 //!
 //! * `App::interpreter` serves them to Karmada as a webhook.
 //! * [`function::Functions`] makes them a layer of a [`chain::Chain`], in a control plane that you
@@ -42,7 +42,7 @@ pub use kctl_interpreter::{chain, dependency, division, function, kind, native, 
 #[cfg(feature = "karmada-chain")]
 pub use kctl_interpreter::{hook, lua, registry, thirdparty};
 
-/// Answers one question of Karmada about a kind: a resource interpreter as a function.
+/// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///
 /// `op` names the operation, which decides the signature:
 ///

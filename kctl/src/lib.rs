@@ -1,6 +1,6 @@
 //! Kubernetes controllers in Rust: annotate a reconcile function, get a controller.
 //!
-//! From the annotation come the informers, the work queue, the RBAC role, and a compile-time check
+//! The annotation generates the informers, the work queue, the RBAC role, and a compile-time check
 //! that the function does nothing that it does not declare. The same program runs against a cluster
 //! (`run`), against an API server inside the process (`dev`), and in tests under simulated time.
 //!
@@ -216,7 +216,7 @@
 //! # When to use something else
 //!
 //! * A program that only sends requests, such as a command-line tool, needs [`kube`] alone.
-//! * A rule that a schema or CEL can express belongs into the CRD ([`macro@resource`]): it needs no
+//! * A rule that a schema or CEL can express belongs in the CRD ([`macro@resource`]): it needs no
 //!   running webhook.
 //! * A controller that decides at run time which kinds it handles is built from the parts of
 //!   [`kctl_runtime`](https://docs.rs/kctl-runtime), or opens watches with [`app::Env::watches`].
@@ -288,8 +288,8 @@ pub mod testing;
 
 pub use app::App;
 pub use k8s_openapi as k8s;
-/// Makes an admission webhook of a function that validates or changes objects before an API server
-/// stores them.
+/// Turns a function that validates or changes objects into an admission webhook, which API servers
+/// call before they store an object.
 ///
 /// `#[admission(validate)]` takes `&Kind` and rejects the request with an error.
 /// `#[admission(mutate)]` takes `&mut Kind`; the response is a patch with what the function
@@ -351,7 +351,7 @@ pub use k8s_openapi as k8s;
 #[cfg(feature = "webhook")]
 #[doc(inline)]
 pub use kctl_macros::admission;
-/// Makes a controller of a reconcile function or of a struct with `impl Reconcile`.
+/// Turns a reconcile function, or a struct with `impl Reconcile`, into a controller.
 ///
 /// The options declare the kinds that the controller uses: what it caches, which changes queue a
 /// key, and all that it may do. The function's name is also the name of the controller's type, for
@@ -368,8 +368,8 @@ pub use kctl_macros::admission;
 /// | `primary(…)` | verbs and options for the primary itself |
 /// | `of = K` | the primary of a struct; a function's is its first parameter |
 ///
-/// In the parentheses of a kind stand its verbs (`create`, `patch`, `delete`, …) and how it is
-/// cached: `when = f` filters changes, `index = f` adds an index, `selector = "app=web"` and
+/// The parentheses of a kind contain its verbs (`create`, `patch`, `delete`, …) and the options of
+/// its cache: `when = f` filters changes, `index = f` adds an index, `selector = "app=web"` and
 /// `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, `on = Edge` names
 /// another cluster, and `optional` allows the kind to be absent.
 ///
@@ -484,8 +484,8 @@ pub use kctl_macros::controller;
 /// signature names both versions, `fn(v1alpha1::Web) -> Web` or the same with a `Result`; the
 /// attribute has no options. The function may be `async`.
 ///
-/// [`App::conversion`] registers functions. From each version there has to be a path to each other
-/// one, directly or over others; with the stored version as a hub, n versions need 2(n − 1)
+/// [`App::conversion`] registers functions. Each version needs a path to each other version,
+/// directly or through others. With the stored version as a hub, n versions need 2(n − 1)
 /// functions.
 ///
 /// A round trip must lose nothing: a client that reads an old version and writes it back must not
@@ -601,8 +601,8 @@ pub use kctl_macros::conversion;
 /// assert_eq!(spec["required"], kctl::json!(["image"]));
 /// ```
 ///
-/// To use a type that derives kube's `CustomResource` itself, nothing is needed: `#[controller]`
-/// and [`App::kind`] take it as it is.
+/// A type that derives kube's `CustomResource` itself needs no change: `#[controller]` and
+/// [`App::kind`] accept it as it is.
 #[doc(inline)]
 pub use kctl_macros::resource;
 /// Defines a type that is part of a custom resource: its status, or a struct or enum inside its
@@ -655,10 +655,10 @@ pub use kctl_macros::resource;
 pub use kctl_macros::schema;
 /// Runs a [`Scenario`](testing::Scenario) again and again, each time with other simulated faults.
 ///
-/// The function takes a scenario and returns it, completed; it is not `async`, because it describes
-/// and does not run. The test fails at the first run in which a checker or an invariant finds
-/// something. Its message has the faults that are enough for the failure, a timeline, and the
-/// command that repeats the run.
+/// The function takes a scenario and returns it with the app, objects and rules added. It is not
+/// `async`, because it only describes the simulation. The test fails at the first run in which a
+/// checker or an invariant finds something. Its message has the smallest set of faults that causes
+/// the failure, a timeline, and the command that repeats the run.
 ///
 /// | option | default | meaning |
 /// |---|---|---|

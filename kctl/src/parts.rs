@@ -1,5 +1,5 @@
-//! The parts of the loop that programs name, by module. Each item is listed: what is added to
-//! `kctl_runtime` is not a promise of this crate.
+//! The parts of the loop that programs name, by module. Each item is listed, so that additions to
+//! `kctl_runtime` do not become a part of this crate's API.
 
 /// Reads, writes and results inside a reconcile function.
 ///

@@ -35,7 +35,7 @@ impl Refusals {
     /// Waits for the first rejected request.
     pub(crate) async fn first(&self) {
         let mut seen = self.seen.subscribe();
-        // The sender lives as long as this.
+        // The sender is a field of `self`, so it outlives this wait.
         let _gone = seen.wait_for(Option::is_some).await;
     }
 }
@@ -120,7 +120,7 @@ fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
     let verbs: &[&str] = match *request.method() {
         Method::POST => &["create"],
         Method::PUT => &["update"],
-        // An apply creates what is not there.
+        // An apply creates the object if it does not exist.
         Method::PATCH if applies => &["patch", "create"],
         Method::PATCH => &["patch"],
         Method::DELETE if one => &["delete"],

@@ -254,7 +254,7 @@ pub(super) fn has_app(text: &str) -> bool {
 
 /// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.
 ///
-/// The call goes behind the last one that adds something, and takes the indentation of its line.
+/// The call goes after the last one that adds something, and takes the indentation of its line.
 pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
     let apps = apps(text);
     let [app] = apps.apps.as_slice() else { return None };

@@ -151,7 +151,7 @@ fn by_room(
     }
 }
 
-/// One division by room.
+/// One division of replicas by the room that each cluster has.
 struct Share<'a> {
     step: &'static str,
     spread: Spread,
@@ -195,7 +195,7 @@ impl Share<'_> {
     }
 }
 
-/// Adds what is new to what clusters have: first the clusters that got something, then the others by name.
+/// Adds new replicas to those that clusters have. Clusters with new replicas come first, then the others by name.
 fn merged(scheduled: &[TargetCluster], added: Vec<TargetCluster>) -> Vec<TargetCluster> {
     let mut unchanged: BTreeMap<_, _> =
         scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();

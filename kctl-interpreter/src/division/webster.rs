@@ -9,10 +9,11 @@ use super::TargetCluster;
 
 /// Divides replicas over clusters by their weights and returns all of the clusters, ordered by name.
 ///
-/// One replica after the other goes to the cluster with the largest `weight / (2 * replicas + 1)`. Of equal ones, the
-/// cluster with fewer replicas gets it, and of those the first by name; or the last by name if the hash of `uid` is odd,
-/// so that not every object of a control plane prefers the same cluster. Clusters keep what they have in `initial`,
-/// which counts as theirs; a cluster with no weight comes last. With no weights at all, nothing is divided.
+/// One replica after the other goes to the cluster with the largest `weight / (2 * replicas + 1)`. If several are
+/// equal, the cluster with fewer replicas gets it, then the first by name. If the hash of `uid` is odd, the last by
+/// name gets it instead, so that not every object of a control plane prefers the same cluster. Clusters keep the
+/// replicas in `initial`, which count as theirs. A cluster with no weight comes last. With no weights at all, nothing
+/// is divided.
 ///
 /// ```
 /// use kctl_interpreter::division::divide;

@@ -47,7 +47,7 @@ impl IsReplicas for Replicas {
     }
 }
 
-/// The number alone: the requirements are unknown, and a scheduler requests no resources.
+/// A number without requirements: a scheduler then requests no resources.
 impl IsReplicas for i32 {
     fn answer(self) -> Answer {
         IsReplicas::answer(Replicas { replicas: self, requirements: None })

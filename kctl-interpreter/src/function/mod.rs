@@ -212,7 +212,7 @@ impl Functions {
 
     /// Returns the rule for an operation on a kind; `None` if there is no such function.
     pub fn rule(&self, operation: Operation, kind: &Gvk) -> Option<&Rule> {
-        // A key of borrowed parts would need a second table: kinds are short.
+        // Borrowed keys would need a second table. A kind is short, so it is cloned.
         self.table.get(&(operation, kind.clone())).map(|idx| &self.rules[*idx])
     }
 }

@@ -266,7 +266,7 @@ impl Rule {
         Self::changing(about, move |object, _asked| Ok(call(object)))
     }
 
-    /// Creates a rule for a function that writes another number of replicas, for `ReviseReplica`.
+    /// Creates a rule for a function that sets the number of replicas, for `ReviseReplica`.
     ///
     /// A number that does not fit into 32 bits is an error before the function runs.
     ///
@@ -384,7 +384,7 @@ impl Rule {
         Self::new::<K>(about, move |inputs| {
             let call_inputs = CallInputs { about, inputs };
             let called = call_inputs.object::<K>().and_then(|object| {
-                // As its type writes it, before the function changes it.
+                // Serializes the object before the function changes it.
                 let before = call_inputs.write(&object)?;
                 Ok((before, call(object, call_inputs)?))
             });

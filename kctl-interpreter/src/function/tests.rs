@@ -1,4 +1,4 @@
-//! Functions as users register them, without the macro: their inputs and answers.
+//! Tests of functions that are registered without the macro: their inputs and answers.
 
 use std::error::Error as _;
 

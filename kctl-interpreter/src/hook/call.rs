@@ -103,7 +103,7 @@ impl Caller {
 /// The configuration has neither a Service nor a URL, or the URL or the CA bundle is invalid.
 fn target(webhook: &Webhook, timeout: Duration, services: Arc<dyn Services>) -> Result<Client, String> {
     let config = &webhook.client_config;
-    // As in Karmada, a Service goes before a URL.
+    // As in Karmada, a Service takes precedence over a URL.
     let (url, service) = match (&config.service, &config.url) {
         (Some(service), _) => {
             let (name, namespace, port) = (&service.name, &service.namespace, service.port);
@@ -123,7 +123,7 @@ fn target(webhook: &Webhook, timeout: Duration, services: Arc<dyn Services>) -> 
     let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
     let resolve = move |uri: &Uri| match &service {
         Some(reference) if dial::stands_for(reference, uri) => Ok(Some(dial::endpoint(services.as_ref(), reference)?)),
-        // No Service, or somewhere else: where one has redirected to.
+        // The configuration has no Service, or a redirect leads to another host.
         _ => Ok(None),
     };
     Client::new(uri, &config.ca_bundle, USER_AGENT, Arc::new(resolve))

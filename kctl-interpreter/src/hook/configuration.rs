@@ -65,7 +65,7 @@ pub(super) struct Webhook {
     pub(super) interpreter_context_versions: Vec<String>,
 }
 
-/// The address of a webhook. A Service goes before a URL if both are set.
+/// The address of a webhook. A Service takes precedence if both are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientConfig {

@@ -80,7 +80,7 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
     let text = |field: &str| spec[field].as_str().unwrap_or_default();
     match text("type") {
         "ExternalName" => Ok(format!("{}:{port}", bracketed(text("externalName")))),
-        // The API server fills the type in; objects that never were on one may have none.
+        // API servers set a default type. An object that was never stored may have none.
         "" | "ClusterIP" if text("clusterIP") == "None" => Err(ServiceUnusable::Headless),
         "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {
             let mut ports = spec["ports"].as_array().into_iter().flatten();
@@ -100,7 +100,7 @@ pub(super) fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool 
     uri.host() == Some(&format!("{name}.{namespace}.svc")) && uri.port_u16().unwrap_or(443) == *port
 }
 
-/// Returns the host as it stands before a port: an IPv6 address gets brackets.
+/// Returns the host in the form that a port can follow: an IPv6 address gets brackets.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

@@ -170,7 +170,7 @@ impl Hooks {
     /// Returns the webhook that answers an operation on a kind. A rule with the operation `*` does
     /// not include `Prune`, which no webhook receives.
     fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Hook> {
-        // Prune has no place on the wire: not even a rule for every operation is one for it.
+        // No webhook receives `Prune`, even if a rule has the operation `*`.
         let on_the_wire = operation != Operation::Prune;
         let matches = |hook: &&Hook| hook.rules.iter().any(|rule| rule.matches(operation, kind));
         self.hooks.iter().filter(|_| on_the_wire).find(matches)

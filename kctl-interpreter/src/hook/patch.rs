@@ -106,7 +106,8 @@ fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_parent, last)| last)
 }
 
-/// Returns the message of an `add` whose parent exists. That can only fail for an index of a list.
+/// Returns the message for a failed `add` whose parent exists: only an index of a list can be wrong
+/// then.
 fn index(path: &str) -> String {
     let index = last(path);
     if index.parse::<usize>().is_ok() {

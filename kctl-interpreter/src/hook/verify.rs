@@ -162,7 +162,7 @@ impl Response {
                 None => Value::Null,
             },
             Operation::InterpretStatus => {
-                // The typing error is Karmada's.
+                // `nill` is spelled as in Karmada.
                 self.raw_status.ok_or_else(|| answer("webhook returned nill response.rawStatus".into()))?
             }
             Operation::InterpretHealth => self.healthy.ok_or_else(|| missing("healthy"))?.into(),

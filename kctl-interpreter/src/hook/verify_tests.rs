@@ -1,4 +1,4 @@
-//! Tests of the checks: each text that Karmada has, and the answers that pass.
+//! Tests of the checks: each message of Karmada, and the answers that pass.
 
 use serde_json::json;
 

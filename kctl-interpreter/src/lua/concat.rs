@@ -21,9 +21,9 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
         let goes_on = run.1 == token.start && run.0 < run.1;
         run = if goes_on { (run.0, token.end) } else { (token.start, token.end) };
         let is_last = !source[token.end..].starts_with('.');
-        // Three are all arguments of a function, and may stand before two.
+        // Three dots alone are the varargs of a function; five are varargs before a `..`.
         if is_last && matches!(run.1 - run.0, 2 | 5) {
-            // The spaces keep the point of a number such as `.5` apart.
+            // The spaces separate the operator from a number such as `.5`.
             edits.push((run.1, run.1, format!(" {DOTS} .. ")));
         }
     }

@@ -1,4 +1,4 @@
-//! JSON values into Lua and back, as gopher-json does it.
+//! Converts JSON values to Lua values and back, like gopher-lua's gopher-json.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -13,14 +13,14 @@ use super::number;
 /// Levels of nesting of a value, in and out: the depth at which `serde_json` stops reading.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// Why a value of Lua has no JSON form.
+/// The reason why a Lua value has no JSON form.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EncodeError {
     #[error("cannot encode sparse array")]
     SparseArray,
     #[error("cannot encode mixed or invalid key types")]
     InvalidKeys,
-    /// Also a table that is referenced twice: Karmada refuses it, and a script that works here should work there.
+    /// Also for a table that is referenced twice: Karmada rejects it, and a script that works here should work there.
     #[error("cannot encode recursively nested tables to JSON: copy a table that the result holds twice")]
     Nested,
     #[error("cannot encode {0} to JSON")]
@@ -36,7 +36,7 @@ pub(super) enum EncodeError {
 }
 
 /// Turns JSON into a value of Lua. Numbers become doubles; `null` becomes `nil`, so that its key vanishes, and an
-/// element `null` of a list too: the elements behind it move up.
+/// element `null` of a list too: the elements after it move up.
 ///
 /// # Errors
 /// The memory of the state is used up, or the value is nested too deep.
@@ -69,8 +69,8 @@ fn list<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>, depth: usize) ->
     failure.map_or(table, Err).map(LuaValue::Table)
 }
 
-/// Returns what goes into a table: text as it is, since a reference to each string would cost more than the string. A
-/// table is filled in one go, which an error cannot leave: the first one is kept in `failure`.
+/// Returns one element of a table. Strings stay borrowed, since a Lua reference to each would cost more than its copy.
+/// mlua fills a table in one call that an error cannot leave, so the first error is kept in `failure`.
 fn element<'a>(
     lua: &Lua,
     value: &'a Value,
@@ -104,11 +104,12 @@ pub(super) fn to_json(lua: &Lua, table: &Table, bytes_max: usize) -> Result<Valu
 type Visited = HashSet<*const c_void, BuildHasherDefault<Address>>;
 
 thread_local! {
-    /// Room for the addresses of the next object. Its some kilobytes are more than what `malloc` has at hand.
+    /// A buffer for the addresses of visited tables, kept for the next object: allocating its few kilobytes again would
+    /// be slow.
     static VISITED: Cell<Visited> = Cell::default();
 }
 
-/// Tables of a large object: room for more is given back.
+/// Maximum number of tables for which the buffer is kept. A larger buffer is freed.
 const VISITED_KEPT_MAX: usize = 4096;
 
 struct Encoder<'a> {
@@ -131,7 +132,8 @@ impl Hasher for Address {
     }
 
     fn write_u64(&mut self, address: u64) {
-        // The golden ratio: it spreads what differs in few bits. The map looks at the upper and the lower ones.
+        // Multiplying by the golden ratio spreads addresses that differ in few bits. The map uses the upper and the
+        // lower bits of the hash.
         self.0 = (self.0 ^ address).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 
@@ -144,10 +146,10 @@ impl Hasher for Address {
     }
 }
 
-/// Fields of a usual table: for so many there is room from the start.
+/// Number of fields for which space is reserved at the start: as many as a usual table has.
 const FIELDS_USUAL: usize = 8;
 
-/// Bytes that each value counts at least: the size of a [`Value`].
+/// Minimum number of bytes that each value is charged: the size of a [`Value`].
 const VALUE_BYTES: usize = size_of::<Value>();
 
 impl Encoder<'_> {
@@ -175,8 +177,9 @@ impl Encoder<'_> {
         Ok(str::from_utf8(&bytes).map_or_else(|_| lossy(&bytes), str::to_owned))
     }
 
-    /// Visits the fields of a table in one walk, which costs much less than a step for each field. Walks must not nest,
-    /// since C has few levels: the tables among the fields wait until it is over.
+    /// Visits the fields of a table in one call, which costs much less than one call for each field. Such calls must
+    /// not nest, because C calls in Lua can nest only a few levels deep. So nested tables are visited after the call
+    /// has returned.
     fn walk<K: FromLua>(
         &mut self,
         table: &Table,
@@ -232,7 +235,8 @@ impl Encoder<'_> {
         if !values.is_sorted_by_key(|(idx, _)| *idx) {
             values.sort_unstable_by_key(|(idx, _)| *idx);
         }
-        // The length of a table with a hole is any of its borders: what is behind shows in the number of keys.
+        // The length of a table with holes is any of its borders. Elements beyond that border show in the number of
+        // keys.
         let n_listed = (1..).zip(&values).take_while(|(expected, (idx, _))| expected == idx).count();
         if has_other && n_listed >= n_array {
             return Err(EncodeError::InvalidKeys);
@@ -251,7 +255,7 @@ impl Encoder<'_> {
 
     fn object(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
         let (mut fields, mut nested, mut doubtful) = (Vec::with_capacity(FIELDS_USUAL), Vec::new(), Vec::new());
-        // Keys are read as bytes, which need no reference into Lua. A number becomes its decimal string.
+        // Keys are read as bytes, without a reference into Lua. A number becomes its decimal string.
         self.walk(table, |encoder, key: BString, value| {
             encoder.spend(key.len())?;
             if matches!(&**key, [b'0'..=b'9' | b'-', ..] | b"inf" | b"nan") {
@@ -279,8 +283,8 @@ impl Encoder<'_> {
 
     /// Checks that no key was a number.
     ///
-    /// Keys come as bytes, and a number as its digits. So a key that looks like a number is
-    /// searched among the string keys: a number is not found there, or found for two keys.
+    /// Keys arrive as bytes, and a number as its digits. So each key that looks like a number is looked up among the
+    /// string keys. A number is not found there, or it is found for two keys.
     fn check_keys(&self, table: &Table, doubtful: &[BString], n_keys: usize) -> Result<(), EncodeError> {
         let (mut n_numbers, mut names) = (0, HashSet::new());
         for key in doubtful {
@@ -303,8 +307,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Tables of one walk that are referenced until it is over; more are read again. The stack of references has room for
-/// 8000, and a value for [`DEPTH_MAX`] walks.
+/// Maximum number of nested tables that stay referenced until a walk is over; further ones are read again. The stack of
+/// references has room for 8000, and a value for [`DEPTH_MAX`] walks.
 const HELD_MAX: usize = 32;
 
 /// Decodes bytes as UTF-8. Each invalid byte becomes a replacement character, as in Go.
@@ -317,7 +321,7 @@ fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// Up to here a whole double has no digits but those of the number.
+/// Up to this value every whole number has an exact double.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53
 
 /// Writes a whole number that fits without a point, as Go prints doubles: with the fewest digits that are this double, so that
@@ -360,7 +364,7 @@ mod tests {
             ),
             ("{a = nil, b = 1}", json!({"b": 1})),
             ("{2^53, 1e21, -0.0}", json!([9_007_199_254_740_992_i64, 1e21, 0])),
-            // As Go prints them: 2^62 is 4611686018427387904, and 2^63 is read as a double again.
+            // The numbers are printed as in Go: 2^62 is 4611686018427387904, and 2^63 is read as a double again.
             (
                 "{2^62, -2^62, 1e18, 2^63}",
                 json!([
@@ -375,7 +379,7 @@ mod tests {
                 "{name = 'x', inf = {1}, nan = 1, infinity = 2}",
                 json!({"name": "x", "inf": [1], "nan": 1, "infinity": 2}),
             ),
-            // By hash these keys come last to first.
+            // In hash order these keys come last to first.
             (
                 "(function() local t = {} for i = 5, 1, -1 do t[i] = {i} end return t end)()",
                 json!([[1], [2], [3], [4], [5]]),

@@ -1,4 +1,5 @@
-//! Customizations: what is refused, with which words, and which script answers.
+//! Tests of customizations: the invalid ones with their messages, and the script that answers each
+//! operation.
 
 use serde_json::{Value, json};
 

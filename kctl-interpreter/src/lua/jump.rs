@@ -1,16 +1,16 @@
-//! `goto`, which gopher-lua has and Lua 5.1 has not, as loops that run once.
+//! Rewrites `goto`, which gopher-lua has and Lua 5.1 lacks, as loops that run once.
 //!
-//! Reads a source and hands on one without jumps: `goto continue … ::continue::` becomes `repeat … break … until true`.
-//! Jumps forward out of blocks are all that scripts write. A source with others (backward, out of an inner loop, across
-//! one another) stays as it is, and Lua reports the first as a syntax error. Lines keep their numbers.
+//! `goto continue … ::continue::` becomes `repeat … break … until true`. Scripts only use jumps forward out of blocks.
+//! A source with other jumps (backward, out of an inner loop, across one another) stays as it is, and Lua reports the
+//! first of them as a syntax error. Line numbers do not change.
 
 use std::borrow::Cow;
 
 use super::tokens::{Edit, Token, apply, tokens};
 
-/// Rewrites the jumps of a source; one without jumps, or with jumps that have no such form, stays as it is.
+/// Rewrites the jumps of a source. A source without jumps, or with jumps that can't be rewritten, stays as it is.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
-    // Most sources have none, and are not even read.
+    // Most sources have no jumps, and are not even scanned.
     if !source.contains("goto") {
         return Cow::Borrowed(source);
     }
@@ -23,10 +23,10 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     }
 }
 
-/// Levels of blocks that are read; Lua itself stops at 200.
+/// Maximum nesting of blocks, the same as in Lua itself.
 const DEPTH_MAX: usize = 200;
 
-/// Jumps, labels and breaks that are read: pairing them takes their square.
+/// Maximum number of jumps, labels and breaks: pairing them takes quadratic time.
 const MARKS_MAX: usize = 2000;
 
 /// A block that is open: what opened it, where, and its number.
@@ -43,7 +43,7 @@ enum Kind {
     Header,
     /// The body of a loop.
     Loop,
-    /// The body of `repeat`, whose condition sees its locals.
+    /// The body of `repeat`. Its condition can use the locals of the body.
     Repeat,
     Function,
     /// `if` or `do`.
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns whether a `break` in the block stays in it, or no jump leaves it.
+    /// Returns `true` if a `break` in the block does not leave it, or if no jump can leave it.
     fn is_barrier(self) -> bool {
         matches!(self, Self::Loop | Self::Repeat | Self::Function)
     }
@@ -82,7 +82,7 @@ struct Region<'a> {
 const MAIN: Block = Block { kind: Kind::Function, start: 0, id: 0 };
 
 impl<'a> Scan<'a> {
-    /// Reads a source; none for one beyond the bounds.
+    /// Scans a source. Returns `None` if it exceeds a bound.
     fn of(source: &'a str) -> Option<Self> {
         let (mut scan, mut blocks, mut n_blocks) = (Self::default(), vec![MAIN], 1);
         let mut tokens = tokens(source).peekable();
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
         self.gotos.len() + self.labels.len() + self.breaks.len()
     }
 
-    /// Returns a region for each label that is jumped to; none if a jump has no region.
+    /// Returns a region for each label with a `goto`, or `None` if a jump has no region.
     fn regions(&self) -> Option<Vec<Region<'_>>> {
         let mut regions: Vec<Region<'_>> = Vec::new();
         for jump in &self.gotos {
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
             edits.extend(breaks.iter().map(|mark| (mark.start, mark.end, format!("do {flag} = true break end"))));
         }
         edits.extend(self.gotos.iter().map(|jump| (jump.start, jump.end, "do break end".to_owned())));
-        // Labels without a `goto`.
+        // Removes labels without a `goto`.
         let unused = self.labels.iter().filter(|label| regions.iter().all(|region| region.label.start != label.start));
         edits.extend(unused.map(|label| (label.start, label.end, String::new())));
         apply(source, edits)
@@ -177,7 +177,7 @@ impl<'a> Scan<'a> {
 }
 
 impl Region<'_> {
-    /// Returns whether the region lies between a `break` and the loop that it leaves.
+    /// Returns `true` if the region lies between a `break` and the loop that it leaves.
     fn holds_break(&self, mark: &Mark<'_>) -> bool {
         (self.start..self.label.start).contains(&mark.start)
             && mark.blocks.starts_with(&self.label.blocks)
@@ -185,8 +185,8 @@ impl Region<'_> {
     }
 }
 
-/// Returns whether no region has another in it without a loop or function between: the `break` of the inner one would
-/// only reach the outer.
+/// Returns `true` unless a region contains another one without a loop or function in between. A `break` in the inner
+/// region would then leave only one of the two loops that replace them.
 fn are_independent(regions: &[Region<'_>]) -> bool {
     regions.iter().enumerate().all(|(idx, outer)| {
         regions.iter().enumerate().all(|(other, inner)| {

@@ -170,7 +170,7 @@ mod tests {
         let cases = [
             // The second script of an operation is not used, so its error does not matter.
             (Operation::InterpretHealth, Some(Ok(json!({ "healthy": true })))),
-            // A broken script answers with its error; the valid one behind it is not used instead.
+            // A broken script answers with its error; the valid one after it is not used instead.
             (Operation::Retain, Some(Err("customization \"half\", operation Retain: "))),
             (Operation::InterpretStatus, Some(Ok(json!({ "status": { "a": 1 } })))),
             (Operation::InterpretDependency, None),

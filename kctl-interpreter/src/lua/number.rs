@@ -1,4 +1,4 @@
-//! Numbers as text and back, as gopher-lua does it: integers without a point, other numbers as Go prints them.
+//! Converts numbers to strings and back like gopher-lua: integers without a point, other numbers as Go prints them.
 
 use kctl_apimachinery::strconv;
 
@@ -36,11 +36,11 @@ pub(super) fn parse(text: &str) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         return i64::from_str_radix(&unsigned[2..], 16).ok().map(|int| sign * int as f64);
     }
-    // Rust reads the words `inf` and `nan` in every spelling; a number has a digit.
+    // Rust also parses `inf` and `nan`, which are not numbers in Lua, so a digit is required.
     if text.contains(|c: char| c.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// Reads a number as `tonumber(text, base)`: without a point only an integer of that base is one, `1e3` is not.
+/// Parses a number like `tonumber(text, base)`. Without a point only an integer of that base is valid, so `1e3` is not.
 pub(super) fn to_number(text: &str, base: Option<u32>) -> Option<f64> {
     let mut text = text.trim_matches([' ', '\n', '\t']);
     if text.contains('.') {

@@ -1,8 +1,8 @@
-//! The order of keys: gopher-lua visits them as they were set, Lua 5.1 as they hash.
+//! Preserves the order of keys: gopher-lua visits them in the order in which they were set, Lua 5.1 in hash order.
 //!
-//! Reads a source and hands on one in which each table that it builds goes through a function of the library, with
-//! the names of its fields in order: `{a = 1, b = 2}` becomes `ordered({a = 1, b = 2}, "a", "b")`. The library keeps the
-//! order and `pairs` visits in it. Lines keep their numbers.
+//! Each table constructor in a source is wrapped into a call of a library function, with the names of its fields in
+//! order: `{a = 1, b = 2}` becomes `ordered({a = 1, b = 2}, "a", "b")`. The library stores the order, and `pairs`
+//! follows it. Line numbers do not change.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ struct Open<'a> {
     names: Vec<&'a str>,
 }
 
-/// Rewrites the tables of a source; one whose braces do not match stays as it is.
+/// Rewrites the table constructors of a source. A source with unbalanced braces stays as it is.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     let tokens: Vec<Token<'_>> = tokens(source).collect();
     let (mut open, mut edits): (Vec<Open<'_>>, Vec<Edit>) = (Vec::new(), Vec::new());
@@ -31,7 +31,8 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
             "{" => open.push(Open { start: token.start, is_expression: !is_call(before), names: Vec::new() }),
             "}" => {
                 let Some(table) = open.pop() else { return Cow::Borrowed(source) };
-                // A call could go on where a table ends: `(` begins the next statement.
+                // A `(` after the table begins the next statement. It would call the result of `ordered`, so this table
+                // is not wrapped.
                 let is_last = tokens.get(idx + 1).is_none_or(|next| next.text != "(");
                 if table.is_expression && is_last {
                     edits.push((table.start, table.start, format!("{ORDERED}(")));
@@ -57,7 +58,7 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     Cow::Owned(apply(source, edits))
 }
 
-/// Returns whether a table behind the token is the argument of a call, as in `f{}`.
+/// Returns `true` if a table after the token is the argument of a call, as in `f{}`.
 fn is_call(before: Option<Token<'_>>) -> bool {
     before.is_some_and(|token| match token.text {
         ")" | "]" => true,
@@ -66,7 +67,7 @@ fn is_call(before: Option<Token<'_>>) -> bool {
     })
 }
 
-/// Returns whether the tokens begin with `=`, and not with `==`.
+/// Returns `true` if the tokens begin with `=`, and not with `==`.
 fn is_assigned(tokens: &[Token<'_>]) -> bool {
     match tokens {
         [first, second, ..] => first.text == "=" && !(second.text == "=" && second.start == first.end),

@@ -93,7 +93,7 @@ impl Pool {
             debug_assert!(idle.len() <= IDLE_MAX, "the state that is idle for longest is dropped at the bound");
             dropped
         };
-        // Closing a state takes longer than the others should wait for the lock.
+        // Closing a state takes too long to do it under the lock.
         drop(dropped);
     }
 }

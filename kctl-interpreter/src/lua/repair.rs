@@ -42,7 +42,7 @@ fn is_empty_list(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Most results have none, and to look for one costs less than to learn what it should be.
+/// Returns `true` if the value contains an empty list. Most results do not, and this check is cheaper than the repair.
 fn has_empty_list(value: &Value) -> bool {
     match value {
         Value::Array(values) => values.is_empty() || values.iter().any(has_empty_list),
@@ -51,8 +51,8 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-/// The paths at which the references have an empty object or list. A path has no indices: an empty list of one
-/// element stands for those of all.
+/// The paths at which the references have an empty object or list. A path has no indices, so it stands for the same
+/// field in all elements of a list.
 #[derive(Default)]
 struct Empties {
     objects: HashSet<String>,
@@ -72,7 +72,7 @@ struct Path<'a> {
     key: &'a str,
 }
 
-/// Joins as Karmada does, with dots in keys told from dots between them.
+/// Joins the keys of a path with dots, as Karmada does. Dots and colons in keys are escaped.
 fn join(path: Option<&Path<'_>>) -> String {
     let mut keys: Vec<String> = std::iter::successors(path, |path| path.parent)
         .map(|path| path.key.replace('.', "\\.").replace(':', "\\:"))
@@ -111,7 +111,7 @@ impl Empties {
         }
     }
 
-    /// Returns whether the value stays.
+    /// Returns `true` if the value stays.
     fn repair(&self, value: &mut Value, path: Option<&Path<'_>>) -> bool {
         if is_empty_list(value) {
             let verdict = self.verdict(path);

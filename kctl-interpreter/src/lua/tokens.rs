@@ -16,7 +16,7 @@ impl Token<'_> {
     }
 }
 
-/// Splits a source. What is no Lua gives some tokens or others, and Lua itself reports it.
+/// Splits a source into tokens. For invalid Lua the tokens have no meaning; Lua itself reports the error.
 pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let mut offset = 0;
     std::iter::from_fn(move || {

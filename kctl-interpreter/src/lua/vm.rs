@@ -94,8 +94,8 @@ impl State {
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
         let source = jump::rewrite(script.source());
         let ordered_source = order::rewrite(&source);
-        // In the rare case that the source has no room for the rewriting (a hundred concatenations in a row), its numbers become text as
-        // in C, or its tables go without an order as well.
+        // A source with, for example, a hundred concatenations in a row may exceed a limit of Lua once it is rewritten.
+        // Then its numbers are formatted as in C, or its tables lose their order as well.
         let chunk = load(&lua, &with_arguments(&concat::rewrite(&ordered_source)))
             .or_else(|_| load(&lua, &with_arguments(&ordered_source)))
             .or_else(|_| load(&lua, &source))?;
@@ -139,14 +139,15 @@ impl State {
         })
     }
 
-    /// Runs the script under its memory limit. Conversions without the limit need not guard each
-    /// step, and are twice as fast; what they allocated counts as soon as the script starts.
+    /// Runs the script under its memory limit. The limit is lifted for conversions: their steps
+    /// then need no protected calls, which doubles their speed. The memory that they allocated
+    /// counts once the script starts.
     fn run(&self, script: &Script, limits: &Limits, args: &[&Value]) -> Result<MultiValue, Failure> {
         self.lua.set_memory_limit(0)?;
         // Everything that conversions allocate is still in use, so collecting garbage would be wasted time.
         self.lua.gc_stop();
         let (env, strings): (mlua::Table, mlua::Table) = self.fresh.call(())?;
-        // The methods of strings are those of this run: a script may replace them for itself.
+        // A script may replace methods of strings, so each run gets its own.
         self.lua.set_type_metatable::<mlua::LuaString>(Some(strings));
         self.chunk.set_environment(env.clone())?;
         let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;

@@ -377,7 +377,7 @@ fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<
             let unknown = || NativeError::DependencyInterpreterNotFound { kind: kind.to_string() };
             let found = dependencies.ok_or_else(unknown)?(&object)?;
             dependency::verify(&found)?;
-            // Go's list is nil when nothing was appended.
+            // In Go the list is nil if nothing was appended.
             if found.is_empty() { Value::Null } else { serde_json::to_value(found)? }
         }
         Operation::Prune => prune::prune(object.into_owned())?,

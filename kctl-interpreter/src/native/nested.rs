@@ -109,7 +109,7 @@ fn of_other_type(path: &[&str], value: &Value, expected: &'static str) -> Native
         Value::Number(number) if number.is_i64() => "int64",
         Value::Number(_) => "float64",
         Value::String(_) => "string",
-        // With a space: found types are written by Go, expected ones by hand.
+        // `found` is printed by Go, with a space in `interface {}`. Expected types are written by hand, without it.
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     };

@@ -145,7 +145,7 @@ fn required(pod_spec: &Value) -> Result<Option<ReplicaRequirements>> {
 fn node_claim(pod_spec: &Value) -> Result<Option<NodeClaim>> {
     let affinity = &pod_spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let (selector, tolerations) = (&pod_spec["nodeSelector"], &pod_spec["tolerations"]);
-    // An empty selector is one, though it selects nothing; Go's map is not nil then.
+    // An empty selector counts, because it is a non-nil map in Go.
     if selector.is_null() && affinity.is_null() && tolerations.as_array().is_none_or(Vec::is_empty) {
         return Ok(None);
     }

@@ -98,7 +98,7 @@ fn service_account(object: &mut Value) -> Result<()> {
     let mut idx = 0;
     while idx < remaining.len() {
         if serviceaccount::name("secrets", &remaining[idx])?.starts_with(&prefix) {
-            // Karmada moves on after a removal and so skips the next secret, which has moved up.
+            // As in Karmada, the index advances after a removal too, which skips the next secret.
             remaining.remove(idx);
         }
         idx += 1;
@@ -109,7 +109,7 @@ fn service_account(object: &mut Value) -> Result<()> {
 /// Removes `spec.clusterIP` and `spec.clusterIPs`, which each cluster allocates. A headless Service
 /// keeps its `None`.
 fn service(object: &mut Value) {
-    // A headless service says so itself, and must stay one.
+    // A headless Service has the `clusterIP` `None`, and must stay headless.
     if nested::string(object, &["spec", "clusterIP"]).ok().flatten().is_some_and(|ip| ip != "None") {
         nested::remove(object, &["spec", "clusterIP"]);
         nested::remove(object, &["spec", "clusterIPs"]);

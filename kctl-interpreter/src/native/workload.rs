@@ -88,14 +88,15 @@ pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     *collected.at_mut("/generation") = generation.into();
     *collected.at_mut("/resourceTemplateGeneration") = template_generation(object)?.into();
     let collected = collected.into_object();
-    // Nothing at all says that the cluster has not reported yet.
+    // Null means that the cluster has not reported yet.
     Ok(if collected.as_object().is_some_and(Map::is_empty) { Value::Null } else { collected })
 }
 
 /// Returns the number in the annotation [`TEMPLATE_GENERATION`].
 fn template_generation(object: &Value) -> Result<i64> {
     let annotations = nested::map(object, &["metadata", "annotations"]).ok().flatten();
-    // One annotation of another type hides all of them (`GetAnnotations` upstream); a null is as good as an empty text.
+    // One annotation that is not a string hides all of them (`GetAnnotations` upstream). Null counts as an empty
+    // string.
     let annotations = annotations.filter(|map| map.values().all(|value| value.is_string() || value.is_null()));
     let text = annotations.and_then(|annotations| annotations.get(TEMPLATE_GENERATION)?.as_str()).unwrap_or_default();
     text.parse().map_err(|_| NativeError::AnnotationNotNumber {
@@ -170,7 +171,7 @@ fn has_more_than_counters(typed: &Typed) -> bool {
     !typed.at("/status/collisionCount").is_null() || !typed.list("/status/conditions").is_empty()
 }
 
-/// Sets a value, and returns `true` if it was another one.
+/// Sets a value. Returns `true` if that changed it.
 fn replace(target: &mut Value, value: Value) -> bool {
     let changed = *target != value;
     *target = value;

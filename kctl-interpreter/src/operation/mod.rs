@@ -148,7 +148,7 @@ impl Inputs {
         }
     }
 
-    /// `Kind ns/name`, as far as the object says so.
+    /// Returns `Kind namespace/name` for messages, or a description of an object without them.
     #[cfg(feature = "function")]
     pub(crate) fn object_name(&self) -> String {
         let Some(object) = self.object() else { return "no object".to_owned() };
@@ -309,6 +309,6 @@ pub(crate) fn field(operation: Operation, output: Value) -> Value {
         Operation::InterpretHealth => InterpretHealth::FIELD,
         Operation::Prune => Prune::FIELD,
     };
-    // `json!` would copy it.
+    // `json!` would copy `output`.
     Value::Object(Map::from_iter([(name.to_owned(), output)]))
 }

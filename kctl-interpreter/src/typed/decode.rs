@@ -34,7 +34,7 @@ pub(super) enum Problem {
     /// The converter has no conversion between two scalars, for example from a string to a number.
     #[error("cannot convert {found} to {expected}")]
     NotConvertible { found: &'static str, expected: &'static str },
-    // Go's decoder has a colon for structs only.
+    // Go's message has a colon for structs only.
     /// The converter expects a struct, slice or map.
     #[error("cannot restore {expected} from{} {found}", if *expected == "struct" { ":" } else { "" })]
     NotRestorable { found: &'static str, expected: &'static str },
@@ -140,7 +140,8 @@ fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> 
             None => is_folded = rules == Rules::Json,
         }
     }
-    // A name in other letters counts, too. Nearly all objects have only names as the type has them.
+    // Names match in any case too. Nearly all objects only have names in the spelling of the type, so this second pass
+    // is rare.
     if is_folded {
         for (field, value) in fields.iter().zip(&mut values).filter(|(_, value)| value.is_none()) {
             *value = object.iter().find(|(name, _)| name.eq_ignore_ascii_case(field.name)).map(|(_, value)| value);
@@ -221,7 +222,8 @@ fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Proble
         (Some(whole), Rules::Json) if narrow(whole) == whole => Ok(whole.into()),
         (_, Rules::Json) => Err(Problem::NotOfType { found: format!("number {number}"), expected }),
         (None, Rules::Converter) => match number.as_f64() {
-            // 2^63 is the first that is too large. What Go makes of it is the processor's: amd64 has its least number there.
+            // 2^63 is the first number that does not fit. Go's result depends on the processor; on amd64 it is the
+            // least `int64`.
             Some(float) if float >= 9_223_372_036_854_775_808.0 => Ok(narrow(i64::MIN).into()),
             Some(float) if float.trunc().total_cmp(&float).is_eq() => Ok(narrow(float as i64).into()),
             _ => Err(Problem::NotConvertible { found: "float64", expected }),
@@ -248,7 +250,7 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     match r#type {
         _ if json => Problem::NotOfType { found: found.to_owned(), expected },
         Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, expected },
-        // Go can convert a number to a string, so the converter fails later, with another message.
+        // Go can convert a number to a string, so the converter fails at a later step, with another message.
         Type::String if found == "int64" => Problem::NotConvertible { found, expected },
         _ => Problem::NotRecognized { found, expected },
     }

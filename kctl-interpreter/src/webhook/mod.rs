@@ -60,7 +60,7 @@ impl Default for WebhookOptions {
         Self {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             certificate: Certificate::SelfMade(vec!["localhost".into(), "127.0.0.1".into()]),
-            // Two objects of the size that etcd takes (1.5 MiB), and statuses of many clusters.
+            // Room for two objects of etcd's maximum size (1.5 MiB), and for the statuses of many clusters.
             body_len_max: 8 << 20,
             concurrency_max: 64,
             connections_max: 512,

@@ -69,7 +69,7 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
         serde_json::from_slice(body).map_err(|error| error.to_string())
     } else {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
-        // The rest of the error shows the place in many lines; the answer has room for one.
+        // The other lines of the error show the position. The response has room for one line.
         let first_line = |error: serde_saphyr::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
         text.and_then(|text| serde_saphyr::from_str(text).map_err(first_line))
     };
@@ -154,7 +154,7 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, guard: RunningGuard) -> Result<V
             Some(error) => failure(error),
             None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),
         }),
-        // A panic of the function is its answer: this is one of ours, or the end of the process.
+        // A panic of the function was turned into its result. This one is in kctl, or the process is ending.
         Err(error) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
     }
 }
@@ -199,7 +199,7 @@ fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Resu
         Operation::ReviseReplica | Operation::Retain | Operation::AggregateStatus | Operation::Prune => {
             let changed = answer.as_object_mut().and_then(|answer| answer.values_mut().next().map(Value::take));
             let patch = json_patch::diff(object, &changed.unwrap_or_default());
-            // Without a difference there is neither a patch nor a type: an empty patch is an error in Karmada.
+            // An unchanged object gets neither a patch nor a patch type: Karmada rejects an empty patch.
             if !patch.0.is_empty() {
                 response.patch = Some(STANDARD.encode(serde_json::to_vec(&patch)?));
                 response.patch_type = Some("JSONPatch");

@@ -64,9 +64,9 @@ impl Shared {
 
 /// Handles a request within the timeout of its query, at most 30 s.
 ///
-/// The response has always the status 200, because Karmada does not read the body of any other. A
+/// The response always has the status 200, because Karmada does not read the body of any other. A
 /// body is received before the request waits for a permit: a client that never sends the rest would
-/// otherwise keep one. Errors are logged as warnings with their uid.
+/// otherwise keep a permit. Errors are logged as warnings with their uid.
 async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let within = body::time_of(request.uri());
     let refuse = |code: StatusCode, text: String| {
@@ -75,11 +75,13 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     };
     let mut progress = Progress::default();
     let mut read = body::Progress::default();
-    // Karmada drops a response without the uid, message and all. An error takes it from the part that came.
+    // Karmada drops a response without the uid, with its message. For an error, the uid is taken from the received part
+    // of the body.
     let mut received = Vec::new();
     let answered = timeout(within, async {
         let not_json = body::not_json(request.headers());
-        // Without a place among those that run: a client that does not send the rest of its request would keep it.
+        // The body is read before the request takes a slot among the running ones. A client that stops sending would
+        // hold that slot.
         let body = request.into_body();
         let len_max = shared.body_len_max;
         let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut read, &mut received).await {
@@ -111,7 +113,7 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
             let text = late(format!("{called} takes longer"));
             return wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) };
         }
-        // Only this counts a request that reached no function.
+        // The request reached no function, so only `refuse` counts it in the metrics.
         let why = match read {
             body::Progress::Queued => format!("{} others run, which is the limit", shared.concurrency_max),
             _ => "the rest of the request did not come".into(),
@@ -120,7 +122,7 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     });
     if !response.successful {
         let wire::Response { uid, status, .. } = &response;
-        // The message of a timeout names the function already.
+        // The message of a timeout already names the function.
         let called = progress.called.as_deref().filter(|called| !status.message.contains(called));
         tracing::warn!(uid, code = status.code, called, "{}", status.message);
     }

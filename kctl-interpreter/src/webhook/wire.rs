@@ -54,8 +54,8 @@ pub(super) struct Request {
     pub(super) aggregated_status: Option<Vec<AggregatedStatusItem>>,
 }
 
-/// Reads a request or null. Serde alone would also accept a list, as the fields in their order, and
-/// an empty list as a request without any.
+/// Reads a request or null. Serde alone would also accept a list with the fields in order, and an
+/// empty list as a request without fields.
 fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>, D::Error> {
     struct Fields;
     impl<'de> Visitor<'de> for Fields {

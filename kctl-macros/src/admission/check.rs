@@ -30,7 +30,7 @@ pub(super) struct AdmissionFn {
     pub(super) krate: CratePath,
     /// The kind of webhook.
     pub(super) action: Action,
-    /// The word in the attribute: that two functions have one path is shown there.
+    /// The word in the attribute, at which the error for two functions with the same path is reported.
     pub(super) word: Ident,
     /// The kind of the objects, from the first parameter.
     pub(super) kind: Type,

@@ -61,7 +61,8 @@ pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the alias of the kind with the span of the user's type: that a type is not a kind is shown there.
+/// Returns the alias of the kind with the span of the user's type, so that rustc reports there that the type is not a
+/// kind.
 fn alias(model: &AdmissionFn) -> Ident {
     format_ident!("__Kind", span = model.kind.span())
 }

@@ -72,9 +72,9 @@ const OPTIONS: [&str; 15] = [
 pub(super) struct CheckErrors {
     /// All mistakes, as one error of syn.
     pub(super) errors: Error,
-    /// `true` if the function's signature has a mistake: its body was written for another one.
+    /// `true` if the function's signature has a mistake. Its body was then written for another signature.
     pub(super) is_signature_wrong: bool,
-    /// The primary, if its struct lacks `#[resource]`: the stub makes a kind of it.
+    /// The primary, if its struct lacks `#[resource]`: the stub turns it into a kind.
     pub(super) missing_resource: Option<MissingResource>,
 }
 
@@ -234,7 +234,7 @@ fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
 }
 
 /// Reports K0011. The help knows names of other frameworks, options that belong into the parentheses of a kind, and
-/// kinds that stand behind another kind: `owns = Pod, Secret`.
+/// kinds that follow another kind: `owns = Pod, Secret`.
 fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match nearest(unknown, &OPTIONS) {
@@ -243,7 +243,7 @@ fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
             format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
         Some(candidate) => format!("did you mean `{candidate}`?"),
-        // `owns = Pod, Secret`: a kind behind another one.
+        // `owns = Pod, Secret`: a second kind after a comma.
         None if unknown.starts_with(char::is_uppercase) => {
             format!(
                 "name the relation of each kind: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
@@ -255,7 +255,7 @@ fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
     errors.push(&entry.name, codes::UNKNOWN_OPTION, &what, &help);
 }
 
-/// Reads a rule of `rbac(…)`. Anything else there is an error: the role must not lack a rule without a message.
+/// Reads a rule of `rbac(…)`. Anything else there is an error, because the role must not silently lack a rule.
 fn rule(argument: &Argument) -> Result<Rule, TokenStream> {
     match argument {
         Argument::Expr(rule) => Ok(Rule::Expr(rule.clone())),

@@ -298,7 +298,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let read = part.as_ref().unwrap_or(&kind);
     let reads = permission(reads, read);
     if owns && part.is_some() {
-        // `create` and `update` need whole objects, and this type has some of the fields.
+        // `create` and `update` need whole objects, and this type has only some of the fields.
         verbs.retain(|declared| !matches!(declared.verb, Verb::Create | Verb::Update));
     }
     let owned = if owns { read } else { &kind };

@@ -86,7 +86,7 @@ pub(super) enum Duration {
 pub(super) struct Rules {
     /// The rules in the order of the attribute. There is at least one.
     pub(super) rules: Vec<Rule>,
-    /// The cluster; that of the primary without one.
+    /// The cluster. `None` stands for the cluster of the primary.
     pub(super) on: Option<ExprPath>,
 }
 

@@ -1,6 +1,7 @@
 //! Tokens → `Input`: the options as the user wrote them, without rules.
 //!
-//! A mistake stops nothing: it is kept beside the options that could be read, and reading goes on behind the next comma.
+//! A mistake stops nothing: it is kept beside the options that could be read, and reading continues after the next
+//! comma.
 //!
 //! The grammar of an option is `name`, `name = value`, `name(argument, …)` or `name = Kind(argument, …)`. The last
 //! form is not Rust: as an expression it would be a call, and `Kind<T>(a = b)` no expression at all. So the value of
@@ -43,7 +44,7 @@ pub(super) enum Annotated {
 pub(super) struct Entry {
     /// The name of the option, or `krate`.
     pub(super) name: Ident,
-    /// The value behind `=`. `None` while it is not typed yet.
+    /// The value after `=`. `None` while it is not typed yet.
     pub(super) value: Option<Value>,
     /// The parentheses, for the span of errors about them.
     pub(super) parentheses: Option<syn::token::Paren>,
@@ -53,12 +54,12 @@ pub(super) struct Entry {
     mistakes: Vec<Error>,
 }
 
-/// The value behind `=`: a kind for `owns`, `watches`, `reads` and `of`, an expression for any other option. An
-/// expression in the place of a kind is a mistake that `check` reports with the right form.
+/// The value after `=`: a kind for `owns`, `watches`, `reads` and `of`, an expression for any other option. An
+/// expression in place of a kind is a mistake that `check` reports with the right form.
 pub(super) enum Value {
     /// A path with its generic arguments: `Pod`, `v1::Pod`, `PartialObjectMeta<Pod>`.
     Kind(Type),
-    /// Any other value, and a mistake in the place of a kind.
+    /// Any other value, and a mistake in place of a kind.
     Expr(Expr),
 }
 
@@ -124,7 +125,7 @@ impl Parse for Entry {
     }
 }
 
-/// Reads the value behind `=`. `None` if nothing is typed yet, and for anything that is not a kind where one belongs:
+/// Reads the value after `=`. `None` if nothing is typed yet, and for anything that is not a kind where one belongs:
 /// `check` reports both.
 fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if input.is_empty() || input.peek(Token![,]) {
@@ -134,14 +135,14 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
         return Ok(Some(Value::Expr(expression(input)?)));
     }
-    // `Pod + Secret` is whole in the expression: the rules say how several kinds are written.
+    // `Pod + Secret` stays one expression, so that the check can say how to write several kinds.
     let ahead = input.fork();
     if matches!(ahead.parse(), Ok(Expr::Binary(joined)) if matches!(joined.op, BinOp::Add(_) | BinOp::BitOr(_) | BinOp::BitAnd(_)))
     {
         return Ok(Some(Value::Expr(input.parse()?)));
     }
     let mut path = input.call(Path::parse_mod_style)?;
-    // A path of types would take the parentheses of the relation for those of `Fn(…)`.
+    // `parse_mod_style` leaves out `<…>`. The parser of type paths would read the parentheses of a relation as `Fn(…)`.
     if input.peek(Token![<])
         && let Some(last) = path.segments.last_mut()
     {

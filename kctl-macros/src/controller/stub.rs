@@ -25,7 +25,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
     let errors = mistakes.errors.to_compile_error();
     let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
     let stub = match &input.item {
-        // An `impl` contains nothing but methods.
+        // An `impl` can contain only methods, so a stub type can't stand there.
         Annotated::Function(function) if function.is_method() => TokenStream::new(),
         Annotated::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(placeholder_kind);

@@ -31,7 +31,7 @@ pub(super) struct InterpreterFn {
     pub(super) krate: CratePath,
     /// The row of the table of operations.
     pub(super) operation: &'static Operation,
-    /// The word in the attribute: that two functions answer one operation is shown there.
+    /// The word in the attribute, at which the error for two functions of the same operation is reported.
     pub(super) word: Ident,
     /// The kind behind the reference of the first parameter.
     pub(super) kind: Type,

@@ -65,12 +65,13 @@ pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the alias of the kind with the span of the user's type: that a type is not a kind is shown there.
+/// Returns the alias of the kind with the span of the user's type, so that rustc reports there that the type is not a
+/// kind.
 fn alias(model: &InterpreterFn) -> Ident {
     format_ident!("__Kind", span = model.kind.span())
 }
 
-/// Emits a type whose name two functions for the same operation and kind share.
+/// Emits a type whose name is the same for two functions of one operation and kind.
 fn one_for_each_kind(model: &InterpreterFn) -> TokenStream {
     let kind = name_fragment(&model.kind);
     uniqueness_guard(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))

@@ -88,13 +88,13 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
     }
 }
 
-/// Takes the `#[kctl(…)]` attributes off one place and reads them.
+/// Removes the `#[kctl(…)]` attributes from a list of attributes and reads them.
 fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut Errors) -> Annotations {
     let marks: Marks = marks::take(attributes, errors);
     Annotations { none: none.with(&marks), marks }
 }
 
-/// Returns the derives that the user's item lacks. Those of other crates are always emitted, in the place of the user's.
+/// Returns the derives that the user's item lacks. Those of other crates are always emitted, in place of the user's.
 fn missing_derives(attributes: &[Attribute]) -> Vec<Derive> {
     let present = derived(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());

@@ -21,7 +21,7 @@ pub(super) fn is_option(name: &str) -> bool {
     ["conversion", "status_subresource"].contains(&name)
 }
 
-/// Reads the value of an option, behind its name.
+/// Reads the value of an option, after its name.
 pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     if name == "conversion" {
         return conversion(word, input, errors).map(Some);

@@ -130,7 +130,7 @@ fn within_brackets(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffe
     Ok(content)
 }
 
-/// Reads the comma behind an entry, which the last one need not have.
+/// Reads the comma after an entry. The last entry need not have one.
 pub(super) fn comma(input: ParseStream) -> syn::Result<()> {
     if !input.is_empty() {
         input.parse::<Token![,]>()?;

@@ -246,7 +246,7 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     let is_string = match value.as_slice() {
         [_, TokenTree::Literal(literal)] => syn::parse2::<LitStr>(literal.to_token_stream()).is_ok(),
         [_, TokenTree::Ident(_)] => false,
-        // A macro call may expand to a string: kube's derive finds out.
+        // A macro call may expand to a string, which kube's derive checks.
         _ => true,
     };
     if STRINGS.contains(&text.as_str()) && !is_string {

@@ -78,7 +78,7 @@ impl Marks {
     }
 }
 
-/// The form in which a mark is written, and of which its value is.
+/// The form in which a mark and its value are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `immutable`
@@ -147,7 +147,7 @@ const FORMS: [(&str, Form); 33] = [
     ("values", Form::Inner),
 ];
 
-/// Takes the `#[kctl(…)]` attributes off a place and returns their marks, after the checks of `bounds`.
+/// Removes the `#[kctl(…)]` attributes from a list and returns their marks, after the checks of `bounds`.
 pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Marks {
     let is_kctl = |attribute: &Attribute| attribute.path().is_ident("kctl");
     let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_kctl(attribute)).cloned().collect();
@@ -178,7 +178,7 @@ fn is_repeatable(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Tokens that are not marks at all. Nothing behind them can be read.
+/// Tokens that are not marks at all. Nothing after them can be read.
 fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Marks> {
     let mut marks = Marks::default();
     while !input.is_empty() {
@@ -196,7 +196,7 @@ fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Marks> {
     Ok(marks)
 }
 
-/// Reads the value of one mark, behind its name. Returns `None` for a value that was reported.
+/// Reads the value of one mark, after its name. Returns `None` for a value that was reported.
 fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     let Some(form) = form(text) else {
         let value = up_to_comma(input)?;
@@ -287,8 +287,8 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, 
     (marks, quote!(#(#rest),*))
 }
 
-/// Reads the tokens of one option of `#[resource(…)]` that is not kube's. Its errors are collected apart, because the
-/// parser borrows them.
+/// Reads the tokens of one option of `#[resource(…)]` that is not kube's. Its errors are collected separately, because
+/// the parser borrows them.
 fn root_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Json> {
     let mut inner = Errors::default();
     let parser = |input: ParseStream| -> syn::Result<Option<Json>> {
@@ -317,7 +317,7 @@ pub(super) fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-/// Reports an error of the parser as K0024. The text behind `: write ` in its message replaces the general help.
+/// Reports an error of the parser as K0024. The text after `: write ` in its message replaces the general help.
 fn syntax(error: &Error, help: &str, errors: &mut Errors) {
     let text = error.to_string();
     match text.split_once(": write ") {

@@ -17,7 +17,7 @@ use crate::{
     source_file::{definitions_of, has_name, items_of},
 };
 
-/// Attributes that give a type none of the traits of a part. Any other one may implement them all.
+/// Attributes that implement no trait. Any other attribute may implement all traits that a part needs.
 const NEUTRAL_ATTRIBUTES: [&str; 9] =
     ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive"];
 /// Derives of the standard library, which implement none of serde's and schemars' traits.

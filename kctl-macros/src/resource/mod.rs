@@ -16,8 +16,8 @@
 //! | `unstorable` | a field's type can't be stored, such as `Instant` | K0118 |
 //! | `emit` | `Model` → code | |
 //!
-//! After a mistake the type is still emitted, with valid options in the place of the wrong ones. Otherwise each use of the type
-//! would be one more error.
+//! After a mistake the type is still emitted, with valid options in place of the wrong ones. Otherwise each use of the
+//! type would be one more error.
 
 mod bounds;
 mod check;

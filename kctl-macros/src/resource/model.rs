@@ -54,9 +54,9 @@ pub(super) enum SchemaSource {
 pub(super) enum KubeOption {
     /// `plural = "webs"`, `namespaced` or `scale(…)`, as the user wrote it. The value has the `=` or the parentheses.
     Written { name: Ident, value: Vec<TokenTree> },
-    /// `name = "value"`, in the place of a missing or a wrong option.
+    /// `name = "value"`, in place of a missing or a wrong option.
     Text { name: Ident, value: String },
-    /// The flag, in the place of `scope = "Namespaced"`.
+    /// The flag, in place of `scope = "Namespaced"`.
     Namespaced,
     /// The whole list, if it does not consist of options: kube's derive reports its error.
     Unparsed(TokenStream),

@@ -59,7 +59,7 @@ pub(super) fn check(options: TokenStream, item: &TokenStream) -> syn::Result<Vie
         (item, fields)
     });
     let whole = of.zip(item).map(|(of, (item, fields))| ViewStruct { item, krate, of, fields });
-    // Without a kind or a struct there is at least one mistake.
+    // If the kind or the struct is missing, a mistake was reported.
     errors.into_result(whole).and_then(|whole| whole.ok_or_else(|| syn::Error::new(Span::call_site(), FORM)))
 }
 
@@ -133,7 +133,8 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
     Some(item)
 }
 
-/// Takes the paths off the fields and reads them. `metadata` is rejected as a field, because every view has it.
+/// Removes the `#[view(…)]` attributes from the fields and reads their paths. `metadata` is rejected as a field,
+/// because every view has it.
 fn read_fields(item: &mut ItemStruct, errors: &mut Errors) -> Vec<ViewField> {
     let mut fields = Vec::new();
     for field in &mut item.fields {

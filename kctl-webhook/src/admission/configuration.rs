@@ -75,7 +75,7 @@ impl Configurations<'_> {
                 .filter(|rule| rule.options().action == action)
                 .map(|rule| (rule.path(), self.webhook(rule)))
                 .collect();
-            // The order is that in which they are asked.
+            // The API server calls validating webhooks in parallel, so only mutating ones keep the order of the rules.
             if action == Action::Validate {
                 webhooks.sort_by(|(left, _), (right, _)| left.cmp(right));
             }
@@ -141,7 +141,7 @@ fn name(rule: &Rule) -> String {
         name += &format!("-{}", subresource.to_ascii_lowercase());
     }
     let group = if kind.group.is_empty() { "core" } else { &kind.group };
-    // With the kind's part these are three.
+    // Together with the part of the kind, the domain has at least three parts.
     let domain = if group.contains('.') { group.to_owned() } else { format!("{group}.k8s.io") };
     format!("{name}-{}.{domain}", kind.version)
 }

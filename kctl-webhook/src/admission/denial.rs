@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// ```
 ///
 /// Write the message for the author of the object: what is wrong, and what to change. `kubectl`
-/// prints it behind `admission webhook "…" denied the request:`.
+/// prints it after `admission webhook "…" denied the request:`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
@@ -41,7 +41,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The code of what is not permitted, and that of an object with wrong fields.
+/// The status codes of a request that is not permitted, and of an object with invalid fields.
 const FORBIDDEN: u16 = 403;
 const UNPROCESSABLE: u16 = 422;
 

@@ -44,7 +44,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the word of the Kubernetes API.
+    /// Returns the value as the Kubernetes API spells it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -72,7 +72,7 @@ pub enum FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// Returns the word of the Kubernetes API.
+    /// Returns the value as the Kubernetes API spells it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Fail => "Fail",
@@ -92,7 +92,7 @@ pub enum SideEffects {
 }
 
 impl SideEffects {
-    /// Returns the word of the Kubernetes API.
+    /// Returns the value as the Kubernetes API spells it.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -112,7 +112,7 @@ pub enum MatchPolicy {
 }
 
 impl MatchPolicy {
-    /// Returns the word of the Kubernetes API.
+    /// Returns the value as the Kubernetes API spells it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Equivalent => "Equivalent",
@@ -132,7 +132,7 @@ pub enum Reinvocation {
 }
 
 impl Reinvocation {
-    /// Returns the word of the Kubernetes API.
+    /// Returns the value as the Kubernetes API spells it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Never => "Never",

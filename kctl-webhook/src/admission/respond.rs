@@ -70,7 +70,7 @@ fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     let operation = Operation::of(&request.operation)
         .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
     let requested = GroupVersionKind::from(&request.kind);
-    // Of subresources the object may be of another kind.
+    // The object of a subresource may be of another kind.
     if rule.options().subresources.is_empty() && requested != *rule.kind() {
         let (requested, handled) = (shown(&requested), shown(rule.kind()));
         return Err(bad(format!("{}: {requested} at the path of {handled}", request.shown())));
@@ -96,7 +96,7 @@ fn review(rule: &Rule, version: &str, request: &Request, operation: Operation, a
     if let Some(object) = object.filter(|_| changes) {
         let patch = json_patch::diff(&request.object, &object);
         if !patch.0.is_empty() {
-            // A patch of JSON values is JSON.
+            // The patch consists of JSON values, so it can always be serialized.
             response["patch"] = STANDARD.encode(json!(patch).to_string()).into();
             response["patchType"] = "JSONPatch".into();
         }

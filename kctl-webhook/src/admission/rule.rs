@@ -130,7 +130,7 @@ impl Rule {
         Fut: Future<Output = Result<(), Denial>> + Send + 'static,
     {
         Self::new::<K>(about, options, move |request, operation| {
-            // Of a subresource the object may be of another kind, and then the old one is, too.
+            // The object of a subresource may be of another kind, and the old object then is as well.
             let old = if request.sub_resource.is_empty() { old(request) } else { Ok(old(request).ok().flatten()) };
             let begun = old.map(|old| {
                 let admission = Arc::new(Admission::new(request, operation, old));

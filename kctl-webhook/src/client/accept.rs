@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode, header};
 
 /// Maximum number of bytes of an error body that are read, as in client-go.
 const ERROR_READ_MAX: usize = 2048;
-/// Maximum number of characters of it in a message.
+/// Maximum number of characters of an error body that a message shows.
 const ERROR_SHOWN_MAX: usize = 512;
 
 /// Returns the wait in `Retry-After` of a 429 or a server error, in whole seconds.

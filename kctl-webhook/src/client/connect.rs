@@ -30,7 +30,7 @@ pub(super) struct Connect {
 impl Connect {
     pub(super) fn new(resolve: Resolve) -> Self {
         let mut http = HttpConnector::new();
-        // The scheme is that of what is put on top.
+        // The TLS layer above checks the scheme, so `https` URIs are accepted here.
         http.enforce_http(false);
         http.set_nodelay(true);
         Self { http, resolve }

@@ -118,7 +118,7 @@ impl Client {
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(ca_bundle)?)
             .https_only()
-            // One connection a request at a time: a webhook that hangs holds back nothing but that request.
+            // HTTP/1.1 has one request per connection at a time, so a webhook that hangs delays only that request.
             .enable_http1()
             .wrap_connector(Connect::new(resolve));
         let http = legacy::Client::builder(TokioExecutor::new())

@@ -49,7 +49,7 @@ impl CopyBudget {
     /// The patch has copied more than [`PATCH_COPIED_LEN_MAX`] bytes; don't make the copy.
     pub fn charge(&mut self, value: Option<&impl Serialize>) -> Result<(), CopiedTooMuch> {
         let mut counted = Counted(0);
-        // Values of JSON can always be written; where one could not, the bytes before it count.
+        // Serializing JSON values does not fail. If it did, the bytes written so far would count.
         let _written = value.map(|value| serde_json::to_writer(&mut counted, value));
         self.copied = self.copied.saturating_add(counted.0);
         if self.copied > PATCH_COPIED_LEN_MAX { Err(CopiedTooMuch { len: self.copied }) } else { Ok(()) }

@@ -50,8 +50,8 @@ impl Trust {
     /// Returns `true` for a certificate in the bundle whose only fault is that no other authority
     /// has signed it.
     ///
-    /// `webpki` finds that last: time and purpose are right then, and the name has not been
-    /// checked.
+    /// `webpki` reports that last: validity period and purpose were checked before. The name has
+    /// not been checked.
     fn is_authority(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let is_unsigned = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,

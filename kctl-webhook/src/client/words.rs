@@ -22,7 +22,7 @@ pub(super) fn of_request(error: &(dyn Error + 'static), to: &Uri) -> String {
             return error;
         }
     }
-    // The outermost error is that of the client itself, and says nothing.
+    // The outermost error is hyper-util's own and has no details.
     chained(error.source().unwrap_or(error))
 }
 
@@ -83,11 +83,11 @@ fn of_certificate(error: &CertificateError) -> String {
         format!("certificate has expired or is not yet valid: current time {now} is {which} {bound}")
     };
     match error {
-        // A bad signature is that of another authority of the same name.
+        // The signature is bad if another authority of the same name signed the certificate.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "certificate signed by unknown authority".into()
         }
-        // The authority of none that is trusted.
+        // The certificate is that of an authority that is not trusted.
         CertificateError::Other(other) if other.0.to_string() == super::trust::IS_AUTHORITY => {
             "certificate signed by unknown authority".into()
         }
@@ -208,7 +208,7 @@ mod tests {
         CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
-    /// As recorded from kube-apiserver 1.36.
+    /// The messages were recorded from kube-apiserver 1.36.
     #[tokio::test]
     async fn certificate_errors_have_go_messages() {
         let ours = authority();

@@ -70,7 +70,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     let Request { uid, desired_api_version, objects } = request;
     state.uid.clone_from(&uid);
     let (conversions, called) = (conversions.clone(), state.running.clone());
-    // All in one task: a list has hundreds of objects, and most functions are done at once.
+    // All objects are converted in one task: a list has hundreds, and most functions return at once.
     let converted = state.call(|running| async move {
         let mut converted = Vec::with_capacity(objects.len());
         for object in objects {

@@ -34,7 +34,7 @@ pub(super) fn certificate(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<(String, String), RotationError> {
-    // Only the name and the key of an authority are in what it signs.
+    // A signed certificate contains only the name and the key of its authority, so the dates here have no effect.
     let issuer = Issuer::new(authority_params(id, now, until)?, KeyPair::from_pem(authority_key)?);
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "kctl-webhook");

@@ -1,5 +1,5 @@
-//! Years of rotation in which no replica and no API server ever has to know what another one has
-//! read.
+//! Simulates years of rotation, in which no replica and no API server has to know what another one
+//! has read.
 
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ fn served_certificates_are_trusted_for_three_years() {
     let (mut authorities, mut certificates, mut now) = (1, 1, start());
     while now < start() + AUTHORITY_VALID * 3 {
         now += SignedDuration::from_hours(12);
-        // A replica that reads late still serves what was stored the day before, a server still trusts the bundle of then.
+        // A replica that reads late still serves the previous certificate, and an API server still trusts the previous
+        // bundle.
         let before = (stored.bundle(), stored.pair().clone());
         if let Some(next) = due(Some(&stored), &names(), now, LEADER).unwrap() {
             authorities += usize::from(next.authority_key != stored.authority_key);
@@ -59,7 +60,7 @@ fn served_certificates_are_trusted_for_three_years() {
         served = before.1;
         assert!(stored.state.authorities.len() <= 2, "at {now}");
     }
-    // One in 60 days, and one more with each new authority.
+    // A certificate is issued every 60 days, and one more by each new authority.
     assert_eq!((authorities, certificates), (6, 23));
 }
 

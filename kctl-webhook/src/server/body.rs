@@ -27,7 +27,7 @@ pub enum BodyError {
     TooLong {
         /// The bound, in bytes.
         len_max: usize,
-        /// `request.uid` of the review that the body is; empty if it has none. An answer without it is dropped unread.
+        /// `request.uid` of the review in the body; empty if it has none. API servers drop a response without it.
         uid: String,
     },
     /// The connection broke.
@@ -160,7 +160,7 @@ async fn read_into(read: &mut Vec<u8>, mut body: Body, len_max: usize) -> Result
 
 /// Returns `request.uid` of a review that can't be decoded; empty if it has none.
 ///
-/// The rest of the body may be of a wrong type, or no JSON behind the uid.
+/// The rest of the body may be of a wrong type, or invalid JSON after the uid.
 pub fn uid_of(body: &[u8]) -> String {
     let mut scanner = UidScanner::default();
     scanner.feed(body);

@@ -169,7 +169,7 @@ impl Served {
 
     /// Returns how often a certificate was read or set, and how many of these attempts failed.
     pub fn reads(&self) -> (u64, u64) {
-        // Errors first: they are never more than all.
+        // `n_errors` is loaded first, so that it never exceeds `n_reads`.
         let n_errors = self.n_errors.load(Ordering::Relaxed);
         (self.n_reads.load(Ordering::Relaxed), n_errors)
     }
@@ -279,7 +279,7 @@ impl Files {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// The certificate, followed by those that lead to the authority.
+    /// The certificate, followed by the intermediate certificates up to the authority.
     pub certificate: String,
     /// The private key.
     pub key: String,
@@ -357,7 +357,7 @@ impl SelfMadeAuthority {
         let (certificate, _key) = text.split_once("-----BEGIN PRIVATE KEY-----").ok_or("there is no key in it")?;
         let key = KeyPair::from_pem(&text[certificate.len()..])?;
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
-        // A certificate has its public key as it is.
+        // A certificate contains its public key in the same encoding.
         let public = key.subject_public_key_info();
         if !der.windows(public.len()).any(|part| part == public) {
             return Err("the key is not that of the certificate".into());
@@ -443,7 +443,7 @@ mod tests {
 
         let reloading = identity.clone();
         let reload = tokio::spawn(async move { reloading.reload().await });
-        // Between two looks.
+        // Moves the clock between two reloads.
         tokio::time::sleep(RELOAD_EVERY / 2).await;
         fs::write(folder.join("tls.key"), "half").unwrap();
         tokio::time::sleep(RELOAD_EVERY * 2).await;

@@ -43,7 +43,7 @@ pub(super) async fn serve(
     let connections = Connections::new(Limits {
         connections: options.connections_max,
         head_within: HEAD_WITHIN,
-        // API servers wait no longer for the answer.
+        // API servers wait for a response no longer than this.
         body_within: TIMEOUT_MAX,
         idle_max: IDLE_MAX,
     });
@@ -91,7 +91,7 @@ async fn speak(
 ) {
     let _best_effort = socket.set_nodelay(true);
     let too_late = async {
-        // Nothing is ever sent: it ends where the sender is dropped.
+        // No value is ever sent: this returns once the sender is dropped.
         let _stopped = stopping.changed().await;
         tokio::time::sleep(HANDSHAKE_AFTER_STOP).await;
     };

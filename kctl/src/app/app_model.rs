@@ -50,7 +50,7 @@ impl App {
             self.controllers.iter().map(|controller| controller.spec.clone()).collect();
         #[cfg(feature = "karmada-chain")]
         if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
-            // The role is the app's; a chain has no declaration that could carry its rules.
+            // The role belongs to the app. A chain has no declaration, so the first controller carries its rules.
             first.rbac.extend(chain::rules());
         }
         specs
@@ -70,10 +70,10 @@ impl App {
         derived::definitions(&kinds)
     }
 
-    /// Returns the kinds of relations that another program installs on a cluster, and that no
-    /// program installs on the server of a test.
+    /// Returns the kinds of required relations whose CRDs another program installs on a cluster.
     ///
-    /// Optional kinds are left out: an app is tested without them first.
+    /// On a test server the app has to install them. Optional kinds are left out, so that tests
+    /// first run without them.
     #[cfg(feature = "testing")]
     fn related_kinds(&self, listed: &[KindSpec]) -> Vec<KindSpec> {
         let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
@@ -83,7 +83,7 @@ impl App {
             for kind in required.filter_map(|relation| KindSpec::of_relation(spec, relation)) {
                 let is_known = listed.iter().any(|listed| of_kind(listed) == of_kind(&kind))
                     || related.iter().any(|other| other.kind == kind.kind);
-                // A type that an API server would refuse may be a part of what the kind has in its cluster.
+                // A Rust type may describe only a part of a kind. If its CRD would be invalid, it is not installed.
                 if !is_known && derived::definitions(std::slice::from_ref(&kind)).is_ok() {
                     related.push(kind);
                 }

@@ -39,7 +39,7 @@ pub(super) struct Certificates {
     pub(super) served: Arc<Served>,
     /// Name of the Secret.
     pub(super) secret: String,
-    /// Name of the Service by which API servers call.
+    /// Name of the Service through which API servers call the webhooks.
     pub(super) service: String,
     /// Other host names and addresses that the certificate is valid for.
     pub(super) names: Vec<String>,
@@ -219,8 +219,8 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// Applies a Secret without data under a separate field manager, so it takes nothing from a
-    /// replica that was faster.
+    /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
+    /// a faster replica has written.
     async fn empty(&self) -> Result<Secret> {
         let manager = format!("{}-create", self.of.manager);
         self.apply(&manager, &json!({ "name": self.of.secret }), &BTreeMap::new()).await
@@ -245,7 +245,7 @@ impl Keeper {
     async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
         for path in &self.of.trusting {
-            // Without a configuration, no API server calls.
+            // Without a configuration, no API server calls the webhook.
             let Some(object) = self.get::<Value>(path).await? else { continue };
             let missing = missing(&object, stored);
             let is_broken = missing.iter().any(|(_, served)| !served.contains(stored.needed()));

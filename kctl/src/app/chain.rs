@@ -58,8 +58,8 @@ pub(super) fn rules() -> Vec<ExtraRule> {
     vec![read(GROUP, &[CUSTOMIZATION.1, CONFIGURATION.1]), read("", &["services"])]
 }
 
-/// Returns an error if the program has set a layer that [`follow`] sets from the control plane: the first list
-/// would remove it without a word.
+/// Returns an error if the program has set a layer that [`follow`] sets from the control plane: the first list would
+/// silently remove it.
 pub(super) fn check(registry: &Registry) -> Result<()> {
     let Some(layer) = FOLLOWED_LAYERS.into_iter().find(|layer| registry.has_own_layer(*layer)) else { return Ok(()) };
     Err(Error::from(format!(
@@ -117,13 +117,12 @@ fn lookup(services: Arc<SharedStore>) -> impl Fn(&str, &str) -> Option<Value> + 
     }
 }
 
-/// The errors of the last look, so that each is logged once and not with each change of anything
-/// else.
+/// The errors of the last check, so that each is logged once, and not with each unrelated change.
 #[derive(Default)]
 struct LoggedErrors(BTreeSet<String>);
 
 impl LoggedErrors {
-    /// Returns the errors that the last look did not have.
+    /// Returns the errors that the last check did not find.
     fn new_errors(&mut self, errors: impl IntoIterator<Item = String>) -> Vec<String> {
         let before = std::mem::replace(&mut self.0, errors.into_iter().collect());
         self.0.difference(&before).cloned().collect()

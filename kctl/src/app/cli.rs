@@ -504,7 +504,7 @@ fn end_soon(error: String) {
         say!("{BLOCKED_HELP}");
         std::process::exit(1);
     };
-    // Without a thread it goes on to wait.
+    // If the thread can't be started, the program waits for its blocked threads without a limit.
     let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
 }
 

@@ -78,8 +78,7 @@ pub(super) struct ClientService<S> {
 
 /// A token bucket, as in client-go's `flowcontrol`: it holds `burst` tokens and gets one per `interval`.
 ///
-/// It is not a count that a timer fills: the time at which the bucket will be full again says how many
-/// tokens are left.
+/// No timer adds tokens. The number of tokens follows from the time at which the bucket will be full again.
 struct TokenBucket {
     interval: Duration,
     burst: u32,
@@ -160,7 +159,7 @@ mod tests {
 
     type Seen = Arc<Mutex<Vec<(String, Duration)>>>;
 
-    /// Answers after this time; notes what was asked, and when.
+    /// Returns a server that responds after `takes`, and a record of its requests with their times.
     fn server(
         takes: Duration,
     ) -> (impl Service<Request<Body>, Response = Response<()>, Error = BoxError, Future: Send + 'static>, Seen) {

@@ -99,7 +99,7 @@ async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Resu
     kubeconfig::unset_empty(&mut kubeconfig);
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let selected = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    // As for kubectl, the proxy of a kubeconfig is the way whatever `NO_PROXY` says.
+    // As for kubectl, the `proxy-url` of a kubeconfig applies even if `NO_PROXY` matches.
     let mut direct = kubeconfig.clone();
     for cluster in direct.clusters.iter_mut().filter_map(|cluster| cluster.cluster.as_mut()) {
         cluster.proxy_url = None;
@@ -151,14 +151,15 @@ fn not_found(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Returns the error for a command that found no cluster, with the two ways out.
+/// Returns the error for a command that found no cluster, with both remedies.
 fn no_cluster(error: impl std::fmt::Display) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
     ))
 }
 
-/// Returns the error for a context that the kubeconfig does not have, with those that it has.
+/// Returns the error for a context that the kubeconfig does not have, with the names of its
+/// contexts.
 fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -> Error {
     let names: Vec<_> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {

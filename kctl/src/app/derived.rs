@@ -41,7 +41,8 @@ pub(super) fn definitions(kinds: &[KindSpec]) -> Result<Vec<CustomResourceDefini
         }
         all.entry(types).or_default().clone()
     };
-    // Held while they are made: another test that asks for the same waits instead of making them, too.
+    // Held while the CRDs are generated, so that a concurrent test of the same kinds waits instead of generating them
+    // again.
     let mut cached = cached.lock();
     if let Some(definitions) = &*cached {
         return Ok(definitions.clone());

@@ -36,10 +36,10 @@ const CLUSTER: &str = "kctl.dev/cluster";
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     log::begin(&app.name, LogFormat::Timeless);
-    // From now on: what is served answers before the controllers run, and ends as it should from then on.
+    // Listens from here on: webhooks are served before the controllers run, and have to be shut down gracefully.
     let signals = Signals::listen(None);
     let objects = input::read_or(&options.files, app.dev_objects.as_deref())?;
-    // People look at ages; a run that ends by itself is repeatable.
+    // People look at ages, which need the system time. A run that ends by itself has to be repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
     let others =
         other_servers(
@@ -84,7 +84,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         () = signals.stopped() => None,
     };
     if !options.until_idle {
-        // The signal may have come already, and then nothing was started.
+        // Returns at once if the signal arrived during the start.
         signals.stopped().await;
         #[cfg(feature = "webhook")]
         webhooks.stop().await?;
@@ -98,7 +98,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         idle = world.idle(options.timeout) => idle?,
         () = signals.stopped() => std::process::exit(INTERRUPTED),
     }
-    // Reading them may need a conversion.
+    // Runs before the webhooks stop, because reading objects may need a conversion.
     let printed = world.objects(&app, &objects).await?;
     let now = world.server.now();
     #[cfg(feature = "webhook")]
@@ -112,7 +112,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 
 /// Formats objects as a table, and marks those that came from files.
 ///
-/// An object counts as applied if kind, name and namespace agree; a file without a namespace means any.
+/// An object counts as applied if kind, name and namespace agree. A file without a namespace matches any namespace.
 fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     let text = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_applied = |object: &Value| {
@@ -141,7 +141,7 @@ fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     table(&rows.collect::<Vec<_>>(), now)
 }
 
-/// The webhooks beside the controllers; empty for an app without.
+/// The webhooks that run beside the controllers; empty for an app without webhooks.
 #[cfg(feature = "webhook")]
 struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,

@@ -67,8 +67,8 @@ fn grants_of_role(role: &Value, scope: &GrantScope) -> Result<Vec<Grant>> {
     Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, scope)).collect())
 }
 
-/// Returns what other bindings give the service account and no generated role does, such as those
-/// of earlier options.
+/// Returns the permissions that other bindings grant the service account and no generated role
+/// grants, for example from earlier options.
 ///
 /// Permissions of groups of accounts are not the app's, and are left out.
 async fn beyond(
@@ -95,7 +95,7 @@ async fn beyond(
             let (role_kind, role) =
                 (text("/roleRef/kind").unwrap_or_default(), text("/roleRef/name").unwrap_or_default());
             let role_place = namespace.filter(|_| role_kind == "Role");
-            // A binding to a role that is gone gives nothing.
+            // A binding whose role does not exist grants nothing.
             let Some(live) = read(client, role_kind, role_place, role).await.context(&whole)? else { continue };
             let scope = namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
             let granted = grants_of_role(&live, &scope)?;
@@ -130,7 +130,7 @@ async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     let mut next = String::new();
     loop {
-        // API servers write where to go on in letters that need no escapes in an address.
+        // API servers encode the continue token in characters that need no escapes in a URL.
         let page = format!("{path}?limit={PAGE_LEN}&continue={next}");
         let page: Value = client.request(Request::get(page).body(Vec::new())?).await?;
         objects.extend(page["items"].as_array().into_iter().flatten().cloned());

@@ -1,10 +1,10 @@
-//! The environment of `dev`, in which `kube::Client::try_default()` finds no cluster, whatever
-//! `KUBECONFIG` of the terminal names.
+//! The environment of `dev`, in which `kube::Client::try_default()` finds no cluster, even if the
+//! terminal sets `KUBECONFIG`.
 //!
 //! A client that does not come from the context bypasses the role, the write permit and the
 //! embedded API server. It reads its cluster from the environment at each call, and a process can't
 //! change its own environment safely while it has threads. So `dev` replaces its process by the
-//! same program in another environment, before it starts anything.
+//! same program with another environment, before it starts anything.
 
 use std::{ffi::OsString, path::Path, process::Command};
 
@@ -16,17 +16,17 @@ use super::connection::names_a_file;
 const KUBECONFIG: &str = "KUBECONFIG";
 /// The variable that tells clients they run in a Pod.
 const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
-/// A file that cannot be there. Its name is what the error of a client says.
+/// A path that can't exist. A client's error message contains it, so its name is the advice.
 #[cfg(not(windows))]
 const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for a client of its own - send requests through `Context`";
 /// The same for a system without `/dev/null`.
 #[cfg(windows)]
 const NO_CLUSTER: &str = r"NUL\dev has no cluster for a client of its own - send requests through Context";
 
-/// Makes sure that a client which asks the environment for its cluster finds none.
+/// Makes sure that a client that takes its cluster from the environment finds none.
 ///
-/// Returns if that is so already. Otherwise the program starts again with the same arguments, and
-/// the call does not return.
+/// Returns at once if that is already the case. Otherwise the program starts again with the same
+/// arguments, and the call does not return.
 ///
 /// # Errors
 /// The program can't be started again.
@@ -57,14 +57,15 @@ fn begin_again(mut command: Command, name: Option<OsString>) -> std::io::Result<
     Err(command.exec())
 }
 
-/// Where processes are not replaced, this one waits for the other one. Ctrl-C reaches both.
+/// Runs the program as a child process, where `exec` does not exist, and waits for it. Ctrl-C
+/// reaches both processes.
 #[cfg(not(unix))]
 fn begin_again(mut command: Command, _name: Option<OsString>) -> std::io::Result<()> {
     let status = command.status()?;
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// Returns `true` if a client that asks the environment may find a cluster.
+/// Returns `true` if a client that takes its cluster from the environment may find one.
 fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> bool {
     if variable(SERVICE_HOST).is_some() {
         return true;

@@ -152,7 +152,7 @@ mod tests {
         parse(&list, "x", &mut objects).unwrap();
         let names: Vec<_> = objects.iter().map(|file| file.object["metadata"]["name"].clone()).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        // A kind of the user's with a field of that name.
+        // A custom kind with a field `items` is not a list.
         parse("{apiVersion: a.b/v1, kind: Cart, metadata: {name: a}, items: [1]}", "x", &mut objects).unwrap();
         assert_eq!(objects[3].object["items"], serde_json::json!([1]));
     }

@@ -1,6 +1,6 @@
 //! `generate-manifests --helm DIR`: a Helm chart of the app.
 //!
-//! The chart has what `generate-manifests` prints, with values in the place of options. Most templates are generated
+//! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated
 //! from the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ; the Deployment and a
 //! few others are files beside this one, because most of their fields are values.
 //!
@@ -205,7 +205,7 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
                     ("gt (int .Values.shards) 0", &sharded[index]),
                 ] {
                     let all = template::yaml(all)?;
-                    // These alerts come last, so those of every program are the beginning.
+                    // The alerts of this condition come last, so the alerts of every program are a prefix.
                     let more = all.strip_prefix(&always).unwrap_or_default();
                     debug_assert!(!more.is_empty(), "alerts of {when} come last");
                     lines += &format!("{{{{- if {when} }}}}\n{}{{{{- end }}}}\n", template.lines(more));
@@ -379,7 +379,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         (true, false) => "or .Values.certManager.enabled ",
         (false, _) => "or true ",
     };
-    // A program that shares its keys by itself stops to do so by the flag alone.
+    // An app with `App::sharded` shares its keys unless `--shards=0` is given.
     let no_shards = match app.shards {
         Some(_) => "            {{- else }}\n            - --shards=0\n",
         None => "",
@@ -400,7 +400,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         text = text.replace(marker, &lines);
     }
     if app.controllers.is_empty() {
-        // Replicas that only answer webhooks can't work against each other.
+        // Removes the check at the beginning: replicas that only serve webhooks can't work against each other.
         text = text.split_once("{{- end }}\n").map_or(text.clone(), |(_, rest)| rest.to_owned());
     }
     Ok(template.file(&text))

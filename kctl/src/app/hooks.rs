@@ -162,7 +162,7 @@ impl App {
         if self.hooks.conversion.is_empty() {
             return Ok(Conversions::default());
         }
-        // The versions are those of all kinds, converted or not: one without a conversion is named.
+        // Includes the versions of all kinds, so that a version without a conversion is reported.
         let versions: Vec<_> = self
             .kinds()
             .into_iter()
@@ -192,8 +192,8 @@ impl App {
 
     /// Registers this program as the converter of a CRD if it has conversions for the kind.
     ///
-    /// That replaces the address of `conversion(…)` in `#[resource]`, which is for a cluster: here
-    /// the caller is in this process or beside it.
+    /// That replaces the address of `conversion(…)` in `#[resource]`, which is meant for a cluster.
+    /// Here the API server is in this process or on this machine.
     pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
         if !self.converts(definition) {
             return;

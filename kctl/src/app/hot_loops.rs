@@ -57,7 +57,7 @@ struct ReconcileKey {
 /// The reconciles of one key at this moment.
 #[derive(Default)]
 struct KeyCounts {
-    /// Number since another client wrote.
+    /// Number of reconciles since another client wrote.
     n: u32,
     n_amid_writes: u32,
     /// Description of the last reconcile.
@@ -86,7 +86,7 @@ impl HotLoops {
     /// A finding is kept: a later call returns it.
     pub(crate) async fn found(&self) -> String {
         let mut found = self.found.subscribe();
-        // The sender lives as long as this.
+        // The sender is a field of `self`, so it outlives this wait.
         let first = found.wait_for(Option::is_some).await;
         first.ok().and_then(|text| text.clone()).unwrap_or_default()
     }

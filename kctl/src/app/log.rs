@@ -45,7 +45,7 @@ pub(super) fn begin(
     // kube's client logs each failed request a second time, without its name.
     let mut usual = "info,kube_client::client=off".to_owned();
     if format == LogFormat::Timeless {
-        // `dev` starts in a moment, and prints what the controllers do.
+        // Leaves out the lines about the start: `dev` starts quickly and prints the writes of the controllers itself.
         usual += ",kctl_runtime::manager::lifecycle=warn";
     }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
@@ -170,7 +170,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
             }
         }
         event.record(&mut line);
-        // Of the event, whatever a field is called.
+        // These members describe the event, so they replace fields of the same name.
         let own = [
             ("timestamp", Timestamp::now().to_string()),
             ("level", event.metadata().level().to_string()),

@@ -204,7 +204,7 @@ pub struct App {
     dev_objects: Option<String>,
     triggers: Triggers,
     streams: Vec<OpenStream>,
-    /// Overrides the namespaces that the controllers declare; empty if they count.
+    /// Overrides the namespaces that the controllers declare, unless it is empty.
     namespaces: Vec<String>,
     metrics: Vec<RegisterMetrics>,
     /// Number of slots and key of the division, if `run` shares the keys among replicas.
@@ -303,7 +303,7 @@ impl App {
     /// let app = App::new("nodes").controller::<nodes>();
     /// assert_eq!(app.specs().len(), 1);
     /// ```
-    // To a call with an argument rustc says to remove it, and shows this line: it says what to write.
+    // For a call with an argument, rustc suggests removing it and shows this line, so the line says what to write.
     #[must_use]
     #[rustfmt::skip]
     pub fn controller<C: FunctionController>(self) -> Self { // write `.controller::<site>()`, a type, not an argument
@@ -478,7 +478,7 @@ impl App {
     #[cfg(feature = "karmada-chain")]
     #[must_use]
     pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
-        // From now on, and not only once the app runs: before its rules are read, the chain can't know which layer answers.
+        // Set here and not when the app runs: before its rules are read, the chain can't know which layer answers.
         chain.wait_for(chain::FOLLOWED_LAYERS);
         self.chains.push(chain.clone());
         let registry = chain.clone();
@@ -488,7 +488,8 @@ impl App {
     /// Prints the CRDs of the kinds that [`App::interpreter_chain`] follows with `generate-crds`
     /// and `generate-manifests`.
     ///
-    /// For a control plane without Karmada, which brings its own. `dev` installs them in any case.
+    /// Use it for a control plane without Karmada, which has CRDs of its own. `dev` installs them
+    /// in any case.
     #[cfg(feature = "karmada-chain")]
     #[must_use]
     pub fn interpreter_kinds(mut self) -> Self {
@@ -592,7 +593,8 @@ impl App {
         self.check()?;
         #[cfg(feature = "webhook")]
         self.check_addresses()?;
-        // It holds all that `run` and `dev` hold: too much for the stacks of callers.
+        // On the heap: the future holds everything that `run` and `dev` hold, which is too much for the stacks of
+        // callers.
         Box::pin(cli::main(self)).await
     }
 
@@ -758,7 +760,7 @@ impl App {
 
     /// Creates a manager with all controllers, ready to run against a cluster.
     ///
-    /// For programs that parse the command line themselves. It connects the clusters of
+    /// Use it in programs that parse the command line themselves. It connects the clusters of
     /// [`App::cluster`] and creates the controllers, but checks no permissions, serves no webhooks
     /// and installs no CRDs: [`App::main`] does that.
     ///

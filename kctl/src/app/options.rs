@@ -107,7 +107,7 @@ impl ManagerOptions {
         self.leader_elect
     }
 
-    /// Sets the slots that count without `--shards`: those of [`App::sharded`](super::App::sharded).
+    /// Sets the slots that are used without `--shards`: those of [`App::sharded`](super::App::sharded).
     pub(super) fn set_slots_of_app(&mut self, slots: Option<(u32, ShardBy)>) {
         self.slots_of_app = slots;
     }
@@ -167,7 +167,7 @@ impl ManagerOptions {
             }
         }
         self.ring("default").transpose()?;
-        // Where it runs is known later.
+        // The namespace is known only at run time, so `default` stands for it in these checks.
         if self.leader_elect {
             self.election(app, "default").check()?;
         }
@@ -213,9 +213,10 @@ impl ManagerOptions {
         Ok(manager)
     }
 
-    /// Serves the metrics of a program without controllers, as long as it is polled.
+    /// Serves the metrics of a program without controllers, for as long as the future is polled.
     ///
-    /// A cluster is only asked if others than this machine can connect: it decides who may read.
+    /// A cluster is used only if other machines can connect to the endpoint: its API server then authorizes the
+    /// scrapers.
     #[cfg(feature = "webhook")]
     pub(super) async fn metrics_without_manager(
         &self,

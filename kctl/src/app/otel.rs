@@ -64,7 +64,8 @@ where
 
 /// Returns a provider whose spans carry `service.name`: the app's name, unless the environment sets one.
 fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
-    // `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say more where they are set.
+    // `Resource::builder` reads both `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. The app's name is only a
+    // default.
     let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
     let resource = Resource::builder();
     let name = KeyValue::new("service.name", app.to_owned());
@@ -120,7 +121,7 @@ mod tests {
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("kctl"));
         let _traced = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         let world = World::start(&crate::App::new("does").controller::<does>()).await.unwrap();
-        // A span that another test enters for the first time while a subscriber begins can be missed by it: by now it is known.
+        // Another test that enters a span while this subscriber is being set may cache that the span is disabled.
         tracing::callsite::rebuild_interest_cache();
         let mut object = ConfigMap::default();
         object.metadata.name = Some("web".into());

@@ -171,8 +171,8 @@ fn hint_at_size(manifests: &[Manifest]) {
 /// Returns a hint for an object that is too large for the annotation of client-side `kubectl
 /// apply`.
 ///
-/// The annotation `kubectl.kubernetes.io/last-applied-configuration` holds the whole object as JSON, whose size is
-/// therefore what counts, and not that of the YAML file.
+/// The annotation `kubectl.kubernetes.io/last-applied-configuration` holds the whole object as JSON. So the size of the
+/// JSON is compared, and not that of the YAML file.
 fn size_hint(manifest: &Manifest) -> Option<String> {
     let bytes = manifest.object.to_string().len();
     let (file, help) = (&manifest.file, "write `kubectl apply --server-side`");
@@ -286,7 +286,7 @@ fn committed(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
     let below = folder.strip_prefix(existing).unwrap_or(Path::new(""));
     let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     let prefix = below.join("");
-    // In a folder that is there, names are relative to it wherever the program was started.
+    // With `-C`, names are relative to the existing folder, wherever the program was started.
     let git = |arguments: &[&str]| -> Result<String> {
         let output =
             std::process::Command::new("git").arg("-C").arg(existing).args(arguments).output().context("git")?;
@@ -364,7 +364,7 @@ mod tests {
         }
         let gone = reject_breaking(&[], &folder.check(), &STRICT).unwrap_err().to_string();
         assert!(gone.contains("the program no longer generates this CRD"), "{gone}");
-        // The other way round nothing breaks, but the files are not the same.
+        // The reverse change breaks nothing, but the files differ.
         write_manifests(std::slice::from_ref(&new), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
         reject_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
         let different = write_manifests(&[old], &folder.check(), "web", &OWN_SUFFIXES).unwrap_err().to_string();
@@ -385,14 +385,14 @@ mod tests {
         git(&["commit", "--quiet", "-m", "first"]);
         let new = crd(&json!({}));
         write_manifests(std::slice::from_ref(&new), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
-        // The files are new already: only what was committed says what breaks.
+        // The files on disk are new already, so only a comparison with the commit finds the breaking change.
         reject_breaking(std::slice::from_ref(&new), &folder.check(), &STRICT).unwrap();
         let found = committed(&folder.0.join("crds"), "HEAD").unwrap();
         assert_eq!(found.len(), 1);
         let since = BreakingOptions { allow_breaking: false, since: Some("HEAD".into()) };
         let refused = reject_breaking(&[new], &folder.check(), &since).unwrap_err().to_string();
         assert!(refused.contains("host: is gone"), "{refused}");
-        // The same, once nothing of the folder is left.
+        // The result is the same after the folder was deleted.
         std::fs::remove_dir_all(folder.0.join("crds")).unwrap();
         let gone = reject_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(gone.contains("webs.example.com.yaml: the program no longer generates this CRD"), "{gone}");
@@ -430,7 +430,7 @@ mod tests {
             ("rbac/role-web.a.yaml", true),
             ("rbac/rolebinding-web-leader-election.a.yaml", true),
             ("rbac/clusterrole-web-metrics-reader.yaml", true),
-            // These are of another program, of people, or nowhere that is written.
+            // These files belong to another program or to people, or are in folders that the run does not write.
             ("rbac/role-website.a.yaml", false),
             ("rbac/clusterrole-web-admin.yaml", false),
             ("rbac/README.md", false),

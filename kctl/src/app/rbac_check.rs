@@ -218,7 +218,8 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
         );
     }
     let user = if user.is_empty() { "NAME" } else { user };
-    // The roles of the program itself are where it runs: only for the election a flag says another place.
+    // The program's own roles are in the namespace where it runs. Only the election's Lease can be elsewhere, by a
+    // flag.
     let scopes = extra.iter().rev().flat_map(|extra| &extra.grants);
     let namespace = scopes.map(|grant| &grant.scope).find_map(|scope| match scope {
         GrantScope::Namespace(namespace) => Some(namespace.as_str()),

@@ -53,7 +53,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     if let Some(webhook) = app.webhook(&options.webhook).await? {
         let certificates = webhook.certificates.clone();
         if app.controllers.is_empty() && certificates.is_none() {
-            // Webhooks need no cluster: it comes to them.
+            // A webhook server needs no connection to the cluster: API servers connect to it.
             let cluster = client(&app, options.kubeconfig, options.context);
             let metrics = options.manager.metrics_without_manager(&app.metrics, webhook.count_reads(), cluster).await?;
             return tokio::select! {
@@ -61,7 +61,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
                 () = metrics => Ok(()),
             };
         }
-        // It answers before the caches start: their first list may need its conversions.
+        // The webhooks answer before the caches start, because the first lists may need conversions.
         let (count_reads, ready_when_served) = (webhook.count_reads(), webhook.ready_when_served());
         let beside = move |manager: &mut Manager, client: Client, namespace: String| {
             count_reads(manager.metrics());
@@ -71,7 +71,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
                 manager.background(certificates.keep(client, namespace, leader));
             }
         };
-        // On the heap: both are waited for at once, and each is large.
+        // On the heap: both futures are large, and are polled together.
         let manager = Box::pin(run_manager(app, options, &signals, beside));
         return webhook.serve_beside(manager, signals.stopped()).await;
     }
@@ -90,7 +90,7 @@ async fn run_manager(
 ) -> Result<()> {
     let manager = tokio::select! {
         manager = start(app, options, beside) => manager?,
-        // Nothing runs that would have to be finished.
+        // No reconcile has begun, so there is nothing to finish.
         () = signals.stopped() => {
             ended_unready(signals);
             return Ok(());

@@ -68,7 +68,7 @@ impl Signals {
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
             tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
         }
-        // An error is the answer: it listens.
+        // Waits until the thread has installed its handlers: it drops the sender then, so an error is expected.
         let _listens = opened.recv();
         Self { requested }
     }
@@ -100,7 +100,7 @@ impl Blocked {
     async fn for_good(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
-        // Of a runtime that ends this is an answer, too.
+        // A runtime that shuts down cancels the task at once, which counts as an answer.
         while tokio::time::timeout(ANSWERS_WITHIN, self.runtime.spawn(async {})).await.is_ok() {
             tokio::time::sleep(AFTER_GRACE).await;
         }

@@ -123,7 +123,7 @@ fn job(object: &Value) -> (Option<String>, Option<String>) {
 fn other(object: &Value) -> (Option<String>, Option<String>) {
     let (ready, status) = conditions(object);
     let replicas = number(object, "/status/readyReplicas").zip(number(object, "/spec/replicas"));
-    // Go leaves a zero out of a status.
+    // Go omits a `readyReplicas` of 0 from the status.
     let none_yet =
         number(object, "/status/replicas").and_then(|_some| number(object, "/spec/replicas")).map(|n| (0, n));
     let counted = replicas.or(none_yet).map(|(ready, desired)| format!("{ready}/{desired}"));

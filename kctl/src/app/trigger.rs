@@ -155,7 +155,7 @@ impl Triggers {
         });
         shared.running = running.collect();
         for (name, key) in std::mem::take(&mut shared.waiting) {
-            // At most as many as may wait: none is refused.
+            // Waiting keys have the same bound, so none is rejected.
             let _taken = shared.running.get_mut(&name).map(|running| running.trigger(&key));
         }
     }

@@ -71,7 +71,7 @@ pub(super) struct ServeOptions {
     pub(super) keep_in: Option<PathBuf>,
 }
 
-/// Functions whose requests were cancelled end within this time, at their next await.
+/// Time within which functions of cancelled requests end: they stop at their next `.await`.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Webhooks that listen on an address.
@@ -96,7 +96,7 @@ impl Functions {
     /// Waits until no function runs, which is soon after their requests have ended.
     ///
     /// # Errors
-    /// One blocks its thread; only the end of the process can end it.
+    /// A function blocks its thread, so only the end of the process can stop it.
     pub(super) async fn ended(&self) -> Result<()> {
         let until = tokio::time::Instant::now() + ENDED_WITHIN;
         loop {
@@ -219,7 +219,7 @@ impl App {
         let client = Client::Url(url.clone());
         let mut objects = self.configurations(&self.name, &client, server.authority())?;
         if let Some(file) = &options.write_webhook_config {
-            // First: objects of other versions than the stored one can't be read without them.
+            // CRDs come first: objects of other versions than the stored one can't be read without their conversion.
             let mut definitions = self.converted_definitions()?;
             for definition in &mut definitions {
                 self.convert_by(definition, &client, server.authority());

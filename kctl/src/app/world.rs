@@ -25,7 +25,8 @@ use crate::refusal::Refusals;
 
 /// Interval between two checks for idleness.
 const IDLE_POLL: Duration = Duration::from_millis(20);
-/// Number of idle checks in a row that count: an event may be on its way between server and cache.
+/// Number of consecutive idle checks after which the app counts as idle: an event may be on its way between server and
+/// cache.
 const IDLE_POLLS: u32 = 5;
 /// Seed of trace ids, so that the log is the same in each run.
 const TRACE_SEED: u64 = 1;
@@ -151,7 +152,8 @@ impl World {
         let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
         let (view, hot) = (manager.view(), hot_loops.clone());
         tasks.spawn(async move {
-            // An app that goes on would keep time from advancing: whatever else the test waits for would hang.
+            // Stops an app in a hot loop: otherwise simulated time would not advance, and the rest of the test would
+            // hang.
             tokio::select! {
                 biased;
                 hot_loop = hot.found() => tracing::error!("{hot_loop}"),

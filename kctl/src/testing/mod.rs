@@ -1,7 +1,7 @@
 //! Tests an app without a cluster: on an embedded API server, under its generated role, and under
 //! simulated faults.
 //!
-//! All run the [`App`] that `main` runs. Nothing in a controller knows that it is tested.
+//! All of them run the [`App`] that `main` runs. Controllers need no code for tests.
 //!
 //! | | tests | use it for |
 //! |---|---|---|

@@ -46,7 +46,7 @@ pub(super) struct RealServer {
     pub(super) own: Client,
     pub(super) refusals: Refusals,
     pub(super) nodes: SimulatedNodes,
-    /// The administrator's client as given: nothing that it does is recorded.
+    /// The administrator's client as given: its requests are not recorded.
     bare: Client,
     created: CreatedObjects,
     /// Name of the namespace, the role and the service account.
@@ -77,7 +77,8 @@ impl RealServer {
         let (cluster, name) = (cluster.to_owned(), name.to_owned());
         let server = Self { cluster, client, own, refusals, nodes, bare, created, name };
         if !server.cluster.is_empty() {
-            // Of Deployments nothing is created where the app is started: that may be a control plane, as in `dev`.
+            // The cluster that the app is started against may be a control plane, as in `dev`: there Deployments are
+            // only stored.
             server.add_workloads();
         }
         Ok(server)

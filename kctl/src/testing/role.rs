@@ -6,8 +6,8 @@
 //! generated role, then again once for each permission with that permission removed. A run that is
 //! not rejected with 403 shows that the permission is superfluous.
 //!
-//! The experiment is as good as its scenario. A permission that only a rare branch uses is reported
-//! as superfluous until the scenario reaches that branch, which makes these tests a measure of what
+//! The experiment is only as good as its scenario. A permission that only a rare branch uses is
+//! reported as superfluous until the scenario reaches that branch. So these tests also measure what
 //! the scenario covers.
 
 use std::{fmt, panic::AssertUnwindSafe};
@@ -199,7 +199,7 @@ async fn check_on_clusters(
     scenario: impl AsyncFn(&Trial) -> Result<()>,
     reach: Reach,
 ) -> Result<()> {
-    // A simulated kubelet runs the pods of all namespaces: two would get in each other's way.
+    // Two simulated kubelets would both run the Pods of all namespaces and interfere with each other.
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _alone = ONE_AT_A_TIME.lock().await;
     let config = Config::infer().await?;
@@ -296,7 +296,7 @@ async fn check_part(
     superfluous: &mut Vec<Part>,
 ) -> Result<()> {
     let outcome = tokio::select! {
-        // After the first rejected request the trial is decided.
+        // One rejected request proves that the permission is needed.
         () = trial.refused() => return Ok(()),
         outcome = run(trial, scenario) => outcome,
     };
@@ -332,7 +332,7 @@ fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
     if superfluous.is_empty() && unused.is_empty() {
         return Ok(());
     }
-    // A program that holds Secrets in memory and never reads them gives them to an attacker for nothing.
+    // Secrets come first: a program that caches them without reading them exposes them for nothing.
     unused.sort_by_key(|cache| !is_secrets(&cache.relation.kind));
     let line = |part: &Part| {
         let because: Vec<_> = part.grant.because.iter().map(|text| format!("`{text}`")).collect();

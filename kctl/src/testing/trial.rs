@@ -77,7 +77,7 @@ struct RealServers {
     tasks: JoinSet<()>,
 }
 
-/// Which namespaces an app watches in a trial on real servers.
+/// The namespaces that an app watches in a trial on real servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Only the trial's namespace, as with `run --namespace`: objects of other users are not seen.

@@ -30,7 +30,7 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
             Some(verb) => {
                 n_used += 1;
                 if let Some(Value::String(string)) = args.values.get(n_used) {
-                    // All of it is read, however little of it `%.1s` shows.
+                    // The whole string is read, even if `%.1s` prints one character of it.
                     args.budget.charge(string.as_bytes().len() as u64 / 8)?;
                 }
                 let formatted = match args.values.get(n_used) {
@@ -86,7 +86,7 @@ enum Padding {
 }
 
 impl Spec {
-    /// Reads a specification behind its `%`, and returns the rest of the format.
+    /// Reads a specification after its `%`, and returns the rest of the format.
     fn parse(mut rest: &[u8]) -> (Self, &[u8]) {
         let mut spec = Self::default();
         while let Some((flag, after)) = rest.split_first() {
@@ -148,8 +148,8 @@ impl Spec {
         }
     }
 
-    /// Formats a string. As in gopher-lua, `%d` of a string that is not a number gives 0, and of
-    /// any other string that string.
+    /// Formats a string. As in gopher-lua, `%d` prints 0 for a string that is not a number, and the
+    /// string itself otherwise.
     fn bytes(&self, verb: char, bytes: &[u8]) -> Vec<u8> {
         match verb {
             'd' | 'i' if std::str::from_utf8(bytes).ok().and_then(number::parse).is_none() => self.int('d', 0),

@@ -20,7 +20,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// The greatest distance from 1970 for which dates are computed, in seconds: some 200,000 years.
 const SECONDS_MAX: i64 = 6_000_000_000_000;
 
-/// The greatest field of a date. That many years still fit into 64 bits as seconds.
+/// The greatest field of a date. In seconds, that many years still fit into 64 bits.
 const FIELD_MAX: i64 = 100_000_000_000;
 
 /// Returns the seconds since 1970 of the wall clock.
@@ -51,7 +51,7 @@ fn time(args: &Args<'_>) -> mlua::Result<MultiValue> {
 /// over.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let months = year * 12 + month - 1;
-    // The year begins in March here, so that the day that leap years add is its last.
+    // Years begin in March here, so that a leap day is the last day of its year.
     let (year, month) = ((months - 2).div_euclid(12), (months - 2).rem_euclid(12));
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;

@@ -38,7 +38,7 @@ pub(super) enum Capture {
 pub(super) struct Match {
     /// The offset of its first byte.
     pub(super) start: usize,
-    /// The offset behind its last byte.
+    /// The offset after its last byte.
     pub(super) end: usize,
     /// The captures, in the order of their opening parentheses.
     pub(super) captures: Vec<Capture>,
@@ -75,7 +75,8 @@ pub(super) fn find<E>(
 struct Matcher<'a, C> {
     subject: &'a [u8],
     pattern: &'a Pattern,
-    /// A way to the end of the pattern passes all of them, so what a way that failed has left is overwritten.
+    /// A successful path through the pattern sets all captures, so it overwrites what a failed path
+    /// has left.
     captures: Vec<Capture>,
     depth: usize,
     steps: u64,
@@ -204,7 +205,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     fn again(&mut self, s: usize, capture: Option<usize>) -> Found<E> {
         let (from, to) = match capture.map(|capture| self.captures[capture]) {
             Some(Capture::Span(from, to)) => (from, to),
-            // A position has no bytes.
+            // A position capture is empty, so it always matches.
             Some(Capture::Position(_)) => return Ok(Some(s)),
             None => return Err(PatternError::Malformed("invalid capture index".to_owned())),
         };

@@ -70,12 +70,12 @@ fn odd_patterns_match_as_in_gopher_lua() {
         // gopher-lua does not know `%f`.
         ("THE fox", "%f[%a]%a+", Some(vec!["fox"])),
         ("f(x", "%f[(]", Some(vec!["f("])),
-        // The end of the pattern matches nothing where a character is missing.
+        // A `%` item at the end of the pattern that lacks a character matches nothing.
         ("a%", "%", None),
         ("bb", "%b", None),
         ("bxb", "%bx", None),
         ("xax", "%bxx", Some(vec!["xax"])),
-        // A quantifier without a class in front of it is a character.
+        // A quantifier without a class in front of it is a literal.
         ("a*", "*", Some(vec!["*"])),
         ("ab+", "(a)b()+", Some(vec!["a", "@3"])),
         ("(a$)", "(a$)", Some(vec!["a$"])),
@@ -100,7 +100,7 @@ fn malformed_patterns_are_errors() {
         ("(a", "unfinished capture at EOS"),
         ("(()", "unfinished capture at EOS"),
         ("a)", "invalid ')' at 1"),
-        // Before anything is matched.
+        // These errors are reported although the first character already fails to match.
         ("x[", "unexpected EOS at EOS"),
         ("x%0", "invalid capture index at 2"),
         ("%1", "invalid capture index"),

@@ -46,7 +46,7 @@ fn number(number: usize) -> MultiValue {
     one(Value::Number(number as f64))
 }
 
-/// Maps a character as Go does: one whose other case has several characters stays as it is.
+/// Maps a character as Go does: a character whose other case has several characters stays as it is.
 fn single(char: char, mut mapped: impl Iterator<Item = char>) -> char {
     match (mapped.next(), mapped.next()) {
         (Some(mapped), None) => mapped,
@@ -84,7 +84,7 @@ fn byte(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(slice.iter().map(|byte| Value::Number(f64::from(*byte))).collect())
 }
 
-/// `string.char(…)`: returns a string of bytes. Of a larger number only the low byte counts.
+/// `string.char(…)`: returns a string of bytes. Only the low byte of a larger number is used.
 fn char(args: &Args<'_>) -> mlua::Result<MultiValue> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "gopher-lua keeps the low byte")]
     let bytes = (1..=args.values.len()).map(|n| args.int(n).map(|int| int as u8)).collect::<mlua::Result<Vec<u8>>>()?;
@@ -108,7 +108,8 @@ fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let bytes = string.as_bytes();
     let start = match args.int(2)? {
-        // A number that does not fit, such as `math.huge`, becomes the least int64 in Go, and subtracting 1 wraps to the greatest.
+        // A number that does not fit, such as `math.huge`, becomes the least `int64` in Go. Subtracting 1 wraps to the
+        // greatest.
         i64::MIN => bytes.len(),
         start => start_offset(bytes.len(), start),
     };

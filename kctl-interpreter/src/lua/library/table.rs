@@ -34,7 +34,7 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if from == to
         && let number @ (Value::Number(_) | Value::Integer(_)) = table.raw_get::<Value>(from)?
     {
-        // gopher-lua joins with nothing, and leaves the number as it is.
+        // gopher-lua concatenates nothing to a single number, so it stays a number.
         return Ok(one(number));
     }
     let mut text: Vec<u8> = Vec::new();

@@ -6,7 +6,7 @@
 //! | K0002, K0009 | `of` on a function, or none on a struct |
 //! | K0003, K0004, K0005 | not `async`, generic, without a result |
 //! | K0006, K0007, K0008 | the parameters, their order and their types |
-//! | K0030 | a spec in the place of its kind |
+//! | K0030 | a spec in place of its kind |
 //!
 //! rustc checks the types behind the names: that the kind is a Kubernetes kind, and that the result is a `Result<Action>`.
 
@@ -111,7 +111,7 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
     kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
 }
 
-/// Reports K0030 for a spec in the place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere
+/// Reports K0030 for a spec in place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere
 /// in the source, so people name what they wrote.
 fn report_spec_as_kind(kind: &Type, errors: &mut Errors) {
     if let Some((spec, kind)) = kind_of_spec(kind) {

@@ -15,7 +15,7 @@ use crate::{
     source_file::{self, items_of},
 };
 
-/// Attributes that don't make a kind of a struct. Any other one may do so.
+/// Attributes that don't turn a struct into a kind. Any other one may do so.
 const NEUTRAL_ATTRIBUTES: [&str; 11] =
     ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive", "serde", "schema"];
 
@@ -146,8 +146,8 @@ impl MissingResource {
         true
     }
 
-    /// Emits the implementations that make a kind of the struct, so that nothing else is reported. For a spec without its kind
-    /// it emits the kind, too.
+    /// Emits the implementations that turn the struct into a kind, so that nothing else is reported. For a spec without
+    /// its kind it emits the kind, too.
     pub(in crate::controller) fn stub(&self) -> TokenStream {
         let kind = Ident::new(&self.kind.to_string(), self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{codes, diagnostics::Errors};
 
-/// Returns the value of an option. K0010 for none, K0025 for parentheses behind it.
+/// Returns the value of an option. Reports K0010 if it is missing, K0025 for parentheses after it.
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;
     if let Some(Value::Expr(value)) = &entry.value {

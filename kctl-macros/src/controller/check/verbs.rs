@@ -79,7 +79,7 @@ const UNSUPPORTED_VERBS: [&str; 12] = [
     "use",
 ];
 
-/// Words of other tools for every verb.
+/// Names that other tools use for all verbs.
 const WILDCARDS: [&str; 3] = ["all", "any", "everything"];
 
 /// The owner of the parentheses that are read, for messages that show what to write in them.

@@ -41,7 +41,7 @@ pub(super) fn app() -> App {
     app
 }
 
-/// A service account of that name.
+/// Returns the service account with this name.
 pub(super) fn account(name: &str) -> User {
     User::service_account("default", name)
 }
@@ -52,7 +52,7 @@ pub(super) async fn install(server: &ApiServer, objects: impl IntoIterator<Item 
     apply(&Client::new(server.service(), "default"), &files).await.unwrap();
 }
 
-/// A replica that serves, and keeps its certificates under the generated role.
+/// Starts a replica that serves webhooks and keeps its certificates under the generated role.
 pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
@@ -73,7 +73,7 @@ pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached
         read_every: READ_EVERY,
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
-    // Without an election a process leads; one that waits has an election that it has not won.
+    // `Leader::Itself` leads without an election. A standby has an election that it has not won.
     (
         Keeper {
             of,
@@ -87,8 +87,8 @@ pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
 
-/// An API server with the generated role, and a webhook for each replica, by which every write has
-/// to go.
+/// Starts an API server with the generated role and one webhook per replica. Both webhooks have to
+/// admit each write.
 pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (replica(&server, leads[0]).await, replica(&server, leads[1]).await);
@@ -104,7 +104,7 @@ pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     (server, [one, two])
 }
 
-/// The permissions that the generated manifests give the program.
+/// Returns the RBAC objects that the generated manifests contain for the program.
 pub(super) fn roles(configuration: &Value) -> Vec<Value> {
     let names = RbacOptions::new("web", "default");
     let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
@@ -147,7 +147,7 @@ async fn concurrent_replicas_create_one_secret_and_serve_it() {
 async fn no_request_fails_while_certificates_and_authorities_change() {
     let (server, [leader, standby]) = world([true, false]).await;
     let now = Timestamp::now();
-    // The authority was made so long ago that its successor is due today, and certificates were renewed in the meantime.
+    // Runs the rotation in the past, so that certificates were renewed and the successor of the authority is due today.
     for days in [186, 125, 64, 3] {
         leader.pass(now - DAY * days).await.unwrap();
         standby.pass(now - DAY * days).await.unwrap();
@@ -201,7 +201,7 @@ async fn any_replica_restores_a_lost_ca_bundle() {
     write(&server).await.unwrap();
 }
 
-/// A server that never answers requests of this method about what is not a lease.
+/// Returns a client whose requests with this method get no response, except those about Leases.
 fn silent_at(server: &ApiServer, method: Method) -> Client {
     let service = server.service_as(User::admin());
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -31,7 +31,7 @@ impl fmt::Display for Proxy {
 impl Proxy {
     /// Parses the URL of a proxy. Without a scheme it is `http`, as in Go.
     pub(super) fn parse(text: &str, from: &str) -> Result<Self> {
-        // It may have a password, so it is not repeated.
+        // The URL may contain a password, so the message does not repeat it.
         let wrong =
             |why: &str| Error::from(format!("{from}: {why}; write for example `http://proxy.example.com:3128`"));
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };

@@ -105,7 +105,7 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
         } else if old.is_none() {
             different.push(format!("{} (missing)", file.display()));
         } else if path == "README.md" && old.as_ref().is_some_and(|old| is_same(old, text)) {
-            // The defaults in the table follow `values.yaml`, which people edit.
+            // The table has the defaults of `values.yaml`, which people edit, so its rows may differ.
         } else if old.as_ref() != Some(text) {
             different.push(file.display().to_string());
         }

@@ -1,6 +1,6 @@
 //! Generated objects as templates of a chart.
 //!
-//! The objects are generated with placeholders in the place of names, so that a chart has the same roles, webhooks
+//! The objects are generated with placeholders in place of names, so that a chart has the same roles, webhooks
 //! and alerts as `generate-manifests`. Placeholders have upper case letters, which no Kubernetes name has.
 
 use kctl_runtime::{
@@ -19,24 +19,24 @@ const ACCOUNT: &str = "KCTL-ACCOUNT";
 ///
 /// Two releases in one Grafana need different uids.
 const UID: &str = "KCTL-DASHBOARD-UID";
-/// A label that stands for all labels of the chart.
+/// A placeholder label for all labels of the chart.
 ///
 /// It takes the place of the generated labels, because those of a chart depend on the release and its version.
 pub(super) const LABELS: &str = "KCTL-LABELS";
-/// A label that stands for those by which Pods are selected.
+/// A placeholder label for the labels that select Pods.
 ///
 /// They never change during the life of a release: the selector of a Deployment is immutable.
 const SELECTOR: &str = "KCTL-SELECTOR";
-/// An annotation that stands for Helm's policy of keeping an object.
+/// A placeholder annotation for Helm's policy of keeping an object.
 ///
 /// Helm would delete a CRD with the release otherwise, and with it all objects of the kind.
 const KEEP: &str = "KCTL-KEEP";
-/// An annotation that stands for cert-manager's injection of its CA.
+/// A placeholder annotation for cert-manager's injection of its CA.
 const INJECT: &str = "KCTL-INJECT";
-/// A field that stands for the interval of a `ServiceMonitor`. By its lower case letter it is not the first field of
-/// its list item, which would stand in the line of the dash.
+/// A placeholder field for the interval of a `ServiceMonitor`. Its lower-case first letter sorts it behind another
+/// field of its list item, because the first field shares a line with the dash.
 const INTERVAL: &str = "kctl-INTERVAL";
-/// A field that stands for the issuer of a certificate.
+/// A placeholder field for the issuer of a certificate.
 const ISSUER: &str = "KCTL-ISSUER";
 /// First line of every generated template. A file without it is never written.
 ///
@@ -89,7 +89,7 @@ impl Template<'_> {
     /// The whole line of a placeholder that is a key is replaced, at its indentation; one in a value becomes an action
     /// within the line. Braces of the object itself are escaped first, so Helm prints them unchanged.
     pub(super) fn lines(&self, yaml: &str) -> String {
-        // An action may stand within a string; the objects' own braces, such as those of alerts, are text.
+        // Escapes the braces of the object itself, such as those of alerts, before actions are inserted.
         let yaml = yaml.replace("{{", "{{ \"{{\" }}");
         let mut text = String::new();
         for line in yaml.lines() {
@@ -172,7 +172,7 @@ fn placed(mut object: Value) -> Value {
     let mut labels = object["metadata"]["labels"].take();
     match labels.as_object_mut() {
         Some(labels) => {
-            // The labels of the chart have the name, and those of the dashboard are a value.
+            // The labels of the chart contain the name, and a value sets the label of the dashboard.
             labels.retain(|key, _| ![SELECTOR, "app.kubernetes.io/name", "grafana_dashboard"].contains(&key.as_str()));
             labels.insert(LABELS.into(), "".into());
         }
@@ -229,7 +229,7 @@ pub(super) fn with_uid(manifest: Manifest) -> Result<Manifest> {
     Ok(Manifest::new(manifest.file, object)?)
 }
 
-/// Reads the object of a generated template, with something else in the place of its actions.
+/// Reads the object of a generated template, with placeholders instead of its actions.
 ///
 /// Enough to compare the schema of a CRD with the one before; names and conditions are lost.
 ///

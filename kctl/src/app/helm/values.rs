@@ -55,7 +55,7 @@ impl Switch {
     }
 }
 
-/// Creates a string. `--set image.tag=7` makes an integer of it, which templates write as a string again.
+/// Creates a string. `--set image.tag=7` turns it into an integer, which templates write as a string again.
 pub(super) fn string(key: &'static str, doc: impl Into<String>, default: &str) -> Item {
     value(key, doc, default.into(), json!({ "type": ["string", "integer"] }))
 }
@@ -286,7 +286,7 @@ fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
 /// Returns the number of the line after a block mapping, and the indentation of its keys.
 ///
 /// `None` if a key of the path is missing or has its value in the same line. Trailing comments and empty lines are left
-/// behind the section, because they usually belong to the next key.
+/// after the section, because they usually belong to the next key.
 fn end_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');

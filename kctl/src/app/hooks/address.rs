@@ -1,7 +1,7 @@
-//! Two addresses for the conversions of a kind: `conversion(…)` in `#[resource]`, and the program
-//! with the functions of `App::conversion`.
+//! Checks that the two addresses for the conversions of a kind agree: the one of `conversion(…)` in
+//! `#[resource]`, and the program with the functions of `App::conversion`.
 //!
-//! They may agree. Where they differ, nothing is guessed.
+//! If they differ, neither takes precedence: it is an error.
 
 use kctl_runtime::reconcile::{Error, Result};
 use kctl_webhook::{admission::Client, conversion};
@@ -45,7 +45,7 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
         None => written["service"]["path"].as_str().unwrap_or("/"),
     };
     let (path, ours) = (path.trim_matches('/'), conversion::PATH.trim_matches('/'));
-    // A proxy may put something before it.
+    // A reverse proxy may add a prefix to the path.
     if path == ours || path.ends_with(conversion::PATH) {
         return Ok(());
     }

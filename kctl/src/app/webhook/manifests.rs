@@ -43,7 +43,7 @@ const AUTHORITY_LEN_MAX: u64 = 4 << 20;
 /// Reads the certificates of an authority.
 ///
 /// # Errors
-/// The file has none, or is too long.
+/// The file contains no certificate, or is too long.
 fn authority(file: &Path) -> Result<String> {
     let mut pem = String::new();
     let opened = std::fs::File::open(file).context(file.display())?;
@@ -127,7 +127,7 @@ impl App {
     }
 }
 
-/// Where the name and namespace of the Service come from.
+/// The source of the Service's name and namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Named {
     /// The app's name and `default`.
@@ -191,7 +191,8 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     if let Some(ports) = container["ports"].as_array_mut() {
         ports.push(json!({ "name": "webhook", "containerPort": CONTAINER_PORT, "protocol": "TCP" }));
     }
-    // A Service leads to ready pods only. Caches may need conversions: the pod is ready when it answers, not when it has them.
+    // A Service sends requests to ready Pods only. Caches may need conversions, so readiness must not wait for the
+    // caches.
     let probes: &[&str] = match probed {
         Probed::Manager => &[],
         Probed::Webhook => &["readinessProbe"],

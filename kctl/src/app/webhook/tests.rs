@@ -1,4 +1,4 @@
-//! Webhooks that are served: their configuration, their readiness, and their end.
+//! Tests of served webhooks: their configuration, readiness and shutdown.
 
 use super::*;
 

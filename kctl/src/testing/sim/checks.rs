@@ -1,4 +1,4 @@
-//! The checkers that run during a run: at each request, each change of the state, and each begin
+//! The checkers that run during a run: at each request, each change of the state, and each start
 //! and end of a reconcile.
 
 use std::{
@@ -58,7 +58,7 @@ pub(super) struct Needless {
 #[derive(Default)]
 struct Repeated {
     n: u32,
-    /// How the last one ended.
+    /// The outcome of the last one.
     end: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Checks {
     ownership: Ownership,
     pub(super) found: Option<Found>,
     pub(super) authors: Authors,
-    /// Processes whose last request changed something, as far as is known.
+    /// Processes that changed an object with a request whose record has not arrived yet.
     changed: BTreeSet<String>,
     /// The creator of each object of the app and of its dependents, by uid.
     made_by: BTreeMap<String, String>,
@@ -105,7 +105,8 @@ pub(super) struct Checks {
     collected: u64,
 }
 
-/// Returns `true` for Leases and Events: they are written beside the work, and are not compared.
+/// Returns `true` for Leases and Events, which the app writes beside its work. They are not
+/// compared.
 pub(super) fn is_bookkeeping(resource: &str) -> bool {
     ["leases", "events"].contains(&resource)
 }
@@ -199,8 +200,8 @@ impl Checks {
         }
     }
 
-    /// Remembers who created an object, if it was the app or if it was created for an object of the
-    /// app.
+    /// Records the creator of an object if the app created it, or if it was created for an object
+    /// of the app.
     fn learn_maker(&mut self, object: &Value, by_app: bool, author: String) {
         let uid = super::snapshot::uid(object).to_owned();
         if by_app {
@@ -215,7 +216,7 @@ impl Checks {
     fn learn_leader(&mut self, change: &Change) {
         if change.resource == "leases" {
             self.owners.learn(change);
-            // The Leases of settings and seats say nothing about who may write.
+            // With slots, only their own Leases decide which process may write.
             if self.owners.slots.is_some() && !change.name.contains("-slot-") {
                 return;
             }
@@ -476,7 +477,7 @@ mod tests {
     /// An event, and the number of the process.
     type Steps<'a> = &'a [(&'a str, &'a str)];
 
-    /// Returns the finding when these processes get the Lease, or write, one after the other.
+    /// Returns the finding when these processes acquire the Lease, or write, in this order.
     fn found(steps: Steps<'_>) -> Option<String> {
         let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
         for (what, number) in steps {

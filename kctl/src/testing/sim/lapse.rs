@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::checks::is_bookkeeping;
 
-/// How requests about the Lease fail.
+/// The way in which requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewals {
     Refused,
@@ -24,7 +24,7 @@ pub(super) enum Renewals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lapse {
     pub(super) renewals: Renewals,
-    /// How long requests fail: about as long as a Lease lasts.
+    /// Time for which requests fail: about as long as a Lease lasts.
     pub(super) length: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! The simulator: runs an app, unchanged, under simulated time and with injected faults, and checks
 //! it continuously.
 //!
-//! The way of a simulation:
+//! The steps of a simulation:
 //!
 //! 1. [`Scenario`] describes the app, its objects, the steps of users and the invariants.
 //! 2. [`Sim`] chooses the runs. `#[kctl::test]` builds both.
@@ -84,8 +84,8 @@ const TWICE: usize = 4;
 /// # Ok::<(), kctl::Error>(())
 /// ```
 ///
-/// A bug is found by the run that makes it visible. This controller forgets that its program may be
-/// killed between its two writes:
+/// The next controller has a bug: its program may be killed between its two writes, and it never
+/// creates the second object then.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};

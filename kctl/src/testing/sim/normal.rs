@@ -187,7 +187,8 @@ fn field(expected: &Value, found: &Value, path: &str) -> String {
             }
         }
     }
-    // Which one is wrong is not known: the run without faults may have the bug, and a fault mend it.
+    // The message does not say which value is wrong: the run without faults may have the bug, and a fault may repair
+    // it.
     format!("{path} is {found} with these faults, and {expected} without")
 }
 

@@ -14,11 +14,11 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Learns from a change of a Lease.
+    /// Records the holder from a change of a slot's Lease.
     pub(super) fn learn(&mut self, change: &Change) {
         let Some(slot) = change.name.rsplit_once("-slot-").and_then(|(_app, slot)| slot.parse().ok()) else { return };
         let holder = change.after.as_ref().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
-        // The owner of a slot whose Lease was deleted by hand is still at work.
+        // A Lease that was deleted by hand has no holder, but the owner of its slot is still at work.
         if let Some(holder) = holder {
             self.holders.insert(slot, holder.to_owned());
         }

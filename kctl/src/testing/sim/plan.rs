@@ -20,7 +20,8 @@ pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
 pub(super) const OUTAGE: Duration = Duration::from_secs(300);
 /// Seconds by which a clock is wrong from the start, fast or slow.
 const SKEW: i64 = 3_600;
-/// Maximum number of single faults of one scenario. Of more, this many are tried, spread evenly.
+/// Maximum number of single faults of one scenario. If there are more, this many are tried, spread
+/// evenly.
 pub(super) const SINGLES_MAX: usize = 4_000;
 /// Maximum number of restarts on servers that are behind, among the single faults.
 const BEHIND_MAX: usize = 1_000;
@@ -389,11 +390,11 @@ impl Points {
     /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
     /// the most.
     fn any(&self, dice: &mut Dice) -> Fault {
-        // Of one instance nothing is chosen: its plans are those that they were.
+        // Draws no number for a single instance, so that the plans of its seeds stay the same.
         if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
             return self.any_lapse(dice);
         }
-        // A little beyond what happened without faults: they make more of it.
+        // Reaches a quarter beyond the counts of the run without faults, because faults cause more writes and events.
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + dice.below(reach(self.n_writes));
         let nth_event = 1 + dice.below(reach(self.events.len()));
@@ -434,7 +435,7 @@ impl Points {
     /// date.
     fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
         let kind = dice.below(6);
-        // Of one cluster nothing is chosen: its plans are those that they were.
+        // Draws no number for a single cluster, so that the plans of its seeds stay the same.
         let n = if self.histories.len() > 1 && kind < 2 { dice.below(self.histories.len() as u64) } else { 0 };
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
@@ -464,7 +465,7 @@ impl Points {
 
     fn any_timed(&self, dice: &mut Dice) -> Fault {
         let time = self.any_time(dice);
-        // Without slots nothing is chosen: the plans of other scenarios are those that they were.
+        // Draws no number without slots, so that the plans of other scenarios stay the same.
         if self.n_slots > 0 && dice.below(3) == 0 {
             let slot = u32::try_from(dice.below(self.n_slots.into())).unwrap_or_default();
             return Fault::At { time, what: Timed::LeaseDeleted { slot } };
@@ -675,7 +676,7 @@ mod tests {
                 assert!(singles.is_empty() && seeded.is_empty());
                 continue;
             }
-            // The first write is too early: the lease was not held for so long.
+            // No lapse precedes the first write at 3 s: each one begins longer before a write than that.
             assert_eq!(singles, Lapse::BEFORE_WRITE);
             let before = Duration::from_secs(4)..=Duration::from_secs(10);
             let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();

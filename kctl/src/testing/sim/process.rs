@@ -110,7 +110,7 @@ fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Ru
     Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }
 
-/// Reports the begin and end of each reconcile to the checkers.
+/// Reports the start and end of each reconcile to the checkers.
 fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
     let (begin, end, process) = (shared.clone(), shared.clone(), name.to_owned());
     let by = process.clone();

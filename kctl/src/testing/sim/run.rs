@@ -147,7 +147,7 @@ async fn run_here(
     Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1 }
 }
 
-/// Goes through the phases of a run. The order is that of the module's first line.
+/// Runs the phases in the order that the module documentation gives.
 async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {
     let scenario = &world.shared.scenario;
     let failed = |step: &str| {
@@ -205,7 +205,7 @@ async fn settle(world: &World) -> Result<(), Found> {
         }
         let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
         let next = world.next_requeue().map(|(wait, _)| wait).filter(|wait| *wait <= within);
-        // Nothing else is going to happen before: hours pass in a few looks.
+        // Nothing happens before the next requeue, so one poll can jump to it.
         look = next.filter(|_| quiet).map_or(LOOK, |wait| wait.max(LOOK));
         let is_due = next.is_some();
         // A requeue that came due and changed nothing is not waited for again: the next one is as far away.
@@ -333,7 +333,8 @@ mod tests {
     use super::{super::plan::Timed, *};
     use crate::{App, testing::Snapshot};
 
-    /// The hours between the times of the lease and those of the server, at the end.
+    /// Returns the hours by which the Lease's `renewTime` is ahead of the server's clock at the
+    /// end.
     fn hours_ahead(plan: &[Fault]) -> i64 {
         let seen = Arc::<AtomicI64>::default();
         let hours = seen.clone();
@@ -361,7 +362,7 @@ mod tests {
             let what = Timed::ClockJump { instance, seconds: 5 * 3_600 };
             [Fault::At { time: Duration::from_secs(1), what }]
         };
-        // The first one leads.
+        // The first instance leads.
         assert_eq!([hours_ahead(&[]), hours_ahead(&jump(0)), hours_ahead(&jump(1))], [0, 5, 0]);
     }
 }

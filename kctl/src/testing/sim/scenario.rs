@@ -357,8 +357,8 @@ impl Scenario {
 
     /// Makes all replicas work: they share the keys by four slots, as with `run --shards`.
     ///
-    /// The checkers then judge each slot: a key never runs twice at once, and only the owner of its slot writes
-    /// for it.
+    /// The checkers then check each slot: a key never runs twice at once, and only the owner of its
+    /// slot writes for it.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -393,8 +393,8 @@ impl Scenario {
     /// Runs controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
     /// status.
     ///
-    /// For an app that creates such objects and waits for them. Other clusters of an app have these
-    /// controllers always.
+    /// Use it for an app that creates such objects and waits for them. Other clusters of an app
+    /// always have these controllers.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Sim}};
@@ -445,7 +445,7 @@ impl Scenario {
 
     /// Leaves out the faults that set the clock of a process wrong.
     ///
-    /// For an app that compares [`Context::now`] with times that others wrote, such as
+    /// Use it for an app that compares [`Context::now`] with times that others wrote, such as
     /// `metadata.creationTimestamp`, and so relies on clocks that agree.
     ///
     /// [`Context::now`]: kctl_runtime::reconcile::Context::now
@@ -528,8 +528,8 @@ impl Scenario {
     /// Excludes a field from the comparison of final states. `pointer` is a JSON pointer, such as
     /// `/status/attempts`.
     ///
-    /// For counters and histories, which rightly differ after a fault. Server-side fields, times,
-    /// uids and generated names are excluded already.
+    /// Use it for counters and histories, which legitimately differ after a fault. Server-side
+    /// fields, times, uids and generated names are excluded already.
     ///
     /// ```
     /// use kctl::testing::Scenario;

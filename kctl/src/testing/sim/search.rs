@@ -103,8 +103,7 @@ impl<'a> Search<'a> {
         Case { name: seed.to_string(), plan: self.points.seeded(seed) }
     }
 
-    /// Executes cases until one fails. Of several that fail on different threads, the first one in
-    /// the list counts.
+    /// Executes cases until one fails. If several fail on different threads, the first one in the list is reported.
     pub(super) fn all(&mut self, cases: &[Case]) {
         if self.report.failure.is_some() {
             return;
@@ -119,7 +118,7 @@ impl<'a> Search<'a> {
                 if outcome.found.is_some() {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
-                // The lines of runs in which nothing was found are of no use any more.
+                // Only the timeline of a failing run is printed.
                 let result = if outcome.found.is_some() { outcome } else { Outcome { lines: Vec::new(), ..outcome } };
                 outcomes.lock().push((index, result));
             }
@@ -161,7 +160,7 @@ impl<'a> Search<'a> {
         run(self.scenario, self.servers, GENERATOR_SEED, &case.plan, Some(&self.expected))
     }
 
-    /// Executes a case once, whose final state is the expected one of others.
+    /// Executes a case without comparing it: its final state is the one that other runs have to reach.
     fn run(&self, case: &Case) -> Outcome {
         run(self.scenario, self.servers, GENERATOR_SEED, &case.plan, None)
     }
@@ -206,7 +205,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns a note if the run without faults is the wrong one.
+    /// Returns a note if the run without faults seems to be the wrong one.
     ///
     /// A level-triggered controller finds nothing to do after a restart. If a restart alone changes
     /// the settled state to what the faults led to, the run without faults had not reached the

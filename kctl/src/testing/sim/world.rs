@@ -156,7 +156,7 @@ impl World {
         let controllers = ControllerOptions::default().without_service_accounts().after(COLLECTED_AFTER);
         tasks.spawn(server.controllers_with(&controllers));
         for (n, (cluster, other)) in (1..).zip(&servers.others) {
-            // No uid is given out twice.
+            // Each server gets another seed, so that no uid occurs twice.
             let other = other.fork(seed.wrapping_add(n << 32));
             tasks.spawn(other.controllers_with(&controllers));
             others.push((cluster.clone(), other));
@@ -174,7 +174,7 @@ impl World {
             }
             simulated.push(own);
         }
-        // The node is there before the app is: no part of what happens.
+        // The node registers before the app starts, so that its creation is not part of the run.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
         checks.owners.slots = scenario.slots;
@@ -222,7 +222,7 @@ impl World {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
-        // Caches that are at rest know nothing of what has not come yet.
+        // During a partition, idle caches don't show that events are held back.
         let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
         !is_held
             && server.pending() == 0
@@ -613,7 +613,7 @@ impl Shared {
         let name = slot_name((self.scenario.app)().name(), slot);
         self.log("fault", format!("the Lease {name} is deleted by hand"));
         let leases = Api::<Lease>::default_namespaced(Client::new(self.server.service(), "default"));
-        // One that does not exist yet is as good as deleted.
+        // A Lease that does not exist yet needs no deletion, so a 404 is ignored.
         drop(leases.delete(&name, &DeleteParams::default()).await);
     }
 

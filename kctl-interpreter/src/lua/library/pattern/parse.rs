@@ -176,7 +176,7 @@ impl Pattern {
     }
 }
 
-/// Parses the part behind a `%` outside of a set.
+/// Parses the part after a `%` outside of a set.
 fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Step, String> {
     Ok(match rest.next() {
         Some(b'0') => return Err(rest.error("invalid capture index")),
@@ -189,7 +189,7 @@ fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Ste
     })
 }
 
-/// Parses a set behind its `[`.
+/// Parses a set after its `[`.
 fn set(rest: &mut Rest<'_>) -> Result<Class, String> {
     let is_negated = rest.skip(b'^');
     let mut members: Vec<Class> = Vec::new();

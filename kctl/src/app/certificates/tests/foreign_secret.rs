@@ -4,7 +4,7 @@ use kctl_apiserver::ApiServer;
 
 use super::*;
 
-/// Fills the Secret as cert-manager does, and has what is in it trusted, as its injector does.
+/// Fills the Secret as cert-manager does, and sets `caBundle` as cert-manager's injector does.
 async fn fill(server: &ApiServer, kind: &str, certificate: Option<&str>) {
     let made = due(None, &["127.0.0.1".into()], Timestamp::now(), Who::Standby).unwrap().unwrap();
     let mut fields = made.fields().unwrap();
@@ -26,7 +26,7 @@ async fn fill(server: &ApiServer, kind: &str, certificate: Option<&str>) {
     }
 }
 
-/// The versions of all that kctl would write.
+/// Returns the `resourceVersion`s of the objects that kctl would otherwise write.
 fn versions(server: &ApiServer) -> [Value; 2] {
     let version = |group: &str, resource: &str, namespace: &str, name: &str| {
         server.object(group, resource, namespace, name).unwrap()["metadata"]["resourceVersion"].clone()
@@ -45,7 +45,7 @@ async fn foreign_secret_is_served_and_never_written() {
         for _renewal in 0..2 {
             fill(&server, kind, None).await;
             let before = versions(&server);
-            // Long after all is over that kctl itself would have made anew.
+            // After 400 days kctl would have renewed each certificate and authority of its own.
             for at in [now, now + DAY * 400] {
                 for keeper in &keepers {
                     keeper.pass(at).await.unwrap();

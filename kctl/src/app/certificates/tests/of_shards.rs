@@ -65,7 +65,7 @@ async fn only_current_owner_of_slot_0_renews_certificates() {
     assert_eq!(version(&server), before);
     next.keeper.pass(now + DAY * 122).await.unwrap();
     assert_ne!(version(&server), before);
-    // The crashed one doesn't know that it lost the slot, as after SIGSTOP. Its write permit has ended.
+    // The crashed replica doesn't know that it lost the slot, as after SIGSTOP. Its write permit has ended.
     let before = version(&server);
     let late = owner.keeper.pass(now + DAY * 183).await;
     assert!(late.is_err(), "it wrote after its Lease");

@@ -1,5 +1,5 @@
-//! The certificates of two processes, of which one holds the lease: who makes them, and what the
-//! other one serves.
+//! Tests certificates with two processes, of which one holds the Lease: the leader creates them,
+//! and both serve them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +13,9 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use super::*;
 use crate::App;
 
-/// Between two looks of a process at its Secret: these seconds are real.
+/// Interval at which a process reads its Secret, in real time.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A look that began before the time was set is over when so many came.
+/// After this many reads, a read that began before the clock was set has ended.
 const LOOKS: u64 = 3;
 
 /// A manager with the certificates of its webhooks.
@@ -39,7 +39,7 @@ async fn start(server: &ApiServer, of: &Certificates, name: &str) -> Process {
 }
 
 impl Process {
-    /// Returns once it has looked at the Secret by the time that is set now.
+    /// Waits until the process has read the Secret at the time that is set now.
     async fn looked(&self) {
         let (before, _) = self.served.reads();
         while self.served.reads().0 < before + LOOKS {
@@ -53,7 +53,7 @@ impl Process {
     }
 }
 
-/// The same roles for two accounts, which tells their writes apart.
+/// Grants the same roles to two service accounts, so that their writes can be told apart.
 async fn allow(server: &ApiServer, names: [&str; 2]) {
     let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
     let mut roles = roles(&configuration.unwrap());
@@ -64,7 +64,7 @@ async fn allow(server: &ApiServer, names: [&str; 2]) {
     install(server, roles).await;
 }
 
-/// How often a process wrote something other than its lease.
+/// Returns the number of accepted writes of a process, without those to Leases.
 fn n_writes(server: &ApiServer, name: &str) -> usize {
     let requests = server.requests().into_iter().filter(|request| request.user == account(name).name);
     requests.filter(|request| request.is_accepted_write() && request.resource != "leases").count()
@@ -81,8 +81,8 @@ fn is_served(pair: &Pair, process: &Process) -> bool {
     !process.served.set(pair.clone()).unwrap()
 }
 
-/// Writes as long as it runs: each is admitted by the webhooks of both processes, by whatever
-/// certificate these serve.
+/// Writes in a loop. The webhooks of both processes admit each write, with the certificates that
+/// they serve at that moment.
 fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
     let (server, written) = (server.clone(), Arc::<AtomicUsize>::default());
     let counted = written.clone();
@@ -111,7 +111,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     assert!(a.leadership.led().await);
     a.looked().await;
     let b = start(&server, &second, "web-b").await;
-    // The authority was made so long ago that its successor is due today; certificates were renewed in the meantime.
+    // The authority is so old that its successor is due today. Certificates were renewed in the meantime.
     let mut last = in_secret(&server);
     for days in [125, 64, 3] {
         *time.lock() = now - DAY * days;
@@ -127,7 +127,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     b.looked().await;
     assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "who waits has written nothing");
 
-    // Its webhooks answer on, by the last certificate that it knew.
+    // The webhooks of `a` still answer, with the last certificate that it read.
     a.stop().await;
     let n_before = n_writes(&server, "web-a");
     assert!(b.leadership.led().await);

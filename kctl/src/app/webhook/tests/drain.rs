@@ -1,4 +1,4 @@
-//! The end of a program whose workers write what it admits itself.
+//! Tests the shutdown of a program whose workers write objects that its own webhook admits.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kctl_apiserver::ApiServer;
@@ -15,10 +15,10 @@ use crate::{
     prelude::{Action, Context, Reconcile, controller},
 };
 
-/// After so long a server that ends with the signal has ended.
+/// A server that stops at the signal has stopped after this time.
 const STOP_IS_KNOWN: Duration = Duration::from_millis(300);
 
-/// At its first object it waits, then writes a second one.
+/// A controller that waits at its first object, then writes a second one.
 #[controller(crate = crate, of = ConfigMap)]
 struct Slow {
     client: kube::Client,

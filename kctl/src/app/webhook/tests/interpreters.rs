@@ -1,5 +1,5 @@
-//! The configuration that is written, manifests that bring control planes to the server, and its
-//! end.
+//! Tests the written configuration, the manifests that connect control planes with the server, and
+//! the shutdown.
 
 use super::*;
 use k8s_openapi::api::apps::v1::Deployment;

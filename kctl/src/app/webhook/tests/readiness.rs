@@ -1,4 +1,4 @@
-//! A program whose webhooks have no certificate yet is not ready, by whichever port it is asked.
+//! Tests that a program is not ready on any port before its webhooks have a certificate.
 
 use http::Request;
 use kctl_apiserver::ApiServer;

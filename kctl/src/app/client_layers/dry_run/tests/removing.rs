@@ -1,4 +1,5 @@
-//! A program that removes what it can, in every way there is, here and on another cluster.
+//! Tests a program that deletes objects by every kind of request, on its own cluster and on another
+//! one.
 
 use std::{future::pending, sync::Arc};
 
