@@ -11,7 +11,7 @@
 
 use jiff::SignedDuration;
 
-/// Maximum number of digits behind a point that count. More can't change a nanosecond, even in hours.
+/// Maximum number of digits of a fraction that are used. More can't change a nanosecond, even in hours.
 const FRACTION_LEN_MAX: usize = 18;
 
 /// Units of a Go duration in nanoseconds. `ms` and the others with two letters come before `m` and `s`.
@@ -70,9 +70,11 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     i64::try_from(nanoseconds).ok().map(SignedDuration::from_nanos)
 }
 
-/// Formats seconds as `kubectl get` shows an age: in at most two units, and the larger the coarser (`HumanDuration`).
+/// Formats seconds as `kubectl get` shows an age: in at most two units, with coarser units for larger ages
+/// (`HumanDuration`).
 ///
-/// Returns `None` for a negative duration, which tables show as `<invalid>`. One second below zero is clock skew and counts as 0.
+/// Returns `None` for a negative duration, which tables show as `<invalid>`. One second below zero is clock skew and
+/// counts as 0.
 ///
 /// ```
 /// use kctl_apimachinery::duration;
@@ -118,7 +120,7 @@ pub(crate) fn part(fraction: &str, length: i128) -> i128 {
 mod tests {
     use super::*;
 
-    /// Each line was read from a date column of a real server.
+    /// Checks values that were read from an age column of a real server.
     #[test]
     fn durations_lose_units_as_they_grow() {
         let observed = [

@@ -1,6 +1,7 @@
 //! String formats of `OpenAPI` schemas.
 //!
-//! Upstream: `pkg/validation/strfmt` of kube-openapi. An API server ignores a format that it does not know. Needs the feature `formats`.
+//! Upstream: `pkg/validation/strfmt` of kube-openapi. An API server ignores a format that it does not know. Needs the
+//! feature `formats`.
 //!
 //! ```
 //! use kctl_apimachinery::formats;
@@ -39,7 +40,7 @@ pub fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
 
-/// Returns `true` if a string has a format. Any string has an unknown format.
+/// Returns `true` if a string has a format. An unknown format matches any string.
 ///
 /// ```
 /// use kctl_apimachinery::formats::matches;
@@ -122,7 +123,8 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && fits(time_of_day, time)
 }
 
-/// Parses the format `duration`: Go's format, or numbers with names of units anywhere in the string (`strfmt.ParseDuration`).
+/// Parses the format `duration`: Go's format, or numbers with names of units anywhere in the string
+/// (`strfmt.ParseDuration`).
 ///
 /// ```
 /// use kctl_apimachinery::formats::parse_duration;
@@ -145,7 +147,7 @@ pub fn parse_duration(text: &str) -> Option<SignedDuration> {
     })
 }
 
-/// Names of units, with their length in nanoseconds. A word that starts with the last name of a unit names it too.
+/// Names of units, with their length in nanoseconds. A word that starts with the last name of a unit is also accepted.
 const UNITS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),
@@ -162,7 +164,7 @@ fn is_unit(word: &str, names: &[&str]) -> bool {
     names.contains(&word) || names.last().is_some_and(|last| word.starts_with(last))
 }
 
-/// Digits that are followed by letters, with space between them or without.
+/// Returns the pairs of a number and the word that follows it, with or without space between them.
 fn numbers_with_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == 'µ';
     let mut rest = text;

@@ -38,8 +38,8 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Returns the operator as `matchExpressions` of a `metav1.LabelSelector` has it; `None` for comparisons, which exist in the
-    /// string form only.
+    /// Returns the operator as `matchExpressions` of a `metav1.LabelSelector` has it; `None` for comparisons, which
+    /// exist only in the string form.
     ///
     /// ```
     /// use kctl_apimachinery::labels;
@@ -59,7 +59,7 @@ impl Operator {
     }
 }
 
-/// One requirement of a label selector. An object is selected if it meets all.
+/// One requirement of a label selector. An object is selected if it meets all of them.
 ///
 /// ```
 /// use kctl_apimachinery::labels::{self, Operator};
@@ -218,7 +218,7 @@ impl<'a> LabelParser<'a> {
 mod tests {
     use super::*;
 
-    /// Returns whether a selector selects the labels `app=web,tier=2`; `None` if it is invalid.
+    /// Returns `true` if a selector selects the labels `app=web,tier=2`; `None` if it is invalid.
     fn selects(selector: &str) -> Option<bool> {
         let value = |key: &str| match key {
             "app" => Some("web"),

@@ -1,7 +1,7 @@
-//! Strings of the Kubernetes API, read and written as `k8s.io/apimachinery` and Go's standard library do.
+//! Parses and formats strings of the Kubernetes API as `k8s.io/apimachinery` and Go's standard library do.
 //!
-//! An API server, a controller and an interpreter must agree that `1024Mi` is `1Gi`, that `1d` is not a duration and that
-//! `Example.com/a` is not a label key. Each module is the counterpart of one Go package:
+//! An API server, a controller and an interpreter must agree that `1024Mi` is `1Gi`, that `1d` is not a duration and
+//! that `Example.com/a` is not a label key. Each module is the counterpart of one Go package:
 //!
 //! | module | reads and writes | upstream |
 //! |---|---|---|
@@ -21,7 +21,8 @@
     doc = "| `formats` | with the feature `formats`: `date-time`, `uuid` | `kube-openapi/pkg/validation/strfmt` |"
 )]
 //!
-//! Functions are pure: they have no clock, no configuration and no other state. Error messages are those of kctl, not Go's.
+//! Functions are pure: they have no clock, no configuration and no other state. The error messages are kctl's, not
+//! Go's.
 //!
 //! ```
 //! use kctl_apimachinery::{labels, quantity::Quantity};

@@ -1,7 +1,7 @@
 //! Quantities of resources, as Kubernetes parses, adds, rounds and prints them.
 //!
-//! Upstream: `k8s.io/apimachinery/pkg/api/resource` (`quantity.go`, `amount.go`, `suffix.go`). Amounts below a nano unit are rounded up
-//! to one, and a quantity with a binary suffix is at most 2^63-1 units.
+//! Upstream: `k8s.io/apimachinery/pkg/api/resource` (`quantity.go`, `amount.go`, `suffix.go`). Amounts below a nano
+//! unit are rounded up to one, and a quantity with a binary suffix is at most 2^63-1 units.
 //!
 //! ```
 //! use kctl_apimachinery::quantity::Quantity;
@@ -16,7 +16,7 @@ use std::{cmp::Ordering, fmt, str::FromStr};
 
 /// Exponent of the smallest amount, a nano unit. Smaller amounts are rounded up to it.
 const SCALE_MIN: i64 = -9;
-/// Digits that are kept of a large number. Upstream keeps all of them.
+/// Maximum number of digits that are kept of a large number. Upstream keeps all of them.
 const DIGITS_MAX: usize = 36;
 /// Decimal digits that always fit into an `int64` (`maxInt64Factors`).
 const INT64_DIGITS: usize = 18;
@@ -48,7 +48,8 @@ pub enum Format {
     DecimalSi,
 }
 
-/// Upstream's type of an amount. [`Quantity::as_int64`] and [`Quantity::approximate_float64`] differ between the two.
+/// Upstream's type of an amount. [`Quantity::as_int64`] and [`Quantity::approximate_float64`] differ between the two
+/// types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Amount {
     /// `int64Amount`: few digits.
@@ -93,7 +94,7 @@ pub struct Quantity {
 pub enum QuantityError {
     /// The string is empty, or has a character that no quantity has.
     FormatWrong,
-    /// The string has no digits, and its suffix is too large or too small for that to pass as 0.
+    /// The string has no digits, and its suffix is too large or too small for the string to be accepted as 0.
     NumberMissing,
     /// The characters after the number are not a suffix.
     SuffixUnknown,
@@ -166,7 +167,8 @@ impl Quantity {
         i64::try_from(self.in_steps(3)).unwrap_or_default()
     }
 
-    /// Returns the amount as a multiple of 10^-`places`, rounded up. An amount beyond an `i128` is its largest or smallest number.
+    /// Returns the amount as a multiple of 10^-`places`, rounded up. An amount that does not fit into an `i128` is
+    /// clamped to its largest or smallest number.
     ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
@@ -186,8 +188,8 @@ impl Quantity {
         self.at(-i64::from(places)).unwrap_or(bound)
     }
 
-    /// Returns the amount as an integer (`AsInt64`): `None` if it has a fraction, does not fit, or is written with so many digits
-    /// that Kubernetes does not keep it as an integer.
+    /// Returns the amount as an integer (`AsInt64`). `None` if it has a fraction, does not fit, or is written with so
+    /// many digits that Kubernetes does not keep it as an integer.
     ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
@@ -282,7 +284,8 @@ impl Quantity {
 
     /// Returns the sum. It has the format of `self`; if `self` is 0, that of `other`.
     ///
-    /// If the amounts have so different sizes that the exact sum has more than 38 digits, the larger one is returned.
+    /// If the sizes of the amounts differ so much that the exact sum has more than 38 digits, the larger one is
+    /// returned.
     ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
@@ -367,7 +370,7 @@ impl Ord for Quantity {
     }
 }
 
-/// Returns a power of ten, the largest one that fits for a larger exponent.
+/// Returns a power of ten. If the exponent is too large, the largest power that fits is returned.
 fn power_of_ten(exponent: i64) -> i128 {
     10_i128.pow(u32::try_from(exponent.clamp(0, 38)).unwrap_or_default())
 }
@@ -396,7 +399,7 @@ impl FromStr for Quantity {
 fn magnitude(whole: &str, fraction: &str, suffix: &Suffix) -> Quantity {
     let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
-    // The cut digits are below all digits that are kept; they only decide whether the result is rounded up.
+    // The cut digits are below all kept digits; they only decide if the result is rounded up.
     let (kept, cut) = digits.split_at(digits.len().min(DIGITS_MAX));
     let len = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
     let mut mantissa = kept.bytes().fold(0_i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
@@ -416,7 +419,7 @@ fn magnitude(whole: &str, fraction: &str, suffix: &Suffix) -> Quantity {
 /// A quantity as it is written: `whole.fraction` and a suffix.
 struct Parts<'a> {
     is_negative: bool,
-    /// Without leading zeros.
+    /// The digits before the point, without leading zeros.
     whole: &'a str,
     fraction: &'a str,
     suffix: Suffix,
@@ -440,7 +443,7 @@ impl<'a> Parts<'a> {
         let (written, rest) = split(unsigned);
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split);
         let suffix = Suffix::of(suffix)?;
-        // Upstream parses a number without digits as 0 if it is an `int64Amount`, and else rejects it.
+        // Upstream parses a number without digits as 0 if it is an `int64Amount`, and otherwise rejects it.
         let is_int64 =
             if suffix.format == Format::BinarySi { suffix.power_of_two < 50 } else { suffix.power_of_ten >= -9 };
         if written.is_empty() && fraction.is_empty() && !is_int64 {
@@ -501,8 +504,8 @@ impl Suffix {
 
 /// Returns a quantity as Kubernetes serializes it after parsing: in canonical form, or unchanged.
 ///
-/// `ParseQuantity` keeps the string of numbers with few digits and a plain suffix. That preserves signs and leading zeros,
-/// which the canonical form of [`Quantity`] does not have.
+/// `ParseQuantity` keeps the string of numbers with few digits and a plain suffix. That preserves signs and leading
+/// zeros, which the canonical form of [`Quantity`] does not have.
 ///
 /// # Errors
 /// The string is not a quantity.
@@ -524,7 +527,7 @@ impl fmt::Display for Quantity {
         if self.is_zero() {
             return f.write_str("0");
         }
-        // A binary suffix is for integers of at least 1024: anything else would lose digits or confuse.
+        // A binary suffix is only used for integers of at least 1024. Other amounts would lose digits or be confusing.
         if self.format == Format::BinarySi
             && let Some(units) = self.integer().filter(|units| units.unsigned_abs() >= 1024)
         {
@@ -572,7 +575,7 @@ mod tests {
 
     #[test]
     fn a_quantity_is_printed_in_its_canonical_form() {
-        // Left: as written; right: what `resource.Quantity` of Kubernetes 1.36 prints.
+        // Left: the input. Right: the output of `resource.Quantity` of Kubernetes 1.36.
         let cases = [
             ("0", "0"),
             ("0.000", "0"),

@@ -9,7 +9,8 @@
 //! assert_eq!(strconv::format_json_float(1e6), "1000000");
 //! ```
 
-/// Prints a float as the verb `%v` does: the shortest digits, with an exponent of at least two digits below 1e-4 and from 1e6.
+/// Formats a float as the verb `%v` does: the shortest digits, with an exponent of at least two digits below 1e-4 and
+/// from 1e6.
 ///
 /// ```
 /// use kctl_apimachinery::strconv::format_float;
@@ -31,7 +32,7 @@ pub fn format_float(number: f64) -> String {
     go_exponent(&format!("{number:e}"))
 }
 
-/// Turns an exponent of Rust into one of Go, with a sign and at least two digits: `1.5e-7` into `1.5e-07`.
+/// Converts an exponent of Rust to one of Go, with a sign and at least two digits: `1.5e-7` to `1.5e-07`.
 ///
 /// ```
 /// assert_eq!(kctl_apimachinery::strconv::go_exponent("1.5e7"), "1.5e+07");
@@ -73,7 +74,8 @@ pub fn parse_uint(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
-/// Returns the character of a one-letter escape in a string literal of Go or CEL, such as `\n`; `None` for other letters.
+/// Returns the character of a one-letter escape in a string literal of Go or CEL, such as `\n`; `None` for other
+/// letters.
 ///
 /// ```
 /// use kctl_apimachinery::strconv::unescaped;

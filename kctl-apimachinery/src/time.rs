@@ -1,6 +1,7 @@
 //! Times of RFC 3339: parsed as Go does, and printed as `metav1.Time` and `metav1.MicroTime`.
 //!
-//! Upstream: `time.Parse` of Go with the layout `time.RFC3339`, `k8s.io/apimachinery/pkg/apis/meta/v1` (`time.go`, `micro_time.go`).
+//! Upstream: `time.Parse` of Go with the layout `time.RFC3339`, `k8s.io/apimachinery/pkg/apis/meta/v1` (`time.go`,
+//! `micro_time.go`).
 //!
 //! ```
 //! use kctl_apimachinery::time;
@@ -27,10 +28,12 @@ pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Parses an RFC 3339 time between the years 1 and 9999, with all digits of its fraction.
 ///
-/// Returns `None` in the last 26 hours of the year 9999, which jiff does not have; [`parse_with_offset`] reads these, too.
+/// Returns `None` in the last 26 hours of the year 9999, which jiff does not support; [`parse_with_offset`] parses
+/// these, too.
 ///
-/// Go is more lenient than the RFC: it accepts one digit for the hour, and a comma before the fraction. It is stricter than
-/// jiff's parser, which accepts more of ISO 8601: a space instead of the `T`, lower case, and offsets without a colon.
+/// Go is more lenient than the RFC: it accepts one digit for the hour, and a comma before the fraction. It is stricter
+/// than jiff's parser, which accepts more of ISO 8601: a space instead of the `T`, lower case, and offsets without a
+/// colon.
 ///
 /// ```
 /// use kctl_apimachinery::time;
@@ -117,7 +120,7 @@ fn time_of(text: &str) -> Option<Time> {
     Time::new(narrow(hour), narrow(minute), narrow(second), nanosecond).ok()
 }
 
-/// Returns the minutes of an offset `+01:00`. Go accepts 24 hours and 60 minutes in it.
+/// Returns the minutes of an offset `+01:00`. Go accepts up to 24 hours and 60 minutes.
 fn minutes(text: &str) -> Option<i64> {
     let [hours, minutes] = numbers(text.get(1..)?, ':', [2, 2])?;
     let sum = i64::from(hours) * 60 + i64::from(minutes);

@@ -1,6 +1,6 @@
-//! URLs as `net/url` of Go reads them: which strings are valid, and their parts.
+//! URLs as Go's `net/url` parses them: which strings are valid, and their parts.
 //!
-//! Go accepts other URLs than the URL Standard of browsers, and leaves most parts as they are written.
+//! Go accepts other URLs than the URL Standard of browsers, and leaves most parts unchanged.
 //!
 //! ```
 //! use kctl_apimachinery::url::{Url, escape};
@@ -12,7 +12,7 @@
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
-/// A parsed URL. Parts are as they are written unless noted.
+/// A parsed URL. Parts are unchanged unless noted.
 ///
 /// ```
 /// use kctl_apimachinery::url::Url;
@@ -24,15 +24,15 @@ use std::{collections::BTreeMap, net::Ipv6Addr};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Url {
-    /// In lower case; empty for a relative URL.
+    /// The scheme in lower case; empty for a relative URL.
     pub scheme: String,
     /// The user information before the `@`, such as `name:password`.
     pub user: Option<String>,
-    /// With the port.
+    /// The host with the port.
     pub host: String,
     /// The part after the scheme, if it does not start with a slash (`mailto:x`); `path` and `host` are empty then.
     opaque: String,
-    /// Escaped.
+    /// The path, with its escapes.
     pub path: String,
     /// The part after the `?`, without percent-decoding; see [`Url::query_values`].
     pub query: String,
@@ -43,9 +43,9 @@ pub struct Url {
 /// The context of a URL, which decides whether it may be relative.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Those of a request: with a scheme, or with a path that begins with a slash.
+    /// The URL of a request: with a scheme, or with a path that begins with a slash.
     Request,
-    /// Also relative ones.
+    /// Any URL, including relative ones.
     Reference,
 }
 
@@ -66,7 +66,8 @@ impl Url {
         Some(Self { fragment, ..url })
     }
 
-    /// Returns `true` for the URL of a request (`url.ParseRequestURI`): absolute, or with a path that begins with a slash.
+    /// Returns `true` for the URL of a request (`url.ParseRequestURI`): absolute, or with a path that begins with a
+    /// slash.
     ///
     /// ```
     /// use kctl_apimachinery::url::Url;
@@ -78,7 +79,7 @@ impl Url {
         Self::without_fragment(text, Form::Request).is_some()
     }
 
-    /// Returns what is wrong with the URL of a webhook (`ValidateWebhookURL`), each as the part and the reason.
+    /// Returns the problems of a webhook's URL (`ValidateWebhookURL`), each as the part and the reason.
     ///
     /// ```
     /// use kctl_apimachinery::url::Url;
@@ -178,7 +179,8 @@ impl Url {
     }
 }
 
-/// Percent-encodes a string for a path segment or a query value: all bytes but letters, digits, `-`, `.`, `_` and `~`.
+/// Percent-encodes a string for a path segment or a query value: all bytes except letters, digits, `-`, `.`, `_` and
+/// `~`.
 ///
 /// ```
 /// assert_eq!(kctl_apimachinery::url::escape("system:node/a b"), "system%3Anode%2Fa%20b");
@@ -195,7 +197,7 @@ pub fn escape(value: &str) -> String {
     escaped
 }
 
-/// Returns the scheme and what follows its colon (`getScheme`).
+/// Returns the scheme and the string after its colon (`getScheme`).
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let is_known = |index: usize, byte: u8| {
         byte.is_ascii_alphabetic() || (index > 0 && (byte.is_ascii_digit() || b"+-.".contains(&byte)))
@@ -223,7 +225,7 @@ fn host(text: &str) -> Option<String> {
     is_valid.then(|| format!("[{inner}]{port}"))
 }
 
-/// Returns `true` for an empty string or a colon with digits, which may be missing (`validOptionalPort`).
+/// Returns `true` for an empty string, or for a colon with optional digits (`validOptionalPort`).
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -275,7 +277,8 @@ fn unescaped(text: &str, within: Within) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns the escaped path: as it is written if that is a valid way to escape it (`setPath`, `EscapedPath`).
+/// Returns the escaped path. If the input is a valid way to escape it, it is returned unchanged (`setPath`,
+/// `EscapedPath`).
 fn escaped_path(text: &str) -> Option<String> {
     let decoded = unescaped(text, Within::Path)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);

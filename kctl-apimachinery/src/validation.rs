@@ -1,7 +1,7 @@
 //! Names in objects: DNS labels and subdomains, qualified names, label values.
 //!
-//! Upstream: `k8s.io/apimachinery/pkg/util/validation`. The functions return whether a string is valid; a caller says in its own words
-//! which rule was broken, and where.
+//! Upstream: `k8s.io/apimachinery/pkg/util/validation`. The functions return `true` if a string is valid. The caller
+//! writes its own error message.
 //!
 //! ```
 //! use kctl_apimachinery::validation::{is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name};
@@ -11,7 +11,7 @@
 //! assert!(is_qualified_name("app.kubernetes.io/name") && is_label_value("Web_1"));
 //! ```
 
-/// Maximum number of bytes of a DNS label, of a label value, and of a qualified name behind its prefix.
+/// Maximum number of bytes of a DNS label, of a label value, and of a qualified name after its prefix.
 ///
 /// ```
 /// use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
@@ -72,7 +72,8 @@ pub fn is_dns1123_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LEN_MAX && text.split('.').all(has_label_form)
 }
 
-/// Returns `true` for a qualified name, `name` or `prefix/name` (`IsQualifiedName`): keys of labels and annotations, finalizers.
+/// Returns `true` for a qualified name, `name` or `prefix/name` (`IsQualifiedName`): keys of labels and annotations,
+/// finalizers.
 ///
 /// Annotations are validated in lower case, so their prefixes may have upper-case letters.
 ///
@@ -103,7 +104,8 @@ pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 
-/// Returns `true` for the type of a condition by the pattern of `metav1.Condition`, in which labels may have any length.
+/// Returns `true` for the type of a condition by the pattern of `metav1.Condition`, in which labels may have any
+/// length.
 ///
 /// ```
 /// use kctl_apimachinery::validation::is_condition_type;
@@ -135,13 +137,14 @@ pub fn is_condition_reason(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte))
 }
 
-/// Lower-case letters, digits and dashes, with a letter or digit at both ends; of any length.
+/// Returns `true` for lower-case letters, digits and dashes, with a letter or digit at both ends. The length is not
+/// checked.
 fn has_label_form(label: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Letters and digits, with `-`, `_` and `.` between them.
+/// Returns `true` for letters and digits, with `-`, `_` and `.` between them.
 fn is_name_part(name: &str) -> bool {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);

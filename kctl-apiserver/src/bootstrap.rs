@@ -24,7 +24,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// number of roles.
 const SEED: u64 = 0x6b63_746c;
 
-/// A role or a binding, without what the server adds.
+/// A role or a binding, without the fields that the server adds.
 struct BootstrapObject {
     /// `clusterroles`, `clusterrolebindings`, `roles` or `rolebindings`.
     of: GroupResource,
@@ -34,7 +34,7 @@ struct BootstrapObject {
     object: Value,
 }
 
-/// All of them, from `data/access.json`, with aggregated rules.
+/// All roles and bindings, from `data/access.json`, with aggregated rules.
 static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
@@ -104,8 +104,8 @@ pub(crate) fn objects(store: &mut Store) {
 
 /// Stores the roles and bindings.
 ///
-/// A uid is drawn for each, also for one that exists: the uids do not depend on what a folder has
-/// already.
+/// Draws a uid for each object, even if it exists already. The uids therefore do not depend on the contents of the data
+/// folder.
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);
@@ -163,7 +163,7 @@ mod tests {
     async fn default_roles_have_their_aggregated_rules() {
         let server = ApiServer::new();
         let of = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
-        // As the controller of kube-controller-manager 1.37 puts them together.
+        // Expects the numbers of rules that the controller of kube-controller-manager 1.37 aggregates.
         for (name, n_rules) in [("view", 12), ("edit", 27), ("admin", 29), ("cluster-admin", 2)] {
             assert_eq!(of(name)["rules"].as_array().map(Vec::len), Some(n_rules), "{name}");
         }

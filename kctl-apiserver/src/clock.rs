@@ -1,4 +1,4 @@
-//! Time and random numbers of a server. Both can be repeated exactly.
+//! Time and random numbers of a server. Both are reproducible.
 
 use jiff::{Timestamp, ToSpan};
 use kctl_apimachinery::time;
@@ -10,7 +10,7 @@ pub(crate) enum Clock {
     /// 2026-01-01T00:00:00Z plus the time of the tokio runtime since the server was created. Repeatable if tokio's
     /// clock is paused.
     Simulated(Instant),
-    /// The clock of the machine, for people who look at ages.
+    /// The clock of the machine, for servers that people use.
     System,
     /// A fixed time: all runs of a request have the same one.
     At(Timestamp),

@@ -23,8 +23,8 @@ pub(crate) use self::{
 };
 use crate::{proto, schema::Schema};
 
-/// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
-/// looks at an object.
+/// The number of nested lists and maps that are read. kube-apiserver reads 10,000 levels, which would not fit on the
+/// stack of every thread that visits an object.
 ///
 /// A deeper body is a decoding error.
 pub(crate) const DEPTH_MAX: usize = 127;
@@ -34,8 +34,8 @@ pub(crate) const DEPTH_MAX: usize = 127;
 /// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded
 /// by the messages of its kind.
 ///
-/// The media type is compared without parameters and case. `Ok` for `null`, which callers treat as
-/// an empty object.
+/// The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an empty
+/// object.
 ///
 /// # Errors
 /// Fails if the body cannot be parsed or has no kind.
@@ -55,9 +55,9 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     Ok(value)
 }
 
-/// Reads JSON.
+/// Parses JSON.
 ///
-/// The mended form is tried only if the strict parser fails, so valid JSON is parsed once.
+/// The repaired form is tried only if the strict parser fails, so valid JSON is parsed once.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))
@@ -119,18 +119,19 @@ pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     decoder.fields(schema, &mut metadata.clone(), None, &path)
 }
 
-/// Drops from the metadata of a custom object what does not fit its type (`GetObjectMeta` with `DropMalformedFields`).
+/// Drops fields from the metadata of a custom object that do not fit its type (`GetObjectMeta` with
+/// `DropMalformedFields`).
 ///
-/// Field by field: one bad label drops all labels.
+/// Whole fields are dropped: one bad label drops all labels.
 pub(crate) fn drop_malformed(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| typed_metadata(&serde_json::json!({ name.clone(): value.clone() })).is_ok());
     }
 }
 
-/// Writes the metadata of a custom object as its type does: without nulls, and without what is empty.
+/// Normalizes the metadata of a custom object as its Go type does: drops nulls and empty fields.
 ///
-/// Only `managedFields` stay: an empty list says that fields are no longer tracked.
+/// Only an empty `managedFields` list is kept, because it turns off field tracking.
 pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
@@ -153,9 +154,9 @@ fn is_zero(value: &Value) -> bool {
 /// The integers that a field takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Integers {
-    /// Those of their type, when JSON is decoded.
+    /// Integers in the range of the field's type: used when JSON is decoded.
     InRange,
-    /// All: larger ones are truncated, when a patch is applied to a Go type (`converter.go` of
+    /// All integers: larger ones are truncated. Used when a patch is applied to a Go type (`converter.go` of
     /// `k8s.io/apimachinery/pkg/runtime`).
     Wrapped,
 }
@@ -236,7 +237,7 @@ impl Decoder {
         }
         wrong::check(schema, value, path)?;
         match value {
-            // A type without fields, which is not one of any value.
+            // This type has no fields, but does not accept arbitrary values.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
                 self.unknown.extend(fields.keys().map(|name| JsonPath::Field(path, name).to_string()));
                 fields.clear();
@@ -273,7 +274,7 @@ impl Decoder {
     }
 }
 
-/// Keeps of an integer that is too large for its field the lower bits, as conversions of Go do.
+/// Truncates an integer that is too large for its field to the lower bits, as conversions of Go do.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "that is the point")]
 fn wrap(value: &mut Value, format: Option<&str>) {
     match (value.as_i64(), value.as_u64()) {

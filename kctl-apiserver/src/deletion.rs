@@ -7,7 +7,7 @@ pub(crate) enum Propagation {
     Default,
     /// The object is removed at once, and the garbage collector deletes its dependents afterwards.
     Background,
-    /// The object stays, marked, until its dependents are gone.
+    /// The object is marked, and stays until its dependents are gone.
     Foreground,
     /// The dependents stay, and lose their owner reference.
     Orphan,
@@ -36,7 +36,7 @@ impl Propagation {
 pub(crate) enum Grace {
     /// `deletionGracePeriodSeconds` of the object, or else the default of its kind.
     Default,
-    /// As many seconds; 0 removes at once.
+    /// This many seconds; 0 removes the object at once.
     Seconds(i64),
 }
 

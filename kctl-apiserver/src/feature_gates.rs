@@ -1,7 +1,7 @@
 //! Feature gates of kube-apiserver, as they are by default in the version of the embedded API server.
 //!
-//! `data/features.json` is the only place that says which gate is on. Fields of disabled gates are dropped when an
-//! object is decoded. Code that depends on a gate otherwise asks [`FeatureGate::is_enabled`].
+//! Only `data/features.json` defines which gates are on. Fields of disabled gates are dropped when an object is
+//! decoded. Code that depends on a gate otherwise calls [`FeatureGate::is_enabled`].
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -37,24 +37,24 @@ impl FeatureGate {
     }
 }
 
-/// Fields of gates that decoding keeps: a function of their kind does more than drop the field.
+/// Fields of disabled gates that decoding keeps, because a function of their kind does more than drop the field.
 const BY_FUNCTION: &[(&str, &str)] = &[
-    // The strategy drops them after the owners of fields are known.
+    // The strategy drops them after the owners of fields are computed.
     ("io.k8s.api.coordination.v1.LeaseSpec", "strategy"),
     ("io.k8s.api.coordination.v1.LeaseSpec", "preferredHolder"),
     // Without the gate a reference with a namespace is dropped as a whole.
     ("io.k8s.api.core.v1.TypedObjectReference", "namespace"),
-    // Dropped from a written status only, with its parent if that is empty then.
+    // Dropped from a written status only, together with the parent if that becomes empty.
     ("io.k8s.api.core.v1.VolumeStatus", "image"),
     ("io.k8s.api.core.v1.PodStatus", "nodeAllocatableResourceClaimStatuses"),
-    // kube-apiserver stores it with any gate.
+    // kube-apiserver stores the field whether the gate is on or off.
     ("io.k8s.api.core.v1.ContainerStatus", "stopSignal"),
 ];
 
 #[derive(Deserialize)]
 struct Gate {
     name: String,
-    /// In the order of versions. The last one is that of the version of the data.
+    /// The stages of the gate, by version. The last one is that of the version of the data.
     stages: Vec<GateStage>,
     /// The fields that need the gate, by type.
     #[serde(default)]

@@ -1,4 +1,5 @@
-//! The field errors that validation of one object collects, with the types of `k8s.io/apimachinery/pkg/util/validation/field`.
+//! The field errors that validation of one object collects, with the types of
+//! `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use serde_json::Value;
 
@@ -40,10 +41,9 @@ impl Errors {
         self.0.iter().any(|cause| cause.reason == "FieldValueDuplicate" && cause.field == item)
     }
 
-    /// Removes the errors that tags have found below a path whose value kube-apiserver does not validate.
+    /// Removes the errors of declarative rules (tags) below a path whose value kube-apiserver does not validate.
     ///
-    /// Rules of tags run before those of functions, so such errors exist already when a function
-    /// decides.
+    /// Declarative rules run before the functions, so such errors exist already when a function decides.
     pub(crate) fn leave_out(&mut self, path: &str) {
         self.0.retain(|cause| !cause.field.starts_with(path));
     }
@@ -119,14 +119,14 @@ impl Errors {
 
     /// Adds `Too long`, for a string longer than its limit in bytes.
     ///
-    /// The message says the limit and not the value, which may be long.
+    /// The message contains the limit but not the value, which may be long.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
         self.0.push(FieldError::too_long(field, most));
     }
 
     /// Requires a string that is one of a few.
     ///
-    /// At most one error: required if it is empty, unsupported if it is another one.
+    /// Adds at most one error: `Required value` for an empty string, `Unsupported value` for any other.
     pub(crate) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if text(value).is_empty() {
             self.required(field, "");
@@ -175,7 +175,7 @@ impl Errors {
 
     /// Requires a name.
     ///
-    /// An empty name is required, another one has to follow the rule.
+    /// An empty name is reported as required; any other name has to follow the rule.
     pub(crate) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
         if text(value).is_empty() {
             self.required(field, "");

@@ -1,4 +1,4 @@
-//! JSON as Go writes it, where that decides what is stored.
+//! JSON as Go writes it, where its form decides what is stored.
 
 use serde_json::Value;
 

@@ -46,8 +46,8 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers.
 ///
-/// All modes that fit the headers are tried, the last successful one of this user first. The first mode that allows
-/// the impersonation wins. The audit log and admission then see the impersonated user only.
+/// All modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
+/// impersonation is used. The audit log and admission then see the impersonated user only.
 ///
 /// # Errors
 /// Fails if the headers name no user, or with the error of the first mode if none allows it.
@@ -192,8 +192,7 @@ struct Attempt<'a, R> {
 impl<R: RuleResolver> Attempt<'_, R> {
     /// Returns the impersonated caller if a mode allows it.
     ///
-    /// Groups that the impersonated user has by its sort are added: of nodes, of service accounts,
-    /// and `system:authenticated`.
+    /// Adds the groups that the impersonated user has as a node or service account, and `system:authenticated`.
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
         let is_constrained = mode.is_constrained();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
@@ -258,7 +257,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
             _ => method.as_str(),
         };
         let verb = format!("impersonate-on:{mode}:{verb}");
-        // A Namespace object counts as in its own namespace.
+        // A Namespace object counts as being in its own namespace.
         let namespace = if resource == namespace::KIND.resource { name } else { namespace };
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }

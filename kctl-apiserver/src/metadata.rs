@@ -11,7 +11,7 @@ pub(crate) use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
 use crate::field_error::FieldError;
 
-/// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
+/// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`).
 ///
 /// 256 KiB. Labels have no such limit, because each of their values has at most 63 characters.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
@@ -43,10 +43,9 @@ pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule)
     errors
 }
 
-/// Judges labels and annotations alone.
+/// Validates labels and annotations only.
 ///
-/// The caller is the conversion of custom objects, where a webhook may change nothing else of the
-/// metadata.
+/// Used by the conversion of custom objects, where a webhook may not change any other metadata.
 pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_labels(meta, &mut errors);
@@ -131,7 +130,7 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-/// Adds the error of a value, if there is a message about it.
+/// Adds an `Invalid value` error if there is a message about the value.
 fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, message: Option<&str>) {
     errors.extend(message.map(|message| FieldError::invalid(field, &value.into(), message)));
 }
@@ -235,9 +234,7 @@ fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Vec<Fie
     }
 }
 
-/// Fields of metadata.
-///
-/// In the order of the Go struct `ObjectMeta`.
+/// The fields of metadata, in the order of the Go struct `ObjectMeta`.
 pub(crate) const FIELDS: [&str; 15] = [
     "name",
     "generateName",
@@ -258,8 +255,8 @@ pub(crate) const FIELDS: [&str; 15] = [
 
 /// Validates the finalizers (`ValidateFinalizers`).
 ///
-/// A name without a slash has to be one of the three that Kubernetes itself uses. The two of the
-/// garbage collector exclude each other, because they say opposite things about dependents.
+/// A name without a slash has to be one of the three that Kubernetes itself uses. The two of the garbage collector
+/// exclude each other, because they have opposite effects on dependents.
 fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.finalizers";
     let list = &meta["finalizers"];

@@ -1,9 +1,8 @@
 //! `/metrics`: counts answered requests, and exposes the counters and the number of objects under kube-apiserver's
 //! names.
 //!
-//! The names, labels and label values of upstream are kept as far as this server has the metric, so
-//! that dashboards for kube-apiserver work. The endpoint needs the permission to `get` the path
-//! `/metrics`.
+//! The names, labels and label values of upstream are kept for all metrics that this server has, so that dashboards for
+//! kube-apiserver work. The endpoint needs the permission to `get` the path `/metrics`.
 
 use std::{
     collections::BTreeMap,
@@ -98,9 +97,9 @@ impl Labels {
 /// The counters of a server, since its start.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
+    /// The request counter. It is ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
     requests: BTreeMap<Labels, u64>,
-    /// Shared with [`Handling`], which outlives the borrow of the state.
+    /// The counters of requests in flight. Shared with [`Handling`], which outlives the borrow of the state.
     handled: Arc<Handled>,
 }
 
@@ -124,7 +123,7 @@ impl Handled {
 
 /// Counts a request as being handled until it is dropped.
 ///
-/// It lives as long as the future of the request, also if the client drops that.
+/// It lives as long as the future of the request, and ends as well if the client drops the future.
 pub(crate) struct Handling {
     handled: Arc<Handled>,
     /// Selects the counter: read-only or mutating requests.

@@ -8,7 +8,7 @@ use kctl_apimachinery::validation::{
     SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
 };
 
-/// Bytes of the name of a `CronJob`: a label without the 11 characters of the time.
+/// Maximum number of bytes of the name of a `CronJob`: a label without the 11 characters of the time.
 const CRON_JOB_LEN_MAX: usize = 52;
 
 /// The error for a string that is not an IP address.

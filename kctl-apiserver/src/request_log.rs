@@ -32,7 +32,7 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// Returns `true` for a write that the server accepted, also if it changed nothing. Access reviews such as
+    /// Returns `true` for a write that the server accepted, even if it changed nothing. Access reviews such as
     /// `SelfSubjectAccessReview` do not count: they are `create` requests that store no object.
     pub fn is_accepted_write(&self) -> bool {
         let asks = ["authorization.k8s.io", "authentication.k8s.io"].contains(&self.group.as_str());

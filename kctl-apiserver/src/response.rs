@@ -26,7 +26,7 @@ const CUT_WARNING_LEN_MAX: usize = 256;
 /// error.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
     for warning in cut(warnings.into_iter().collect()) {
-        // A header has one line: warnings with control characters are left out.
+        // A header is a single line, so warnings with control characters are left out.
         if warning.chars().any(char::is_control) {
             continue;
         }
@@ -37,8 +37,8 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<It
     }
 }
 
-/// Returns the warnings within the limits: if they are too long together, each is truncated, and those that still do not fit
-/// are left out.
+/// Returns the warnings within the limits. If they are too long together, each is truncated, and those that still do
+/// not fit are left out.
 fn cut(warnings: Vec<String>) -> Vec<String> {
     let len = |text: &String| text.chars().count();
     let mut fitting = 0;
@@ -68,7 +68,7 @@ pub(crate) fn yaml(object: &Value) -> Vec<u8> {
 
 /// Returns a value as a line of JSON.
 ///
-/// The line end is that of Go's `json.Encoder`.
+/// The final line feed is that of Go's `json.Encoder`.
 pub(crate) fn bytes_of(value: &Value) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');
@@ -80,7 +80,7 @@ pub(crate) fn full(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }
 
-/// Returns a response with a short plain text, and tells browsers not to guess its type (`X-Content-Type-Options`).
+/// Returns a response with a short plain text, and disables content sniffing in browsers (`X-Content-Type-Options`).
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = plain(code, text);
     do_not_guess(&mut response);
@@ -92,7 +92,7 @@ pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", full(text.as_bytes().to_vec()))
 }
 
-/// Tells browsers not to guess the content type.
+/// Disables content sniffing in browsers.
 fn do_not_guess(response: &mut Response<Body>) {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }

@@ -1,4 +1,4 @@
-//! Label and field selectors: which objects a list or a watch selects.
+//! Label and field selectors: decide which objects a list or a watch selects.
 //!
 //! There are two grammars with different rules. A label selector may have spaces, sets and numbers;
 //! a field selector has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector
@@ -20,14 +20,14 @@ use crate::status::StatusError;
 /// A parsed label selector and field selector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
-    /// All requirements must hold.
+    /// The requirements of the label selector, all of which must hold.
     labels: Vec<Requirement>,
-    /// All terms must hold.
+    /// The terms of the field selector, all of which must hold.
     fields: Vec<Term>,
 }
 
 impl Selector {
-    /// Reads both.
+    /// Parses a label selector and a field selector.
     ///
     /// # Errors
     /// Fails if one of them is invalid.
@@ -40,12 +40,11 @@ impl Selector {
         })
     }
 
-    /// Checks the fields of the selector. `selectable` are the fields of the kind besides the name; a kind that has none
-    /// supports the namespace.
+    /// Checks the fields of the selector. `selectable` are the fields of the kind besides the name. A kind that has
+    /// none supports the namespace.
     ///
-    /// Which fields a kind has is part of its registration; CRDs declare theirs in
-    /// `selectableFields`. Without this check, a misspelled field would compare with the empty
-    /// string.
+    /// The registration of a kind defines its fields; CRDs declare theirs in `selectableFields`. Without this check, a
+    /// misspelled field would be compared with the empty string.
     ///
     /// # Errors
     /// Fails with the first unsupported field.
@@ -67,7 +66,7 @@ impl Selector {
 
     /// Restricts the selector to the object with this name; `None` if it already selects by fields.
     ///
-    /// It serves a watch of one object by the path of its name.
+    /// Used for a watch of one object by the path of its name.
     pub(crate) fn named(mut self, name: &str) -> Option<Self> {
         let is_free = self.fields.is_empty();
         self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
@@ -80,12 +79,12 @@ impl Selector {
         named.map(|requirement| requirement.value.as_str())
     }
 
-    /// Returns `true` if it selects all objects.
+    /// Returns `true` if the selector selects all objects.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns `true` if it selects an object.
+    /// Returns `true` if the selector selects an object.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.matches(labels[&requirement.key].as_str()))
@@ -134,7 +133,7 @@ fn field(object: &Value, path: &str) -> String {
 
 /// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
 ///
-/// The component of the old API counts before that of the new one.
+/// The component of the old API takes precedence over that of the new one.
 fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());

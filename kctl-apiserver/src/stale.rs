@@ -1,4 +1,4 @@
-//! Reads of an older state, which faults cause and the store answers.
+//! Reads of an older state, which faults request and the store performs.
 
 use std::time::Duration;
 

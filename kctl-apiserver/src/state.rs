@@ -1,8 +1,8 @@
 //! The state of one server: its objects, and everything else that requests read and change. One lock guards it, so
 //! requests are handled one after the other.
 //!
-//! Parts that outlive a request, such as the key of tokens and the handlers of webhooks, are here;
-//! all that has to be kept in a folder is in the `Store`.
+//! Parts that outlive a request, such as the key of tokens and the handlers of webhooks, are here. Everything that has
+//! to be kept in a folder is in the `Store`.
 
 use std::{
     fs::File,
@@ -28,7 +28,7 @@ use crate::{
     webhook_round::WebhookRound,
 };
 
-/// Everything that a server knows. It dereferences to its [`Store`], which most code needs of it.
+/// The complete state of a server. It dereferences to its [`Store`], which most code uses.
 pub(crate) struct State {
     /// The objects, the registry of resources, and the journal.
     store: Store,
@@ -92,8 +92,8 @@ impl State {
         }
     }
 
-    /// Returns a copy for another server. It has the same objects, token key and webhooks in the process, and no watchers and
-    /// observers.
+    /// Returns a copy for another server. It has the same objects, token key and in-process webhooks, but no watchers
+    /// and observers.
     pub(crate) fn fork(&self, clock: Clock, seed: u64) -> Self {
         Self {
             store: self.store.fork(clock, seed),
@@ -104,7 +104,8 @@ impl State {
         }
     }
 
-    /// Keeps all objects and the token key in a folder from now on. Objects that are in it already replace the present ones.
+    /// Keeps all objects and the token key in a folder from now on. Objects that are in it already replace the present
+    /// ones.
     ///
     /// # Errors
     /// Fails if the folder can't be written, or if another server uses it.
@@ -134,22 +135,22 @@ impl State {
         impersonation::impersonated(&rbac, &mut self.last_modes, caller, parts)
     }
 
-    /// Creates what a namespace lacks before the first Pod in it (see [`Controllers::complete_namespace`]).
+    /// Creates the missing objects of a namespace before the first Pod in it (see [`Controllers::complete_namespace`]).
     pub(crate) fn complete_namespace(&mut self, namespace: &str) {
         self.controllers.complete_namespace(&mut self.store, namespace);
     }
 
-    /// Lets the server's own controllers look at what a request has changed (see [`Controllers::after_request`]).
+    /// Updates the server's own controllers after a request (see [`Controllers::after_request`]).
     pub(crate) fn after_request(&mut self) {
         self.controllers.after_request(&mut self.store);
     }
 
-    /// Lets the controllers look at one object. Returns `false` if nothing is left to do.
+    /// Runs the controllers for one object. Returns `false` if nothing is left to do.
     pub(crate) fn step_controllers(&mut self) -> bool {
         self.controllers.step(&mut self.store, &self.signer)
     }
 
-    /// Returns the number of objects that the controllers still have to look at.
+    /// Returns the number of objects that the controllers still have to process.
     pub(crate) fn pending(&mut self) -> usize {
         self.controllers.pending(&mut self.store)
     }
@@ -167,9 +168,8 @@ impl State {
 
     /// Runs a request that may run several times because it waits for webhooks.
     ///
-    /// All runs see the time and draw the random sequence of the first one. A run that waits leaves the server's own
-    /// sequence, clock and allocated addresses as if it had not happened, except that other requests draw from another
-    /// sequence meanwhile.
+    /// All runs use the time and the random sequence of the first one. A run that waits restores the server's own
+    /// sequence, clock and allocated addresses. Meanwhile, other requests draw from another random sequence.
     pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_first = round.is_first_run();
         let (rng, now) = round.begin_run(&self.rng, self.clock.now());
@@ -183,7 +183,7 @@ impl State {
             self.n_addresses = n_addresses;
         }
         match (is_first, waits) {
-            // A request that asks no webhook draws from the generator of the server.
+            // A request that calls no webhook draws from the generator of the server.
             (true, false) => {}
             // Other requests draw from another sequence than the one that this request repeats.
             (true, true) => {

@@ -1,7 +1,7 @@
 //! Errors of requests, as the `Status` objects that clients of an API server decode.
 //!
 //! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
-//! with the same codes, reasons and `details`. The wording of messages is not part of the promise.
+//! with the same codes, reasons and `details`. The wording of messages is not guaranteed.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(crate) struct StatusError {
     pub(crate) code: StatusCode,
     /// The machine-readable reason, such as `NotFound`; empty if upstream returns a plain error, which has none.
     pub(crate) reason: Cow<'static, str>,
-    /// The message for people. `kubectl` prints it as it is.
+    /// The message for people. `kubectl` prints it unchanged.
     pub(crate) message: String,
     /// `details` of the `Status`, or null if it has no details.
     pub(crate) details: Value,
@@ -45,7 +45,7 @@ pub(crate) struct GroupResource {
 }
 
 impl GroupResource {
-    /// Creates it from an API group and the plural name of a resource.
+    /// Creates a `GroupResource` from an API group and the plural name of a resource.
     pub(crate) fn new(group: &str, resource: &str) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
@@ -61,7 +61,8 @@ impl std::fmt::Display for GroupResource {
     }
 }
 
-/// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object, without the empty ones.
+/// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object. Empty parts are left
+/// out.
 fn details(of: &GroupResource, name: &str) -> Value {
     let mut details = json!({});
     if !of.resource.is_empty() {
@@ -85,7 +86,7 @@ impl StatusError {
         Self { code, reason, message, details: Value::Null, continue_token: String::new(), is_from_filter: false }
     }
 
-    /// Returns the placeholder error with which a run ends that waits for webhooks.
+    /// Returns the placeholder error that ends a run which waits for webhooks.
     ///
     /// It is never sent: `server::service` runs the request again when the calls have their replies.
     pub(crate) fn waiting() -> Self {
@@ -149,7 +150,7 @@ impl StatusError {
 
     /// Returns `Conflict` (409).
     ///
-    /// A client has to read the object again, and may repeat its change.
+    /// The client has to read the object again before it retries its change.
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "Conflict", format!("{of} {name:?}: {why}")).for_object(of, name)
     }
@@ -202,7 +203,7 @@ impl StatusError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns `NotFound` (404) for a path that no resource or document is served at (`NewGenericServerResponse`).
+    /// Returns `NotFound` (404) for a path at which no resource or document is served (`NewGenericServerResponse`).
     pub(crate) fn path_not_found() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with_empty_details()
@@ -241,7 +242,7 @@ impl StatusError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// The client accepts none of the forms that are served.
+    /// Returns `NotAcceptable` (406): the client accepts none of the served forms.
     pub(crate) fn not_acceptable(forms: &str) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", format!("the Accept header must name one of {forms}"))
     }

@@ -17,7 +17,7 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// The pending response of a handler.
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
-/// A webhook that lives in this process.
+/// A webhook that runs in this process.
 ///
 /// It gets the whole request and returns the whole response; streams are not supported.
 type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
@@ -25,12 +25,12 @@ type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
 /// Handlers of webhooks that run in this process, by host or `host:port`.
 #[derive(Clone, Default)]
 pub(crate) struct Transport {
-    /// By `host` or `host:port`.
+    /// The handlers, by `host` or `host:port`.
     in_process: HashMap<String, Handler>,
 }
 
 impl Transport {
-    /// Registers a handler for a host, instead of an earlier one.
+    /// Registers a handler for a host, and replaces an earlier one.
     pub(crate) fn serve<F>(&mut self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,
@@ -91,11 +91,12 @@ fn failed(call: &WebhookCall, why: &str) -> String {
 
 /// Sends a call over TLS on a new connection.
 ///
-/// Connections are not reused: webhooks of tests come and go on the same port with other certificates.
+/// Connections are not reused: tests start several webhooks on the same port, with other certificates.
 async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
     let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| failed(call, &error.to_string()))?;
     let (authority, dial) = (uri.authority().cloned(), call.dial.clone());
-    // The address of the Service replaces only the authority of the call. A redirect to another host is resolved by name.
+    // The address of the Service replaces only the authority of the call. A redirect to another host is resolved by
+    // name.
     let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == authority.as_ref()));
     let client = Client::new(uri, &call.trusted, USER_AGENT, Arc::new(resolve))?;
     client.ask(review, deadline).await.map_err(|error| error.to_string())

@@ -1,8 +1,8 @@
-//! Validates the `clientConfig` of webhooks, for admission and for conversion (`k8s.io/apiserver/pkg/util/webhook/validation.go`).
+//! Validates the `clientConfig` of webhooks, for admission and for conversion
+//! (`k8s.io/apiserver/pkg/util/webhook/validation.go`).
 //!
-//! `CustomResourceDefinition` and the webhook configurations share the form, so they share the
-//! rules. Reachability of the host and validity of the CA bundle are not checked here: the first is
-//! known at the call, the second has rules by kind.
+//! `CustomResourceDefinition` and the webhook configurations share the form, so they share the rules. The host's
+//! reachability is checked only at the call. The validity of the CA bundle has rules by kind.
 
 use kctl_apimachinery::url::Url;
 use serde_json::Value;
@@ -53,8 +53,8 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 
 /// Validates `url`: HTTPS with a host, and without user information, fragment or query (`ValidateWebhookURL`).
 ///
-/// A string that is not a URL is `FieldValueRequired`, upstream's choice. All other errors are
-/// `FieldValueInvalid`, with the part as value. The port and the path are free.
+/// As upstream, a string that is not a URL is `FieldValueRequired`. All other errors are `FieldValueInvalid`, with the
+/// part as value. The port and the path are not restricted.
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
     for (part, why) in parsed.webhook_problems() {

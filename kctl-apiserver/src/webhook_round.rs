@@ -1,11 +1,11 @@
 //! The webhook calls of one request: the pending ones, and the replies to earlier ones.
 //!
 //! A request is handled under the lock of the server, and no call may wait under that lock. A verb that needs a webhook
-//! ends its run with [`StatusError::waiting`] and leaves the call here. `server::service` sends the pending calls without
-//! the lock, adds their replies, and runs the verb again from its start. A reply is found by its call, which contains the
-//! review: if the stored object has changed in between, the review differs and the webhook is called again, so no
-//! decision rests on an outdated object. Time and generated names are those of the first run, so that the same object
-//! gives the same review.
+//! ends its run with [`StatusError::waiting`] and stores the call here. `server::service` sends the pending calls
+//! without the lock, adds their replies, and runs the verb again from its start. A reply is found by its call, which
+//! contains the review: if the stored object has changed in between, the review differs and the webhook is called
+//! again, so no decision rests on an outdated object. Time and generated names are those of the first run, so that the
+//! same object gives the same review.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{clock::Rng, status::StatusError};
 
 /// The number of webhook calls of one request. A request with more fails with `Timeout` (504).
 ///
-/// Requests get there if their object keeps changing between runs, or if they delete a very large collection.
+/// A request reaches it if its object keeps changing between runs, or if it deletes a very large collection.
 const CALLS_LEN_MAX: usize = 10_000;
 
 /// One call of an admission or conversion webhook. Two calls are the same if all fields are equal.
@@ -25,11 +25,11 @@ const CALLS_LEN_MAX: usize = 10_000;
 pub(crate) struct WebhookCall {
     /// The URL with its query `timeout=…s`, as error messages show it.
     pub(crate) url: String,
-    /// The `host:port` to connect to, if it is not that of the URL: the address of a Service.
+    /// The `host:port` to connect to, if it differs from that of the URL: the address of a Service.
     pub(crate) dial: Option<String>,
     /// `caBundle`: certificates to trust, as PEM in base64. If empty, the certificates of the machine are trusted.
     pub(crate) trusted: String,
-    /// The `AdmissionReview` or `ConversionReview`, without `request.uid`, which is set when it is sent.
+    /// The `AdmissionReview` or `ConversionReview`, without `request.uid`, which is set when the review is sent.
     pub(crate) review: Value,
     /// `timeoutSeconds` of the webhook.
     pub(crate) timeout: Duration,
@@ -57,7 +57,7 @@ struct Inner {
     replies: Vec<(WebhookCall, WebhookReply)>,
     /// Calls that the current run needs and that have no reply. Empty when a run begins.
     pending: Vec<WebhookCall>,
-    /// Headers `Warning` of the response, of the current run only.
+    /// `Warning` headers of the response, of the current run only.
     warnings: Vec<String>,
     /// Annotations of the audit event, of the current run only.
     annotations: BTreeMap<String, String>,
@@ -69,8 +69,8 @@ impl WebhookRound {
     /// Returns the replies to all of these calls, in their order.
     ///
     /// # Errors
-    /// [`StatusError::waiting`] if a reply is missing: the verb returns it, and runs again when all replies are there.
-    /// `Timeout` if the request would make more than [`CALLS_LEN_MAX`] calls.
+    /// [`StatusError::waiting`] if a reply is missing: the verb returns it, and runs again when all replies
+    /// have arrived. `Timeout` if the request would make more than [`CALLS_LEN_MAX`] calls.
     pub(crate) fn call_all(&self, calls: Vec<WebhookCall>) -> Result<Vec<WebhookReply>, StatusError> {
         let mut inner = self.inner.lock();
         let replies: Vec<Option<WebhookReply>> = calls
@@ -95,8 +95,8 @@ impl WebhookRound {
         Ok(replies.pop().expect("one call has one reply"))
     }
 
-    /// Begins a run: forgets warnings and annotations of the run before, and returns the random sequence and the time of
-    /// the first run.
+    /// Begins a run: clears warnings and annotations of the previous run, and returns the random sequence and the time
+    /// of the first run.
     pub(crate) fn begin_run(&self, rng: &Rng, now: jiff::Timestamp) -> (Rng, jiff::Timestamp) {
         let mut inner = self.inner.lock();
         inner.warnings.clear();

@@ -1,4 +1,4 @@
-//! The source of the times that a kubelet or a controller writes into objects.
+//! The source of times that a kubelet or a controller writes into objects.
 
 use k8s_openapi::jiff::Timestamp;
 use kctl_apimachinery::time;

@@ -1,4 +1,5 @@
-//! The variable `authorizer` of CEL expressions: asks RBAC what the user of a request, or a service account, may do.
+//! The variable `authorizer` of CEL expressions: checks with RBAC what the user of a request, or a service account, may
+//! do.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its
 //! keys start with `@` or are those of [`PARTS`].
@@ -27,30 +28,30 @@ use crate::{
 
 /// The user of a check.
 ///
-/// A key with `@` can not collide with a part.
+/// A key with `@` cannot collide with a part.
 const USER: &str = "@user";
 /// The groups of the user, a list of strings.
 const GROUPS: &str = "@groups";
 /// The result in a decision.
 ///
-/// A boolean.
+/// The value is a boolean.
 const ALLOWED: &str = "@allowed";
 /// The reason in a decision.
 ///
-/// Empty for a denial and for administrators.
+/// The reason is empty for a denial and for administrators.
 const REASON: &str = "@reason";
 /// The parts of a check that functions such as `group(…)` and `resource(…)` set.
 ///
-/// A check with `path` is about a path, any other about a resource.
+/// A check with `path` applies to a path, any other check to a resource.
 const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
 /// Parts that RBAC ignores.
 ///
-/// Set by functions like the parts, and never read.
+/// Functions set them like the other parts, but no check reads them.
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
-/// Returns `true` if an expression of a webhook or a policy uses `authorizer`: only then is it worth adding.
+/// Returns `true` if an expression of a webhook or a policy may use `authorizer`. The variable is added only then.
 ///
-/// Looks for the name in all strings, so it can be `true` without a use; then only time is lost.
+/// Searches all strings for the name. A false positive only costs time.
 pub(super) fn is_asked(of: &Value) -> bool {
     match of {
         Value::String(text) => text.contains("authorizer"),
@@ -96,7 +97,8 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         if NameRule::Label.check(&namespace).is_some() {
             return wrong("namespace");
         }
-        // A service account named in an expression is not an authenticated user.
+        // A service account named in an expression is not an authenticated user: it lacks the group
+        // `system:authenticated`.
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let fields = [

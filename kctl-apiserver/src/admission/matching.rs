@@ -1,6 +1,6 @@
 //! Decides which requests a webhook or a policy matches: rules, selectors, and equivalent versions.
 //!
-//! Matching comes before anything that costs: most requests match no webhook and no policy.
+//! Matching runs before any expensive step: most requests match no webhook and no policy.
 
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ use crate::{
 /// A resource in a version (`GroupVersionResource`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Versioned {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub(crate) group: String,
-    /// Without the group.
+    /// The version, without the group.
     pub(crate) version: String,
     /// The plural name, without a subresource.
     pub(crate) resource: String,
 }
 
 impl Versioned {
-    /// Returns the version of a resource.
+    /// Returns the `GroupVersionResource` of a resource.
     ///
-    /// The requested one, if the resource is that of a request.
+    /// For the resource of a request, this is the requested version.
     pub(crate) fn of(resource: &Resource) -> Self {
         Self {
             group: resource.of.group.clone(),
@@ -37,27 +37,26 @@ impl Versioned {
         }
     }
 
-    /// Returns it as a review writes it.
-    ///
-    /// With upper-case keys only where upstream has them.
+    /// Returns the JSON form that reviews use.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "group": self.group, "version": self.version, "resource": self.resource })
     }
 }
 
-/// Returns `true` if policies apply to the request. They do not apply to policies, and to requests without which a
-/// cluster cannot work (`plugin/policy/generic/plugin.go` of kube-apiserver, and `admission/exclusion/resources.go`).
+/// Returns `true` if policies apply to the request. They apply neither to policies nor to requests that a cluster needs
+/// to work (`plugin/policy/generic/plugin.go` of kube-apiserver, and `admission/exclusion/resources.go`).
 ///
-/// The kind says so in its rules (`is_exempt_from_policies`).
+/// The rules of an exempt kind set `is_exempt_from_policies`.
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
     !info.resource.rules.is_exempt_from_policies
 }
 
-/// Returns `true` if webhooks are called for the request. They are not called for configurations of webhooks and
-/// policies, because a broken webhook could then not be repaired, and not for reviews, without which a cluster cannot
-/// work (`admission/exclusion/resources.go`).
+/// Returns `true` if webhooks are called for the request (`admission/exclusion/resources.go`).
 ///
-/// Custom kinds in this group, if there were any, would still be sent.
+/// Webhooks are not called for configurations of webhooks and policies, because a broken webhook could then not be
+/// repaired. They are not called for reviews either, which a cluster needs to work.
+///
+/// Objects of custom kinds in this group, if there were any, would still be sent.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some()
         || (info.resource.of.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())
@@ -69,10 +68,10 @@ pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
 const EQUIVALENT: &[(&str, &str, &str)] =
     &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
 
-/// Returns the resource under which one of the rules matches; the requested one comes first.
+/// Returns the resource under which one of the rules matches; the requested one is tried first.
 ///
-/// `None` if no rule matches. With `matchPolicy: Exact` only the requested version counts,
-/// otherwise any version and name of the same objects; of several the first rule wins.
+/// Returns `None` if no rule matches. With `matchPolicy: Exact` only the requested version is compared, otherwise any
+/// version and name of the same objects. The first of several matching rules is used.
 pub(crate) fn matching_resource(
     state: &State,
     rules: &Value,
@@ -93,7 +92,7 @@ pub(crate) fn matching_resource(
 
 /// Returns the other versions and names of a resource.
 ///
-/// Only served versions.
+/// Versions that are not served are left out.
 fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     let is_requested = |(group, version, resource): &(&str, &str, &str)| {
         (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
@@ -147,8 +146,8 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
 
 /// Returns `true` if a selector selects the namespace of the object (`predicates/namespace/matcher.go`).
 ///
-/// Cluster-scoped objects match any selector, Namespace objects by their own labels. Of a Namespace
-/// the new state counts, if there is one.
+/// Cluster-scoped objects match any selector. A Namespace object is matched by its own labels: those of the new state,
+/// if there is one.
 pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
@@ -161,9 +160,9 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
     namespace_object(state, attributes).is_none_or(|namespace| selects(selector, &namespace["metadata"]["labels"]))
 }
 
-/// Returns the namespace of a namespaced request.
+/// Returns the Namespace object of a namespaced request.
 ///
-/// `None` also if the namespace does not exist.
+/// Returns `None` if the namespace does not exist.
 pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
     if !attributes.info.resource.listed.namespaced {
         return None;
@@ -173,7 +172,7 @@ pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Op
 
 /// Returns `true` if a selector selects the new or the old object.
 ///
-/// An object that starts or stops to match is seen by the webhook.
+/// A webhook therefore also receives the update with which an object starts or stops matching.
 pub(crate) fn object_fits(selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;

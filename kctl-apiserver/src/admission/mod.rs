@@ -3,9 +3,9 @@
 //!
 //! The plugins of kube-apiserver are in `write/plugins`.
 //!
-//! Mutating admission runs policies, then webhooks, and a second round if something changed;
-//! validating admission runs policies, then all webhooks at once. Both wait for webhooks by
-//! returning `StatusError::waiting`, so the state must not change before they are through.
+//! Mutating admission runs policies, then webhooks, and a second round if something changed; validating admission runs
+//! policies, then all webhooks at once. Both wait for webhooks by returning `StatusError::waiting`, so the caller must
+//! not change the state before admission has finished.
 
 mod authorizer;
 mod matching;
@@ -41,9 +41,9 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 pub(crate) struct Attributes<'a> {
     /// The request, which also collects warnings and audit annotations (`info.round`).
     pub(crate) info: &'a RequestInfo,
-    /// The operation as rules match it.
+    /// The operation that rules match.
     pub(crate) operation: Operation,
-    /// Empty as long as it is not generated, and for each object of a deleted collection.
+    /// The name of the object. Empty as long as it is not generated, and for each object of a deleted collection.
     pub(crate) name: String,
     /// The object to store; `None` for a delete.
     pub(crate) object: Option<Value>,
@@ -96,7 +96,7 @@ impl<'a> Attributes<'a> {
 
     /// Returns `true` for a dry run.
     ///
-    /// From the options, which have the parameter or the body of a delete.
+    /// Reads the options, which come from the query parameters or from the body of a delete.
     fn is_dry(&self) -> bool {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
@@ -116,9 +116,7 @@ impl<'a> Attributes<'a> {
         (kind.to_owned(), api_version)
     }
 
-    /// Returns the same as reviews write it.
-    ///
-    /// As `GroupVersionKind`.
+    /// Returns the type of the sent object as reviews write it: a `GroupVersionKind` in JSON.
     fn kind(&self) -> Value {
         let (kind, api_version) = self.own_type();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
@@ -147,10 +145,9 @@ impl<'a> Attributes<'a> {
         }))
     }
 
-    /// Returns what the expressions of a webhook or policy (`of`) see.
+    /// Returns the scope in which the expressions of a webhook or policy (`of`) are evaluated.
     ///
-    /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use
-    /// it.
+    /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use it.
     fn scope(&self, state: &State, of: &Value) -> Scope {
         let requested = || (Versioned::of(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
@@ -192,7 +189,7 @@ fn options(info: &RequestInfo, operation: Operation) -> Value {
 
 /// Returns `true` if a webhook or policy could change the object. Most servers have none, which saves copies.
 ///
-/// A cheap check: it does not look at rules.
+/// A cheap check: it ignores rules.
 pub(crate) fn may_mutate(state: &State, info: &RequestInfo) -> bool {
     (matching::takes_webhooks(info) && has_any(state, &mutating_webhook_configuration::KIND))
         || (matching::takes_policies(info) && has_any(state, &mutating_admission_policy_binding::KIND))
@@ -207,7 +204,7 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     First,
-    /// After a change, with `reinvocationPolicy: IfNeeded`.
+    /// The pass after a change, with `reinvocationPolicy: IfNeeded`.
     Reinvocation,
 }
 
@@ -219,8 +216,8 @@ enum Stage {
     Validating,
 }
 
-/// Lets policies and then webhooks change the object. If something has changed it, those with `reinvocationPolicy:
-/// IfNeeded` run once more.
+/// Runs policies and then webhooks, which may change the object. If something has changed it, those with
+/// `reinvocationPolicy: IfNeeded` run once more.
 ///
 /// The second round calls each of them at most once more.
 ///
@@ -249,7 +246,7 @@ pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 
 /// Runs mutating and validating admission of a delete.
 ///
-/// A webhook can deny a delete, not change the object.
+/// A webhook can deny a delete, but cannot change the object.
 pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)
@@ -268,9 +265,7 @@ pub(crate) fn admit_connection(state: &State, info: &RequestInfo, options: Value
     admit(state, Attributes::connect(info, options))
 }
 
-/// Runs mutating and validating admission, and returns the object.
-///
-/// The object as the last webhook left it.
+/// Runs mutating and validating admission. Returns the object as the last webhook left it.
 fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)?;

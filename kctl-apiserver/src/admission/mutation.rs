@@ -1,4 +1,4 @@
-//! `MutatingAdmissionPolicies`: change the object as their expressions say.
+//! `MutatingAdmissionPolicies`: evaluates their expressions, and changes the object.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 //!
@@ -35,17 +35,14 @@ enum MutationFailure {
     ///
     /// The message names the expression.
     Fails(String),
-    /// The result is not an object of the kind: always an error.
-    ///
-    /// From decoding the result.
+    /// The result is not an object of the kind. The request always fails with this decoding error.
     Untyped(StatusError),
 }
 
-/// Lets all policies change the object, or in the second pass those with `reinvocationPolicy: IfNeeded`. Returns `true` if
-/// one did.
+/// Runs all policies, which may change the object, or in the second pass those with `reinvocationPolicy: IfNeeded`.
+/// Returns `true` if one did.
 ///
-/// `false` for deletes, which have no object. Parameters are collected per binding; the policy runs
-/// once for each.
+/// `false` for deletes, which have no object. Parameters are collected per binding; the policy runs once for each.
 ///
 /// # Errors
 /// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
@@ -142,11 +139,11 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
 
 /// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges.
 ///
-/// The rules of server-side apply decide about lists. Values that an apply can only replace as a
-/// whole are rejected, since an expression would silently drop what others have set.
+/// Lists are merged by the rules of server-side apply. Values that an apply can only replace as a whole are rejected,
+/// since an expression would silently drop the fields that others have set.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let place = Position::root(attributes.info.resource.schema());
-    // Upstream sets the type of the object, whatever the expression returns.
+    // Upstream sets the type of the object and ignores the type that the expression returns.
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
@@ -186,7 +183,7 @@ fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>)
 
 /// Returns the value of an expression as JSON.
 ///
-/// The weight is checked first: a value with shared parts can be huge as JSON.
+/// The size is checked first: a value with shared parts can be huge as JSON.
 ///
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
@@ -223,7 +220,7 @@ fn written(value: &Cel) -> Result<Value, String> {
 /// Returns the error of a policy that fails, with a message that does not name the resource, unlike
 /// `Forbidden` errors.
 ///
-/// The code stays 403 whatever the reason is.
+/// The code is 403 for every reason.
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");

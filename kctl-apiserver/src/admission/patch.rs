@@ -24,7 +24,7 @@ pub(super) enum PatchError {
     Undecodable(String),
     /// An operation does not fit the object.
     ///
-    /// For a webhook, always an error.
+    /// For a webhook, this is always an error.
     Inapplicable(String),
     /// A `test` operation found another value.
     ///
@@ -34,7 +34,7 @@ pub(super) enum PatchError {
 
 /// The operations of RFC 6902.
 ///
-/// Sorted, as the error lists them.
+/// The order is that of the error message.
 const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
 
 /// Applies a patch, completely or not at all.
@@ -66,7 +66,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         if path.is_empty() && (kind == "add" || replaces_by_scalar) {
             return inapplicable(format!("{kind} operation cannot change the whole object"));
         }
-        // A path without a leading slash leads nowhere.
+        // A path without a slash names no value.
         if !path.is_empty() && !path.contains('/') {
             return inapplicable(format!("{kind} operation: path {path:?} must begin with a slash"));
         }
@@ -93,7 +93,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
 
 /// Returns `true` if the parent of a path is an object or a list.
 ///
-/// Decides if a failed `test` compares values, or has no place to look at.
+/// Without a parent, a failed `test` is an inapplicable operation and not a comparison.
 fn has_parent(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(|parent| parent.is_object() || parent.is_array())

@@ -30,12 +30,12 @@ use crate::{
     status::{GroupResource, StatusError},
 };
 
-/// As messages spell it.
+/// The kind as messages spell it.
 const KIND: &str = "ValidatingAdmissionPolicy";
 
 /// A failed validation of a policy.
 struct Violation {
-    /// Without the names of policy and binding.
+    /// The message, without the names of policy and binding.
     message: String,
     /// A reason of `metav1.StatusReason`; empty means `Invalid`.
     reason: String,
@@ -48,8 +48,8 @@ struct Violation {
 enum Part {
     /// An entry of `validations`, a match condition, or an exhausted budget.
     Validation,
-    /// An audit annotation that cannot be evaluated. It denies the request whatever `validationActions` of the
-    /// binding are.
+    /// An audit annotation that cannot be evaluated. It denies the request even if `validationActions` of the binding
+    /// do not include `Deny`.
     Annotation,
 }
 
@@ -57,12 +57,12 @@ enum Part {
 pub(super) struct Bound {
     /// The stored object.
     pub(super) policy: Arc<Value>,
-    /// A binding without a policy is never here.
+    /// The binding. Bindings without a policy are filtered out.
     pub(super) binding: Arc<Value>,
 }
 
 impl Bound {
-    /// Returns the names of both, as messages show them.
+    /// Returns the names of policy and binding in the form of messages.
     ///
     /// `kind` is the word before the name.
     pub(super) fn named(&self, kind: &str) -> String {
@@ -72,7 +72,7 @@ impl Bound {
 
     /// Returns `true` if both the policy and its binding match the request.
     ///
-    /// Both must match: a binding can only narrow.
+    /// A binding can only narrow the matches of its policy.
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
@@ -114,7 +114,7 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
 
 /// Returns `true` if constraints match the request.
 ///
-/// Absent rules match all requests; exclusions win.
+/// Absent rules match all requests; exclusions take precedence.
 fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
     let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
@@ -140,7 +140,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             continue;
         }
         let ignores = policy["failurePolicy"] == "Ignore";
-        // A configuration error denies the request whatever `validationActions` are.
+        // A configuration error denies the request even if `validationActions` do not include `Deny`.
         let mut deny = |why: String, reason: &str| {
             if denial.is_none() {
                 denial = Some(denied(attributes, &why, reason));
@@ -175,7 +175,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     denial.map_or(Ok(()), Err)
 }
 
-/// Returns the error of a denial. Its message starts like `Forbidden`, whatever its reason is.
+/// Returns the error of a denial. Its message starts like `Forbidden`, for every reason.
 ///
 /// The code follows the reason; an unknown reason is 422.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
@@ -192,7 +192,7 @@ fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     status_error
 }
 
-/// The objects that a policy is evaluated with, one after the other; `None` stands for no parameters.
+/// The objects that a policy is evaluated with, one after the other. `None` means no parameters.
 ///
 /// A `paramRef` names one object, or selects several by labels. For a namespaced `paramKind`, an absent
 /// `paramRef.namespace` means the namespace of the request. Without a match and with `parameterNotFoundAction:
@@ -255,7 +255,8 @@ pub(super) struct PolicyScope {
     pub(super) scope: Scope,
     /// The errors of variables. A failed variable matters only to expressions that use it.
     failed: BTreeMap<String, String>,
-    /// The costs of variables that no expression has used yet. The first one that uses a variable pays for it.
+    /// The costs of variables that no expression has used yet. The cost is charged to the first expression that uses
+    /// the variable.
     unpaid: BTreeMap<String, Unpaid>,
     /// The cost that all expressions of the policy may still use together.
     budget: Budget,
@@ -305,9 +306,9 @@ impl PolicyScope {
         all
     }
 
-    /// Charges an expression, and the variables that it is the first to use.
+    /// Charges an expression, and the variables that no earlier expression has used.
     ///
-    /// Variables that a paid variable uses are paid as well, each once per policy.
+    /// Variables that a charged variable uses are charged as well, each once per policy.
     ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
@@ -353,7 +354,7 @@ impl PolicyScope {
 
 /// Returns `true` if an expression uses a variable.
 ///
-/// By name, without parsing: a string that contains it counts.
+/// Searches for the name without parsing, so a string that contains the name counts as well.
 fn names_variable(text: &str, name: &str) -> bool {
     let reference = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -365,7 +366,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 /// Match conditions come first. The cost of all validations is charged before the first is evaluated, so that a
 /// policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of the same size.
 ///
-/// With `failurePolicy: Ignore`, errors of expressions are dropped; a `false` never is.
+/// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
@@ -458,7 +459,7 @@ mod tests {
     use crate::ApiServer;
 
     const GROUP_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
-    /// A loop in a loop in a loop, which for 50 items costs about 750,000.
+    /// Three nested loops, which cost about 750,000 for 50 items.
     const DEEP: &str = "object.data.all(k, object.data.all(l, object.data.all(m, k != '' && l != '' && m != '')))";
 
     async fn post(client: &Client, path: &str, body: &Value) -> Result<(), String> {

@@ -21,10 +21,10 @@ use crate::{
 ///
 /// Runs after each webhook or policy that changed the object, so that the next one sees a complete object.
 ///
-/// Errors are 500: the client's object was fine.
+/// Errors are 500, because the client's object was valid.
 ///
 /// # Errors
-/// Fails if the object has another type, or if a value does.
+/// Fails if the object or one of its values has the wrong type.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     decode::identified(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -84,7 +84,7 @@ fn redecode_built_in(
 
 /// Decodes a custom object: prunes it, and sets defaults.
 ///
-/// The kind may not be removed, the version not be changed.
+/// A webhook or policy may not remove the kind or change the version.
 fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();

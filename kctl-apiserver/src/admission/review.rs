@@ -16,7 +16,7 @@ use crate::{
 
 /// The versions of reviews that the server supports.
 ///
-/// In order of preference of the webhook, not of this list.
+/// The webhook's order of preference is used, not the order of this list.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
@@ -124,7 +124,7 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
 
 /// The fields of a response that are decoded, with their JSON types.
 ///
-/// Paths from the response down.
+/// Paths are relative to `response`.
 const FIELDS: [(&str, &str); 11] = [
     ("response", "object"),
     ("response.uid", "string"),
@@ -141,7 +141,7 @@ const FIELDS: [(&str, &str); 11] = [
 
 /// Checks the types of a response. Other fields are ignored.
 ///
-/// Go's decoder would fail on them, so a wrong type is a failed call.
+/// Go's decoder would fail on other types, so a wrong type is a failed call.
 ///
 /// # Errors
 /// Fails with a value of another type.

@@ -1,4 +1,4 @@
-//! Mutating and validating webhooks: which are called, in which order and how often, and the effect of their
+//! Mutating and validating webhooks: decides which are called, in which order and how often, and applies their
 //! responses.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
@@ -35,7 +35,7 @@ const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
 /// One webhook of a configuration.
 struct Webhook {
-    /// Shared with the store.
+    /// The configuration, shared with the store.
     configuration: Arc<Value>,
     /// Its index in the configuration.
     index: usize,
@@ -79,7 +79,7 @@ enum WebhookFailure {
 
 /// Returns all webhooks of a kind of configuration, in the order of the names of the configurations.
 ///
-/// Within a configuration, in the order of the list.
+/// Webhooks of one configuration are in the order of its list.
 fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
@@ -98,7 +98,7 @@ fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 /// Selectors come first, then rules, then match conditions, as in `ShouldCallHook`
 /// (`k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go`).
 ///
-/// The name of the resource is that under which it matched, which the review shows.
+/// Returns the resource that the rule matched. The review shows the object under this resource.
 ///
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
@@ -126,7 +126,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
 
 /// Returns the call of a webhook.
 ///
-/// An address that can not be resolved is a failed call.
+/// If the address cannot be resolved, the call has failed.
 fn call_for(
     state: &State,
     webhook: &Webhook,
@@ -150,7 +150,7 @@ fn call_for(
 
 /// Returns the `request` of a review with objects in another version of the resource.
 ///
-/// A version that is no longer served falls back to the request's.
+/// If that version is no longer served, the version of the request is used.
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, StatusError> {
     let shown = attributes.in_version(state, resource)?;
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
@@ -160,7 +160,7 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
 
 /// Decodes a reply, and passes its warnings and annotations on.
 ///
-/// Warnings and annotations count even if the webhook denies the request.
+/// Warnings and annotations are used even if the webhook denies the request.
 fn read_verdict(
     webhook: &Webhook,
     review: &Value,
@@ -222,7 +222,7 @@ pub(super) struct Mutating {
 impl Mutating {
     /// Collects the webhooks of a request.
     ///
-    /// Made once per run of the request.
+    /// Created once per run of the request.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
         let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
@@ -230,7 +230,7 @@ impl Mutating {
 
     /// Notes that something else changed the object after the webhooks ran.
     ///
-    /// Only webhooks that want it are listed.
+    /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
     pub(super) fn again(&mut self, changed: bool) {
         if changed {
             self.due.extend(self.asked.drain(..));
@@ -297,7 +297,7 @@ fn ask_mutating(
         let why = "attempted to modify the object, which is not supported for this operation";
         return Err(StatusError::internal(&format!("admission webhook {:?} {why}", webhook.name())));
     };
-    // The patch applies to the object as the webhook has seen it.
+    // The patch applies to the object that the webhook has seen.
     let mut patched = review["request"]["object"].clone();
     match patch::apply(&mut patched, &verdict.patch) {
         Ok(()) => {}
@@ -320,7 +320,7 @@ fn ask_mutating(
 ///
 /// All calls of the request are pending together, so that a request with several webhooks runs only once more.
 ///
-/// A failed condition counts as an error in the order of the webhooks.
+/// A failed match condition counts as an error of its webhook.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();

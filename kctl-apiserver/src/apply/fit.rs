@@ -1,4 +1,4 @@
-//! Adapts managers to a changed schema: their fields were named by an older one.
+//! Adapts managers to a changed schema: their field sets were computed with an older one.
 //!
 //! Upstream: `reconcileManagedFieldsWithSchemaChanges` and `reconcile_schema.go` of structured-merge-diff. A manager
 //! of parts of a value that is atomic now owns all of it. A manager of an atomic value that has parts now keeps

@@ -1,9 +1,9 @@
 //! Migration from client-side to server-side apply. kubectl may take over the fields that it applied on the client
 //! side, and its annotation is kept up to date (`lastappliedmanager.go` and `lastappliedupdater.go` upstream).
 //!
-//! Only the manager `kubectl` is treated so, since `kubectl apply --server-side` uses that name by
-//! default. The annotation is the only record of what client-side apply owned: its writes are
-//! recorded as updates by the manager `kubectl-client-side-apply`.
+//! Only the manager `kubectl` is migrated, since `kubectl apply --server-side` uses that name by default. The
+//! annotation is the only record of what client-side apply owned: its writes are recorded as updates by the manager
+//! `kubectl-client-side-apply`.
 
 use serde_json::Value;
 

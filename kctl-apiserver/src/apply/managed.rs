@@ -46,7 +46,7 @@ pub(crate) struct Manager {
     pub name: String,
     /// The operation of the entry.
     pub operation: Operation,
-    /// The `apiVersion` of the writes; empty for `Apply`, whose entries are one across all versions.
+    /// The `apiVersion` of the writes; empty for `Apply`, which has one entry for all versions.
     pub api_version: String,
     /// The subresource that the manager wrote through; empty for the object itself.
     pub subresource: String,
@@ -68,7 +68,7 @@ impl Manager {
     /// Returns the identifier by which upstream compares managers (`BuildManagerIdentifier`) and sorts them in
     /// messages.
     ///
-    /// JSON with the fields in a fixed order; empty ones are left out.
+    /// It is JSON with the fields in a fixed order; empty fields are left out.
     pub(super) fn identifier(&self) -> String {
         let fields = [
             ("manager", self.name.as_str()),
@@ -99,7 +99,7 @@ impl Manager {
 pub(crate) struct Owned {
     /// The set of fields.
     ///
-    /// Invariant: not empty in a [`Managed`].
+    /// Invariant: the set is not empty in a [`Managed`].
     pub set: FieldSet,
     /// The `apiVersion` in which the fields are named.
     pub api_version: String,
@@ -109,7 +109,7 @@ pub(crate) struct Owned {
 
 /// All managers of an object, with the fields that they own.
 ///
-/// Keyed by identity, so that an entry that occurs twice in JSON is one here; the last one wins.
+/// Keyed by identity, so that duplicate JSON entries become one: the last one is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managed(BTreeMap<Manager, Owned>);
 
@@ -175,8 +175,8 @@ impl Managed {
         }
     }
 
-    /// Removes fields from all managers but `manager`, as far as `fits` accepts their version. Managers that own no
-    /// more fields are removed.
+    /// Removes fields from all managers except `manager` whose version `fits` accepts. Managers that own no more fields
+    /// are removed.
     ///
     /// `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can
     /// only be compared with entries of versions that name them alike.
@@ -196,7 +196,7 @@ impl Managed {
 
     /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set.
     ///
-    /// `other` returns `None` for a set that stays.
+    /// `other` returns `None` if the set does not change.
     pub(crate) fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
         for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
             if let Some(set) = other(&owned.set) {

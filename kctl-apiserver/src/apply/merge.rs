@@ -16,8 +16,8 @@ use crate::schema::ListType;
 
 /// Returns the live value with all applied fields.
 ///
-/// An absent applied value keeps the live one: an apply removes fields by not owning them any
-/// longer, see `prune`. Atomic values are replaced as a whole.
+/// An absent applied value keeps the live one: an apply removes fields that its manager no longer owns, see `prune`.
+/// Atomic values are replaced as a whole.
 pub(crate) fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
     if live == applied {
@@ -40,7 +40,7 @@ pub(crate) fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&
 
 /// Merges into the live value in place. Fields that are not applied are not visited.
 ///
-/// A list that has the same items in the same order is merged in place, otherwise it is built anew.
+/// A list that has the same items in the same order is merged in place, otherwise it is rebuilt.
 pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
     let shape = place.shape(applied);
     match shape {
@@ -95,8 +95,8 @@ fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value
 /// Applied items keep their order; live items that are not applied keep their place before the shared item that
 /// follows them.
 ///
-/// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because a list that has an
-/// element twice shows the order of the steps.
+/// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because the result
+/// for a list with duplicate elements depends on the order of the steps.
 fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, applied: Option<&Value>) -> Vec<Value> {
     let by_live = by_element(place, list, live);
     let (live, applied) = (in_order(place, list, live), in_order(place, list, applied));
@@ -110,7 +110,7 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
         if let [(element, item), rest @ ..] = rest_live {
             let is_applied = applied_elements.contains(element);
             let is_first_applied = rest_applied.first().is_some_and(|(applied, _)| applied == element);
-            // A shared item that comes later: it is merged at its place in the applied list.
+            // A shared item that occurs later is merged at its position in the applied list.
             let is_later = is_applied
                 && !is_first_applied
                 && !rest_applied.is_empty()
@@ -200,7 +200,7 @@ mod tests {
         values[index].clone()
     }
 
-    /// A pod with some of a few fields; `may_repeat` says whether items may occur twice.
+    /// Returns a Pod with a random subset of a few fields. If `may_repeat` is `true`, items may occur twice.
     fn pod(rng: &mut Rng, may_repeat: bool) -> Value {
         let mut containers = Vec::new();
         let mut names = vec!["a", "b", "c"];

@@ -20,7 +20,8 @@
 //!
 //! Rules that hold throughout:
 //!
-//! - An apply owns what it sends, also if the value is unchanged; an update owns what it changes.
+//! - An apply owns the fields that it sends, even if their values are unchanged; an update owns the fields that it
+//!   changes.
 //! - A conflict is a field that another manager owns and whose value would change.
 //! - A field that a manager stops applying is removed, if no other manager owns it.
 
@@ -96,7 +97,7 @@ impl<'a> Request<'a> {
         Position::root(self.schema)
     }
 
-    /// Returns `true` if objects may look different in a version than in that of the request.
+    /// Returns `true` if objects may differ between a version and that of the request.
     fn differs(&self, api_version: &str) -> bool {
         api_version != self.api_version && self.versions.differ(api_version, self.api_version)
     }
@@ -372,7 +373,7 @@ pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Valu
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-    // Objects without managers stay so until something is applied.
+    // Objects without managers remain without managers until an apply.
     let is_untracked = live.is_some() && managed.is_empty();
     let managed = match live {
         _ if is_untracked => Ok(managed),
@@ -392,10 +393,11 @@ fn is_reset(entries: &[Value]) -> bool {
     }
 }
 
-/// Makes the manager the owner of what changed (`Updater.Update` upstream, structured-merge-diff, `merge/update.go`).
+/// Makes the manager the owner of the changed fields (`Updater.Update` upstream, structured-merge-diff,
+/// `merge/update.go`).
 ///
-/// Changed and removed fields are taken from all managers, then the changed ones are added to this manager. Beyond a
-/// number of managers, the oldest are merged ([`Managed::cap_updaters`]).
+/// Changed and removed fields are taken from all managers, then the changed ones are added to this manager. If there
+/// are too many managers, the oldest are merged ([`Managed::cap_updaters`]).
 ///
 /// # Errors
 /// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.

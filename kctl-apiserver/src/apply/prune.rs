@@ -49,12 +49,11 @@ impl<'o, 'a> Read<'o, 'a> {
     }
 }
 
-/// Removes what the manager applied last time, unless it or another manager owns it now (`Updater.prune` upstream).
-/// The fields of each manager are looked up in the version in which it owns them.
+/// Removes the fields that the manager applied last time, unless it or another manager owns them now (`Updater.prune`
+/// upstream). The fields of each manager are looked up in the version in which it owns them.
 ///
-/// Three steps: remove everything that the manager applied last; add back what others own; then
-/// restore children that were removed only because their parent was. The result is in the version
-/// of the request.
+/// There are three steps: remove all fields that the manager applied last; restore the fields that other managers own;
+/// then restore children that were removed only because their parent was. The result is in the version of the request.
 ///
 /// # Errors
 /// Fails if the object cannot be converted to one of the versions.
@@ -83,10 +82,10 @@ fn add_back_owned(
     managed: &Managed,
     first: &str,
 ) -> Result<Value, String> {
-    // The manager itself is looked at in its version, also when it owns nothing any more.
+    // The manager's own version is always included, even if the manager no longer owns anything.
     let mut owned_in = BTreeMap::from([(request.api_version, FieldSet::default())]);
     for (_, owned) in managed.iter() {
-        // Versions that do not differ are one.
+        // Versions that do not differ are treated as one.
         let version =
             if request.differs(&owned.api_version) { owned.api_version.as_str() } else { request.api_version };
         let all = owned_in.entry(version).or_default();

@@ -1,9 +1,9 @@
 //! The merge behaviour of each position of an object: as one value, by field or by item. Validation, comparison and
 //! merge walk objects with it.
 //!
-//! The schema decides where it says something; elsewhere the value decides, as in upstream's
-//! deduced types. Built-in types take `x-kubernetes-list-type` and its siblings from the `OpenAPI`
-//! document, custom types from the CRD.
+//! The schema decides if it declares the position; otherwise the value decides, as in upstream's deduced types.
+//! Built-in types take `x-kubernetes-list-type` and its siblings from the `OpenAPI` document, custom types from the
+//! CRD.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -30,11 +30,11 @@ pub(crate) struct Position<'a> {
 pub(crate) enum FieldPosition<'a> {
     /// The schema declares the field.
     ///
-    /// The set of an object has it only through its children, if it has some.
+    /// If it has children, a field set contains only these.
     Named(Position<'a>),
     /// The field is an entry of a map.
     ///
-    /// Owned as an entry, besides its children.
+    /// It is owned as an entry, in addition to its children.
     Entry(Position<'a>),
     /// The schema does not declare the field.
     ///
@@ -45,11 +45,11 @@ pub(crate) enum FieldPosition<'a> {
 /// The way in which values at a position are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape<'a> {
-    /// As one scalar.
+    /// The value is merged as one scalar.
     Scalar(Scalar),
-    /// As a list, by its list type.
+    /// The value is merged as a list, by its list type.
     List(ListType<'a>),
-    /// By field, unless the object is atomic.
+    /// The value is merged by field, unless the object is atomic.
     Map {
         /// `true` if the object is merged as one value.
         is_atomic: bool,
@@ -71,8 +71,7 @@ pub(crate) enum Scalar {
 
 /// The number of items whose keys are compared pairwise. Longer lists are sorted by their keys instead.
 ///
-/// Pairwise comparison needs no allocation, which wins for short lists such as containers and
-/// ports.
+/// Pairwise comparison needs no allocation, which is faster for short lists such as containers and ports.
 const COMPARED_MAX: usize = 16;
 
 /// Returns `true` if an item has a key whose fields are equal exactly if their JSON is. Floats are excluded: `1` and
@@ -126,7 +125,7 @@ impl<'a> Position<'a> {
 
     /// Returns the shape that the schema declares, or `None` if it depends on the value.
     ///
-    /// From the table for built-in types.
+    /// Shapes of built-in types are read from a table.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
@@ -142,7 +141,7 @@ impl<'a> Position<'a> {
         if schema.format() == Some("int-or-string") || schema.flag("x-kubernetes-int-or-string") {
             return None;
         }
-        // The OpenAPI type of these is `string`, but numbers are accepted too.
+        // The OpenAPI type of these formats is `string`, but numbers are accepted too.
         let is_any = schema.format() == Some("date-time")
             || schema.text("$ref").is_some_and(|name| name == "io.k8s.apimachinery.pkg.api.resource.Quantity");
         if is_any {
@@ -199,7 +198,7 @@ impl<'a> Position<'a> {
         FieldPosition::Undeclared
     }
 
-    /// Returns the position of a field, also if the schema does not declare it.
+    /// Returns the position of a field, even if the schema does not declare it.
     pub(crate) fn field_position(&self, name: &str) -> Self {
         match self.field(name) {
             FieldPosition::Named(place) | FieldPosition::Entry(place) => place,
@@ -219,7 +218,7 @@ impl<'a> Position<'a> {
 
     /// Returns the position that one path element leads to.
     ///
-    /// Sets have no types, so a key leads to an item, and a field to a field or an entry.
+    /// Paths have no types: a key element leads to a list item, and a field element to a field or a map entry.
     pub(crate) fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
             Some(name) => self.field_position(name),
@@ -279,7 +278,8 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// Returns `true` if the keys show that all items are distinct. Cheap: builds no strings. `false` means unknown.
+    /// Returns `true` if the keys show that all items are distinct. It is cheap, because it builds no strings. `false`
+    /// means unknown.
     pub(crate) fn are_distinct(&self, list: ListType<'_>, items: &[Value]) -> bool {
         let ListType::Map(keys) = list else { return false };
         let differs = |(index, item): (usize, &Value)| {
@@ -310,7 +310,7 @@ impl<'a> Position<'a> {
 
     /// Returns the element of an item by its key fields.
     ///
-    /// A missing key field is left out if it has no default; at least one must be there.
+    /// A missing key field is left out if it has no default; at least one must be present.
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
         if item.is_null() {
             return Err("associative list with keys may not have a null element".into());

@@ -1,4 +1,4 @@
-//! Apply and update against the answers of kube-apiserver 1.37.
+//! Tests apply and update against the responses of kube-apiserver 1.37.
 
 mod custom;
 
@@ -53,12 +53,12 @@ fn updated(live: Option<&Value>, manager: &str, mut object: Value) -> Value {
     object
 }
 
-/// A live object with a change of one of its owners.
+/// Returns a live object after a change by one of its owners.
 fn changed(live: &Value, manager: &str, change: &Value) -> Value {
     updated(Some(live), manager, with(live, change))
 }
 
-/// `[manager, fields]` of each entry.
+/// Returns `[manager, fields]` of each entry.
 fn owners(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     entries.map(|entry| json!([entry["manager"], entry["fieldsV1"]])).collect()

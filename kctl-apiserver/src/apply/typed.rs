@@ -88,14 +88,14 @@ pub(super) fn by_element<'v>(
 
 /// Compares two objects, except for `metadata.managedFields`.
 ///
-/// Paths are those of the new shape, where shapes differ.
+/// Where shapes differ, the paths are those of the new shape.
 pub(crate) fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
     comparer.visit(place, Some(old), Some(new));
     comparer.found
 }
 
-/// Returns `true` if two values are equal; `1` and `1.0` are.
+/// Returns `true` if two values are equal; `1` and `1.0` are equal.
 pub(crate) fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
@@ -127,7 +127,7 @@ pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> im
     left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
-/// Records if a visit descended or compared the value as a whole.
+/// The result of a visit: it descended, or it compared the value as a whole.
 #[derive(PartialEq, Eq)]
 enum Descent {
     /// It was compared as a whole.
@@ -214,7 +214,7 @@ impl Comparer {
 
     /// Compares two lists by their elements.
     ///
-    /// Items are paired by their elements, whatever their order is: moving an item is not a change.
+    /// Items are paired by their elements and not by their order: moving an item is not a change.
     fn visit_items(
         &mut self,
         place: Position<'_>,

@@ -88,7 +88,7 @@ pub(super) fn is_list_of_objects(value: &Value) -> bool {
 /// Validates a value recursively.
 struct Validator {
     duplicates: Duplicates,
-    /// In the order of the walk.
+    /// The errors, in the order of the walk.
     errors: Vec<String>,
 }
 

@@ -94,9 +94,9 @@ impl<'a> Request<'a> {
 ///
 /// Computed once per write; each manager is then compared in its version.
 pub(super) struct Changes {
-    /// In the version of the request.
+    /// The differences in the version of the request.
     here: InVersion,
-    /// In other versions.
+    /// The differences in other versions.
     elsewhere: Vec<InVersion>,
 }
 

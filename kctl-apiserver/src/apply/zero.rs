@@ -1,5 +1,5 @@
-//! The zero value with which a create is compared. Go always writes the structs of a built-in type, and fields
-//! without `omitempty`: the creator of an object owns only what differs from that.
+//! The zero value with which a create is compared. Go always writes the structs of a built-in type, and fields without
+//! `omitempty`: the creator of an object owns only the fields that differ from it.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Authorizes requests with RBAC (`plugin/pkg/auth/authorizer/rbac` of kube-apiserver).
 //!
-//! RBAC is the only authorizer, apart from the group `system:masters`. It can allow, and has no
-//! opinion otherwise, which means a denial here.
+//! RBAC is the only authorizer, apart from the group `system:masters`. It allows a request or has no opinion, which is
+//! a denial here.
 
 mod rules;
 
@@ -26,7 +26,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) group: &'a str,
     /// The plural name.
     pub(crate) resource: &'a str,
-    /// Empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub(crate) subresource: &'a str,
     /// The namespace; empty for cluster-scoped requests.
     pub(crate) namespace: &'a str,
@@ -44,10 +44,10 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Res
     authorize_to(info.verb.name(), resolver, info).map_err(StatusError::into_filter_error)
 }
 
-/// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go` and
-/// `update.go` of `k8s.io/apiserver`).
+/// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go`
+/// and `update.go` of `k8s.io/apiserver`).
 ///
-/// The message differs from the first check in the verb only.
+/// The message differs from that of the first check only in the verb.
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
@@ -63,7 +63,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         Verb::List | Verb::Watch => selector::name_of(info.params.text("fieldSelector")),
         _ => None,
     };
-    // A Namespace object counts as in its own namespace.
+    // A Namespace object counts as being in its own namespace.
     let is_namespace = info.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
@@ -79,8 +79,8 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
     Err(denied(resolver, &info.caller.user, &attributes))
 }
 
-/// Checks that a user may send a request that fails anyway, because its resource is not served or does not support the verb.
-/// A user without permission does not learn which resources exist.
+/// Checks that a user may send a request that fails anyway, because its resource is not served or does not support the
+/// verb. A user without permission does not learn which resources exist.
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
@@ -106,8 +106,8 @@ fn denied(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>
     forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default())
 }
 
-/// Returns the reason for a denial, if there is one: the error of [`missing_roles`] behind the name of the authorizer (`union.go`) and
-/// its prefix.
+/// Returns the reason for a denial, if there is one: the error of [`missing_roles`], preceded by the name of the
+/// authorizer (`union.go`) and its prefix.
 pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
     Some(format!("rbac: RBAC: {}", missing_roles(resolver, user, namespace)?))
 }
@@ -134,7 +134,7 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>) -> StatusError
     StatusError::forbidden(&GroupResource::new(group, resource), name, &why)
 }
 
-/// Returns the error for a user without permission for a path that is not of a resource.
+/// Returns the error for a user without permission for a non-resource path.
 pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError {
     let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
     StatusError::new(StatusCode::FORBIDDEN, "Forbidden", why).with_empty_details().into_filter_error()
@@ -152,17 +152,17 @@ pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &At
     is_admin(user) || granted(resolver, user, attributes).is_some()
 }
 
-/// Returns the reason for which RBAC allows a request: the binding and the role, as the real server words it.
+/// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver.
 ///
-/// Of several rules the first one is named; those of cluster role bindings come first. `None` for
-/// administrators without a rule, too.
+/// The first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators to whom no
+/// rule applies also get `None`.
 pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
     let resources = Resources::of(attributes);
     let user_rules = resolver.rules_for(user, attributes.namespace);
     user_rules.rules.iter().find(|rule| allows(&rule.value, attributes, &resources)).map(PolicyRule::reason)
 }
 
-/// Returns `true` if a user may use a path that is not of a resource.
+/// Returns `true` if a user may use a non-resource path.
 pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> bool {
     is_admin(user) || granted_path(resolver, user, verb, path).is_some()
 }
@@ -185,9 +185,9 @@ fn covers(pattern: &str, path: &str) -> bool {
     pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start))
 }
 
-/// Returns the rules of a user in a namespace: those for resources, and those for other paths.
+/// Returns the rules of a user in a namespace: those for resources, and those for non-resource paths.
 ///
-/// For `SelfSubjectRulesReview`. Rules are not merged.
+/// Used for `SelfSubjectRulesReview`. Rules are not merged.
 pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let user_rules = resolver.rules_for(user, namespace);
     user_rules.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())

@@ -34,7 +34,7 @@ pub(crate) struct PolicyRule {
 }
 
 impl PolicyRule {
-    /// Returns the binding and the role of the rule, as the real server words it.
+    /// Returns the binding and the role of the rule, in the words of kube-apiserver.
     pub(super) fn reason(&self) -> String {
         self.reason.as_ref().to_owned()
     }
@@ -42,9 +42,9 @@ impl PolicyRule {
 
 /// The rules of a user in a namespace.
 pub(crate) struct UserRules {
-    /// In the order of the bindings: those of the cluster first.
+    /// The rules in the order of the bindings; those of `ClusterRoleBindings` come first.
     pub(super) rules: Vec<PolicyRule>,
-    /// Roles that are bound to the user but do not exist, as the real server words it.
+    /// Roles that are bound to the user but do not exist, in the words of kube-apiserver.
     missing: Vec<String>,
 }
 
@@ -63,8 +63,8 @@ impl UserRules {
 ///
 /// Two implementations: the store with a cache, and a snapshot that outlives the lock.
 pub(crate) trait RuleResolver {
-    /// Returns the rules of all roles that are bound to a user in a namespace, and in the whole cluster. An empty namespace
-    /// stands for the whole cluster alone.
+    /// Returns the rules of all roles that are bound to a user in a namespace, and in the whole cluster. An empty
+    /// namespace selects only the rules for the whole cluster.
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules>;
 }
 
@@ -86,7 +86,7 @@ struct Cached {
 }
 
 impl RuleCache {
-    /// Empties the cache. The cache does this by itself when a role or binding changes, but not when the store is loaded.
+    /// Empties the cache. The cache empties itself when a role or binding changes, but not when the store is loaded.
     pub(crate) fn clear(&mut self) {
         *self.0.get_mut() = Cached::default();
     }
@@ -125,7 +125,7 @@ impl RuleCache {
 pub(crate) struct Rbac<'a> {
     /// The roles and bindings.
     pub(crate) store: &'a Store,
-    /// Shared by all requests.
+    /// The rule cache, which all requests share.
     pub(crate) cache: &'a RuleCache,
 }
 
@@ -212,9 +212,9 @@ fn bound_rules(
     UserRules { rules, missing }.into()
 }
 
-/// Returns the subject of a binding that matches a user, as the real server words it.
+/// Returns the subject of a binding that matches a user, in the words of kube-apiserver.
 ///
-/// Subjects are compared by name; the API group is not looked at.
+/// Subjects are compared by name; the API group is ignored.
 fn bound(binding: &Value, user: &User) -> Option<String> {
     binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();

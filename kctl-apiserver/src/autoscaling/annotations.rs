@@ -1,8 +1,8 @@
 //! Annotations of `HorizontalPodAutoscalers`, formatted as Go's `encoding/json` does: fields in the order of their
 //! type, and `<`, `>`, `&` escaped.
 //!
-//! A real kube-apiserver reads the annotations that this server writes, and the other way round.
-//! Their bytes matter, too: a client that compares objects must not see a change.
+//! A real kube-apiserver reads the annotations that this server writes, and vice versa. Their bytes matter, too: a
+//! client that compares objects must not see a change.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(super) enum Shape {
     Text,
     /// A number that may be absent.
     MaybeNumber,
-    /// A quantity that is `0` when it is not there.
+    /// A quantity; an absent one is written as `0`.
     Amount,
     /// A quantity that may be absent.
     MaybeAmount,
@@ -198,7 +198,7 @@ pub(super) fn behavior(annotation: &str) -> Option<Value> {
 
 /// Returns a field whose name matches in any case, as Go's decoder does.
 ///
-/// The last of several fields wins.
+/// The last of several fields is used.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     let mut fields = object.as_object().into_iter().flatten();
     fields.rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)

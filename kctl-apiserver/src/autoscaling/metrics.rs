@@ -137,7 +137,7 @@ pub(super) fn written(metrics: &[Value], sources: &[Source]) -> String {
 
 /// Formats one metric.
 ///
-/// `type` comes first, and each source that is there follows in the order of `sources`.
+/// `type` comes first, and each source that is present follows in the order of `sources`.
 fn one_written(metric: &Value, sources: &[Source]) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (_, field, fields) in sources {
@@ -158,7 +158,7 @@ pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
 
 /// Parses one metric.
 ///
-/// Unknown fields are ignored. A source that is there is read even if `type` names another.
+/// Unknown fields are ignored. A source that is present is read even if `type` names another one.
 fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
@@ -188,7 +188,7 @@ fn put(object: &mut Value, at: &str, value: Value) {
     }
 }
 
-/// Sets `target.type`, which version 1 does not have, by the amounts that are there.
+/// Sets `target.type`, which version 1 does not have, by the amounts that are present.
 ///
 /// | source | type |
 /// |---|---|

@@ -11,8 +11,8 @@
 //! | `status.currentMetrics` | annotation `autoscaling.alpha.kubernetes.io/current-metrics` |
 //! | `status.conditions` | annotation `autoscaling.alpha.kubernetes.io/conditions` |
 //!
-//! A client of version 1 that updates an object therefore keeps the fields that it does not know,
-//! as long as it keeps the annotations. An invalid annotation is ignored without an error.
+//! A client of version 1 that updates an object therefore keeps the fields that are unknown to it, as long as it keeps
+//! the annotations. An invalid annotation is ignored without an error.
 
 mod annotations;
 mod metrics;
@@ -31,7 +31,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// The annotation with `status.conditions`.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// All annotations that stand for fields, also those of versions that are gone.
+/// All annotations that represent fields, including those of removed versions.
 ///
 /// Clients of version 2 cannot use these names: the conversion removes them.
 const OWN: [&str; 6] = [

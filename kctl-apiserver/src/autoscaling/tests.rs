@@ -1,4 +1,4 @@
-//! Autoscalers of one version in the other, and back.
+//! Tests conversion of autoscalers from one version to the other, and back.
 
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ use crate::{
 /// It differs from that of the roles, so that no uid is given twice.
 const SEED: u64 = 0x7374_6e64;
 
-/// All of them, from `data/standard.json`.
+/// All of these objects, from `data/standard.json`.
 ///
 /// Uids and times are missing in the file.
 static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {

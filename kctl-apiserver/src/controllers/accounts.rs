@@ -30,8 +30,8 @@ const WRITER: Writer = Writer::of_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change.
 ///
-/// A deleted account or `ConfigMap` is created again, and a changed `ConfigMap` is restored. A
-/// changed account is left alone.
+/// A deleted account or `ConfigMap` is created again, and a changed `ConfigMap` is restored. A changed account is
+/// ignored.
 pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
     let (namespace, name) = &event.key;
     if namespace::KIND.is_of(of) {
@@ -42,7 +42,7 @@ pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
     (is_default_account || is_authority).then(|| namespace.clone())
 }
 
-/// Returns all namespaces, for a start on objects that are there already.
+/// Returns all namespaces, for a start with existing objects.
 ///
 /// Used when the controllers are enabled on a server that already has namespaces.
 pub(super) fn all(store: &Store) -> Vec<String> {
@@ -50,9 +50,9 @@ pub(super) fn all(store: &Store) -> Vec<String> {
     store.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Creates or repairs what a namespace lacks. One that is being deleted gets nothing.
+/// Creates or repairs the missing objects of a namespace. A namespace that is being deleted is skipped.
 ///
-/// Each of the two objects has a controller, which may be off.
+/// Each of the two objects has its own controller, which may be disabled.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
     let namespaces = namespace::KIND.group_resource();
     let Some(namespace) = store.get(&namespaces, &(String::new(), name.to_owned())) else { return };
@@ -63,7 +63,7 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
         create_account(store, name);
     }
     // A server that does not listen has no certificate authority and publishes none, like kube-controller-manager
-    // without `--root-ca-file`. Tests in one process then have no ConfigMaps but their own.
+    // without `--root-ca-file`. Tests in one process then have only their own ConfigMaps.
     if let Some(authority) = &controllers.root_ca
         && controllers.runs(Controller::RootCaCertificatePublisher)
     {
@@ -73,7 +73,7 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
 
 /// Returns the metadata of a new object.
 ///
-/// The uid is from the store's source of chance, so that a seed gives the same objects.
+/// The uid comes from the store's random generator, so that the same seed gives the same objects.
 fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
         "name": name, "namespace": namespace, "uid": store.rng.uid(), "creationTimestamp": store.clock.seconds(),
@@ -202,13 +202,13 @@ mod tests {
         assert!(server.objects("", "serviceaccounts").is_empty());
     }
 
-    /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
+    /// Expects the responses of kube-apiserver 1.36 with the plugin `ServiceAccount`.
     #[tokio::test(start_paused = true)]
     async fn pods_get_the_default_account_and_token_volume() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
         send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
-        // No moment passes: the account is there for a pod that is created at once.
+        // No time passes: the account exists already for a Pod that is created at once.
         let volume = json!({ "name": "v", "mountPath": "/x" });
         let spec = json!({
             "initContainers": [{ "name": "d", "image": "i", "volumeMounts": [volume] }],
@@ -239,7 +239,7 @@ mod tests {
         assert!(!owned.contains("kube-api-access") && !owned.contains("serviceAccount"), "{owned}");
     }
 
-    /// As kube-apiserver 1.36 with the plugin `ServiceAccount` answers.
+    /// Expects the responses of kube-apiserver 1.36 with the plugin `ServiceAccount`.
     #[tokio::test(start_paused = true)]
     async fn service_account_limits_the_secrets_of_a_pod() {
         let server = ApiServer::new();

@@ -1,12 +1,11 @@
 //! The condition `Available` of `APIServices` (`kube-aggregator/pkg/controllers/status`), and the response for the
-//! paths of those with a Service.
+//! paths of `APIServices` with a Service.
 //!
-//! Requests are not forwarded to other servers: an `APIService` that a cluster could reach is `Available=False` here,
-//! and its paths return 503, as of a server that does not respond.
+//! Requests are not forwarded to other servers. An `APIService` that a cluster could reach is `Available=False` here,
+//! and its paths return 503, as if its server did not respond.
 //!
-//! Upstream finds a version available if its server responds. The steps before that are the same
-//! here: Service, port, `EndpointSlice` and ready endpoints are checked, so that the reasons are
-//! those of a cluster.
+//! Upstream considers a version available if its server responds. The earlier checks are the same here: Service, port,
+//! `EndpointSlice` and ready endpoints are checked, so that the reasons are those of a cluster.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::{
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 /// The label of an `EndpointSlice` with the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The port of a Service that the `APIService` does not name (`SetDefaults_ServiceReference`).
+/// The port of the Service if the `APIService` specifies none (`SetDefaults_ServiceReference`).
 const DEFAULT_PORT: i64 = 443;
 
 /// The status, reason and message of the condition `Available`.
@@ -39,7 +38,7 @@ pub(super) fn depend_on(of: &GroupResource) -> bool {
 
 /// Updates the conditions of all `APIServices`.
 ///
-/// A condition that stays is not written again, so that its time is that of the last transition.
+/// An unchanged condition is not written again, so `lastTransitionTime` stays as it was.
 pub(super) fn update(store: &mut Store) {
     let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
@@ -168,7 +167,7 @@ mod tests {
         (field("status"), field("reason"), field("message"))
     }
 
-    /// As kube-apiserver 1.36 says it, step by step.
+    /// Expects the conditions of kube-apiserver 1.36 at each step.
     #[tokio::test(start_paused = true)]
     async fn remote_api_service_is_unavailable_with_a_reason() {
         let server = ApiServer::new();

@@ -1,11 +1,10 @@
-//! The names and the end of CRDs: writes their status as the controllers of apiextensions-apiserver do.
+//! Name conflicts and deletion of CRDs: writes their status as the controllers of apiextensions-apiserver do.
 //!
 //! Upstream: `naming_controller.go` of `apiextensions-apiserver/pkg/controller/status`, and `crd_finalizer.go` of
 //! `pkg/controller/finalizer`.
 //!
-//! The names of a CRD are plural, singular, kind, list kind and short names. Two CRDs of a group
-//! cannot have the same one; the first that is accepted keeps it. A CRD whose names are taken is
-//! stored, but not served.
+//! The names of a CRD are plural, singular, kind, list kind and short names. Two CRDs of a group cannot have the same
+//! name; the first accepted CRD keeps it. A CRD whose names are taken is stored, but not served.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,9 +26,9 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status"
 /// and `KubernetesAPIApprovalPolicyConformant` for groups of Kubernetes.
 ///
 /// On a cluster, controllers do this some time after the CRD was created. Here it is part of the same request, so the
-/// kind is served by the next one.
+/// next request finds the kind served.
 ///
-/// The steps are the same for each write; one that has nothing to change writes nothing.
+/// The steps are the same for each write; a step without a change writes nothing.
 pub(crate) fn name(store: &mut Store, key: &Key) {
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
         write(store, key, &definition, crd::judge);
@@ -46,7 +45,7 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
     write(store, key, &definition, |new, now| crd::accept_names(new, &taken, now));
 }
 
-/// Looks again at the CRDs of a group whose names are not accepted: another CRD may have freed them.
+/// Checks the CRDs of a group again whose names are not accepted, because another CRD may have freed the names.
 pub(super) fn name_again(store: &mut Store, group: &Value) {
     for (key, _) in of_group(store, group) {
         name(store, &key);
@@ -73,8 +72,8 @@ fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
     same.map(|(key, definition)| (key.clone(), definition)).collect()
 }
 
-/// Deletes the objects of a CRD that is being deleted, and removes this controller's finalizer when none is left. A
-/// CRD that was never established has none.
+/// Deletes the objects of a CRD that is being deleted, and removes this controller's finalizer when none is left. A CRD
+/// that was never established has no objects.
 ///
 /// The condition `Terminating` shows the progress. An object with a finalizer keeps the CRD until
 /// the finalizer is removed.

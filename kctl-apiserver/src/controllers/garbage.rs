@@ -1,8 +1,8 @@
 //! Garbage collection by owner references (`garbagecollector.go` of `pkg/controller/garbagecollector`).
 //!
-//! The graph of owners (`store/owners.rs`) decides which objects are looked at; this module decides about one of
-//! them. kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the
-//! newest one.
+//! The graph of owners (`store/owners.rs`) decides which objects are checked; this module decides about one of them.
+//! kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the newest
+//! one.
 //!
 //! | propagation | finalizer | dependents |
 //! |---|---|---|
@@ -117,7 +117,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     let dependents = store.dependents(uid);
     let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(of, place)| waits(store, of, place)) {
-            // Both are in foreground deletion and block each other: unblocking breaks the circle.
+            // Both are in foreground deletion and block each other: unblocking breaks the cycle.
             unblock(store, &resource.of, key, object);
         }
         Propagation::Foreground
@@ -135,7 +135,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
 
 /// Returns `true` if an object is in foreground deletion.
 ///
-/// It is in foreground deletion if the graph has recorded it so.
+/// The graph of owners records this.
 fn waits(store: &Store, of: &GroupResource, key: &Key) -> bool {
     let object = store.get(of, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
@@ -156,8 +156,7 @@ fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>
 
 /// Removes the references to an object from its dependents, and then its finalizer.
 ///
-/// Dependents are written first: if the process stopped between the two, the finalizer would still
-/// be there.
+/// Dependents are written first: if the process stopped in between, the finalizer would still exist.
 fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     for (of, place) in store.dependents(uid) {
@@ -166,7 +165,7 @@ fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>)
     drop_finalizer(store, of, key, ORPHAN);
 }
 
-/// Removes the finalizer of an object that no dependent blocks any more, or queues those that do
+/// Removes the finalizer of an object that no dependent blocks any more. Otherwise queues the blocking dependents
 /// (`processDeletingDependentsItem`).
 fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();

@@ -2,8 +2,8 @@
 //! objects, `ResourceQuotas`, service account tokens and aggregated `ClusterRoles`. Also the controllers of CRDs and
 //! `APIServices`, which are part of kube-apiserver.
 //!
-//! The way of a change: the store announces it, [`Controllers`] notes which objects may need work, and
-//! `server/run_controllers.rs` lets it work on one object at a time under the lock.
+//! A change is processed in two steps: the store announces it, and [`Controllers`] records which objects may need work.
+//! `server/run_controllers.rs` then lets it work on one object at a time under the lock.
 //!
 //! | controller | file | name in `--controllers` |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | token Secrets | `tokens` | `serviceaccount-token-controller` |
 //! | CRDs, `APIServices` | `definitions`, `api_services` | always on |
 //!
-//! A pass is pure code on the store: it makes no requests and never waits, so a seed of the
-//! simulator gives one order.
+//! A pass only reads and writes the store: it makes no requests and never waits, so a seed of the simulator gives one
+//! order.
 
 pub(crate) mod accounts;
 mod api_services;

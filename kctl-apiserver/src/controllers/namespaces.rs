@@ -39,7 +39,7 @@ const FINALIZER: &str = "kubernetes";
 pub(super) struct Remaining {
     /// The number of remaining objects of each resource.
     ///
-    /// Sorted, as the message lists them.
+    /// The order is that of the message.
     by_resource: BTreeMap<GroupResource, usize>,
     /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,
@@ -117,7 +117,7 @@ impl Remaining {
 /// Deletes the objects of a namespace, reports the remaining ones in its status, and removes the finalizer once the
 /// namespace is empty.
 ///
-/// Runs again whenever an object of the namespace is removed. Objects with finalizers are deleted (marked) once and
+/// Runs again whenever an object of the namespace is removed. Objects with finalizers are marked as deleted once, and
 /// then only counted.
 ///
 /// Pods come first, because their containers may still use a `ConfigMap` or the account's token
@@ -165,7 +165,7 @@ fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
 
 /// Deletes the objects of a resource, and counts those that still exist.
 ///
-/// With `namespace: None`, all objects of the resource are deleted: that is how a CRD ends. A
+/// With `namespace: None`, all objects of the resource are deleted: this is used when a CRD is deleted. A
 /// cluster-scoped resource has no objects in a namespace.
 pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, remaining: &mut Remaining) {
     let Some(resource) = store.registry.any_version(of) else { return };

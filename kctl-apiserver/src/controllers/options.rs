@@ -128,15 +128,17 @@ pub struct UnknownController {
     name: String,
 }
 
-/// Reads the list of kube-controller-manager's `--controllers` (`IsControllerEnabled` of `k8s.io/controller-manager`): `*` stands for
-/// all, `foo` adds and `-foo` removes one, and the first entry that names a controller decides. Without `*` only those run that are named.
+/// Parses the list of kube-controller-manager's `--controllers` (`IsControllerEnabled` of `k8s.io/controller-manager`).
+///
+/// `*` selects all controllers, `foo` adds and `-foo` removes one. The first entry that names a controller decides.
+/// Without `*`, only the named controllers run.
 impl FromStr for ControllerOptions {
     type Err = UnknownController;
 
     /// Selects the controllers of a list. An empty list selects none of them.
     ///
     /// # Errors
-    /// Fails with the first name that is unknown, even if a dash stands before it.
+    /// Fails with the first unknown name, even if a dash precedes it.
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         let is_known = |name: &str| Controller::ALL.iter().any(|one| one.name() == name);

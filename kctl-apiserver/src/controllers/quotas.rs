@@ -35,7 +35,7 @@ pub(super) fn has_any(store: &Store) -> bool {
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
 ///
-/// Cluster-scoped objects, and kinds that quotas ignore, never touch one.
+/// Cluster-scoped objects, and kinds that quotas ignore, never affect a quota.
 pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
     let quota = kinds::find(of).map_or(&Quota::DEFAULT, |kind| &kind.quota);
     if event.key.0.is_empty() || !quota.is_counted {
@@ -51,8 +51,7 @@ pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
 
 /// Computes the usage of all quotas in a namespace.
 ///
-/// Only resources that a quota names in `spec.hard` are read. A quota whose status is right is not
-/// written.
+/// Only resources that a quota names in `spec.hard` are read. A quota whose status is up to date is not written.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
     let of = kinds::core::resource_quota::KIND.group_resource();
     let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();
@@ -91,7 +90,7 @@ mod tests {
         client.request::<Value>(request).await.map_err(|error| error.to_string())
     }
 
-    /// The status of the quota once everything is counted.
+    /// Returns the status of the quota once everything is counted.
     async fn status(client: &Client) -> Value {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         ask(client, "GET", QUOTA, &Value::Null).await.unwrap()["status"].clone()
@@ -100,7 +99,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_goes_is_no_longer_counted() {
         let server = ApiServer::new();
-        // Certificates of namespaces would be counted with the other ConfigMaps.
+        // The ConfigMap `kube-root-ca.crt` of the namespace would be counted, too.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
         let client = Client::new(server.service(), "default");
         let configs = "/api/v1/namespaces/default/configmaps";

@@ -41,11 +41,10 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 
 /// Updates all aggregated roles.
 ///
-/// The rules are applied with force, so that this controller owns them: a user who wrote them loses
-/// the field. Roles that aggregate aggregated roles take another pass, because each write queues
-/// all roles again.
+/// The rules are applied with force, so that this controller owns them: a user who wrote them loses the field. Roles
+/// that aggregate aggregated roles take another pass, because each write queues all roles again.
 ///
-/// A role whose rules are right is not written. A failure is logged, and the role keeps its rules.
+/// A role whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
 pub(super) fn aggregate(store: &mut Store) {
     let of = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&of) else { return };
@@ -117,7 +116,7 @@ mod tests {
         ];
         let names =
             |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
-        // As kube-controller-manager 1.36 does it.
+        // Expects the rules that kube-controller-manager 1.36 computes.
         let rules = aggregated(&whole, &parts.each_ref()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
         assert_eq!(aggregated(&parts[0], &parts.each_ref()), None);

@@ -9,7 +9,7 @@
 //! | `namespace` | the namespace of the Secret |
 //! | `ca.crt` | the certificate authority of the server, once it listens |
 //!
-//! The token is valid as long as the Secret exists with it.
+//! The token is valid as long as the Secret exists and contains it.
 
 use std::sync::Arc;
 
@@ -70,14 +70,14 @@ fn secrets() -> GroupResource {
     secret::KIND.group_resource()
 }
 
-/// Returns the work for all Secrets of the type, for a start on objects that are there already.
+/// Returns the work for all Secrets of the type, for a start with existing objects.
 pub(super) fn all(store: &Store) -> Vec<TokenWork> {
     let of = secrets();
     let secrets = store.objects(&of, None).filter(|secret| secret["type"] == TOKEN_TYPE);
     secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
 }
 
-/// Returns namespace and name.
+/// Returns the namespace and name of an object.
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
@@ -112,8 +112,7 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
 
 /// Completes a Secret, or deletes it if its account does not exist or has another uid.
 ///
-/// An account of the same name but another uid is another account, whose tokens the Secret must not
-/// get.
+/// An account with the same name and another uid is another account. The Secret must not get its tokens.
 fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let of = secrets();
     let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };

@@ -1,9 +1,9 @@
-//! The queues of the controllers: note which objects changes concern, and work on one object at a time.
+//! The queues of the controllers: record which objects are affected by changes, and work on one object at a time.
 //!
-//! Work is noted in sets, so that many changes of one object cause one pass, as in a work queue. The sets are
+//! Work is recorded in sets, so that many changes of one object cause one pass, as in a work queue. The sets are
 //! ordered, so that a seed gives one order of work. After each pass the changes that it made are observed again.
 //!
-//! Nothing here is stored: a server that starts on existing objects queues what it needs (`enable`,
+//! Nothing here is stored: a server that starts with existing objects queues the necessary work (`enable`,
 //! `look_at_names`), and the graph of owners is rebuilt from the objects.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -18,8 +18,7 @@ use crate::{
     tokens::SharedSigner,
 };
 
-/// The controllers of one server: which of them run, and their pending work. They see the changes that the store
-/// announces.
+/// The selected controllers of one server, and their pending work. They observe the changes that the store announces.
 pub(crate) struct Controllers {
     /// The selected controllers.
     enabled: ControllerOptions,
@@ -29,7 +28,7 @@ pub(crate) struct Controllers {
     roles_changed: bool,
     /// Groups in which names of CRDs have become free.
     names_freed: BTreeSet<String>,
-    /// Namespaces whose quotas may be used less than their status says.
+    /// Namespaces whose usage may be lower than in the status of their quotas.
     quotas_touched: BTreeSet<String>,
     /// Namespaces that may lack their `ServiceAccount` or `ConfigMap`. Empty if no controller creates them.
     namespaces_touched: BTreeSet<String>,
@@ -40,7 +39,7 @@ pub(crate) struct Controllers {
 }
 
 impl Controllers {
-    /// Returns the controllers of a new server. None of kube-controller-manager's runs.
+    /// Returns the controllers of a new server. No controller of kube-controller-manager runs.
     pub(crate) fn new() -> Self {
         Self {
             enabled: ControllerOptions::none(),
@@ -54,7 +53,7 @@ impl Controllers {
         }
     }
 
-    /// Returns the controllers of a copied server: none of kube-controller-manager's runs, and the work that all
+    /// Returns the controllers of a copied server: no controller of kube-controller-manager runs, and the work that all
     /// servers share is pending.
     ///
     /// Work of controllers of kube-controller-manager that is not shared is dropped, because they
@@ -73,9 +72,9 @@ impl Controllers {
         self.enabled.runs(controller)
     }
 
-    /// Selects the controllers of this server, and lets them look at the objects that exist.
+    /// Selects the controllers of this server, and queues their work for existing objects.
     ///
-    /// Changes so far are observed with the old selection first.
+    /// Earlier changes are first observed with the old selection.
     pub(crate) fn enable(&mut self, store: &mut Store, options: &ControllerOptions) {
         self.observe(store);
         self.enabled = options.clone();
@@ -157,8 +156,8 @@ impl Controllers {
             + usize::from(self.api_services_touched)
     }
 
-    /// Creates what a namespace lacks before its first Pod. On a cluster, the admission plugin waits for the account
-    /// of a new namespace.
+    /// Creates the missing objects of a namespace before its first Pod. On a cluster, the admission plugin waits for
+    /// the account of a new namespace.
     pub(crate) fn complete_namespace(&mut self, store: &mut Store, namespace: &str) {
         self.observe(store);
         if self.namespaces_touched.remove(namespace) {
@@ -226,8 +225,8 @@ impl Controllers {
 
     /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted.
     ///
-    /// The end of a namespace or a CRD is decided here, too, because both wait for objects that the
-    /// graph sees disappear.
+    /// The deletion of a namespace or a CRD is completed here, too, because both wait for objects that the graph sees
+    /// disappear.
     fn sync_suspect(&self, store: &mut Store) -> bool {
         let Some((of, key)) = store.owners().next_suspect() else { return false };
         let Some(object) = store.get(&of, &key) else { return true };

@@ -1,4 +1,4 @@
-//! Converts objects for managedFields, whose entries are each in a version of the kind.
+//! Converts objects for `managedFields`: each entry is in its own version of the kind.
 //!
 //! Server-side apply compares an object with the fields that a manager owned in another version. To
 //! do so it converts the object to that version, which may need the webhook of the CRD.
@@ -42,7 +42,7 @@ impl Versions for FieldVersions<'_> {
         if uses_webhook(&to) && !is_bare(object) {
             return convert(self.state, self.info, &to, object).map_err(|error| error.message);
         }
-        // Fields that the version does not have stay here; reads drop them.
+        // Fields that the version does not have are kept here; reads drop them.
         let mut renamed = object.clone();
         renamed["apiVersion"] = api_version.into();
         Ok(renamed)
@@ -64,9 +64,8 @@ impl Versions for FieldVersions<'_> {
     }
 }
 
-/// Returns `true` if an object has no fields but its type. Webhooks do not convert such objects.
-///
-/// As `isEmptyUnstructuredObject` upstream.
+/// Returns `true` if an object has no fields but its type. Webhooks do not convert such objects
+/// (`isEmptyUnstructuredObject` upstream).
 fn is_bare(object: &Value) -> bool {
     object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
 }

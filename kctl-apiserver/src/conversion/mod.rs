@@ -26,17 +26,17 @@ use crate::{
     store::Key,
 };
 
-/// Returns a custom kind in one of its versions, whether or not that is served.
+/// Returns a custom kind in one of its versions, even if that is not served.
 fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
     let served = state.registry.get(&resource.of.group, name, &resource.of.resource);
     served.or_else(|| resource.in_version(name).map(Arc::new))
 }
 
-/// How an object is converted to the version of a resource.
+/// The way in which an object is converted to the version of a resource.
 pub(crate) enum ConversionPlan {
     /// The object is in this version.
     Same,
-    /// This is the converted object.
+    /// The object is converted already.
     Done(Value),
     /// The webhook of the CRD converts it.
     CallWebhook,
@@ -90,7 +90,7 @@ enum Purpose {
     Get,
     /// The request lists objects.
     List,
-    /// The request writes an object, or judges one that is written.
+    /// The request writes an object, or validates a written one.
     Write,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn get(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>
 
 /// Returns the stored object that a request changes, in the version of the request.
 ///
-/// A conversion webhook is asked on each read: nothing is cached beyond the request.
+/// A conversion webhook is called on each read: nothing is cached beyond the request.
 ///
 /// # Errors
 /// Fails if the conversion webhook fails, or with [`StatusError::waiting`].
@@ -152,17 +152,17 @@ pub(crate) fn all_shown(
 pub(crate) struct ConvertedWrite {
     /// The object in the storage version.
     pub(crate) stored: Value,
-    /// `None` if both versions are the same.
+    /// The object converted to the storage version and back, as a later read returns it.
     ///
-    /// The object after the way to the storage version and back, as a later read would show it.
+    /// `None` if both versions are the same.
     shown: Option<Value>,
 }
 
 impl ConvertedWrite {
     /// Returns the object for the response, once it is stored.
     ///
-    /// Only the resource version is new. A reader would cause another call of the webhook; the
-    /// writer is spared it.
+    /// Only the resource version is new. The response reuses the converted object, because reading the stored one would
+    /// call the webhook again.
     pub(crate) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
         let Some(mut shown) = self.shown else { return stored };
         shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
@@ -177,11 +177,10 @@ impl ConvertedWrite {
 
 /// Converts a written object to the version in which it is stored, and back, before anything is written.
 ///
-/// Going back as well makes the client see what is lost on the way: fields that the storage version
-/// does not have.
+/// The conversion back shows the client which fields are lost because the storage version does not have them.
 ///
 /// # Errors
-/// As [`find`].
+/// Fails as [`find`] does.
 pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result<ConvertedWrite, StatusError> {
     let resource = &info.resource;
     let home = match &resource.custom {
@@ -201,8 +200,8 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
                 && info.subresource.is_empty()
                 && let Some(before) = state.get(&resource.of, &info.key())
             {
-                // Version 1 of autoscaling cannot express an absent value: a status that was not written stays as it
-                // is.
+                // `autoscaling/v1` cannot express an absent value. A write without a status therefore keeps the stored
+                // status.
                 stored["status"] = before["status"].clone();
             }
             let shown = convert(state, info, resource, &stored)?;
@@ -214,7 +213,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
 /// Converts an object to the version of a resource.
 ///
 /// # Errors
-/// As [`find`].
+/// Fails as [`find`] does.
 pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: &Value) -> Result<Value, StatusError> {
     let mut all = convert_all(state, info, to, vec![Arc::new(object.clone())], Purpose::Write)?;
     Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())

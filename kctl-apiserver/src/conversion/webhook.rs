@@ -28,7 +28,7 @@ const CAUSES_MAX: usize = 100;
 
 /// Returns the call of the conversion webhook for these objects.
 ///
-/// The review has an empty response besides the request, as the one that upstream sends.
+/// As upstream, the review has an empty response besides the request.
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
@@ -98,10 +98,10 @@ fn reason(object: &Value, why: &str) -> String {
     format!("conversion webhook for {} failed: {why}", object["kind"])
 }
 
-/// Returns the objects of a response. Of their metadata only labels and annotations may differ from the originals.
+/// Returns the objects of a response. Only labels and annotations may differ from the originals' metadata.
 ///
-/// The order counts: the first converted object belongs to the first that was sent. The uid ties
-/// the response to its request.
+/// Objects are matched by position: the first converted object belongs to the first that was sent. The uid matches the
+/// response to its request.
 ///
 /// # Errors
 /// Fails if the webhook failed, or for the objects that are not valid in its response.

@@ -59,7 +59,7 @@ fn first_half(text: &[u8], from: usize) -> Option<usize> {
 
 /// Returns the code unit of a `\u` escape.
 ///
-/// `None` for anything else.
+/// `None` for any other bytes.
 fn code(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -17,7 +17,7 @@ const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 
 /// The value of a scalar without quotes and tags.
 ///
-/// A string that looks like none of these stays a string.
+/// Any other scalar is a string.
 ///
 /// # Errors
 /// Fails for a number that JSON cannot express.

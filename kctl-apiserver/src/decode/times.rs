@@ -1,17 +1,17 @@
-//! Times that Kubernetes accepts: RFC 3339 as Go parses it (`Parse` in `time/format.go`), which is slightly more.
+//! Times that Kubernetes accepts: RFC 3339 as Go parses it (`Parse` in `time/format.go`), which accepts slightly more.
 
 /// The layout of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// With seconds, and an optional fraction (`metav1.Time`).
+    /// A time with seconds and an optional fraction (`metav1.Time`).
     Seconds,
-    /// With six digits after the seconds (`metav1.MicroTime`).
+    /// A time with six digits after the seconds (`metav1.MicroTime`).
     Micros,
 }
 
 /// Returns `true` if a string is a time.
 ///
-/// Nothing may follow the time.
+/// No characters may follow the time.
 pub(super) fn is_time(text: &str, layout: Layout) -> bool {
     read(text, layout).is_some_and(str::is_empty)
 }

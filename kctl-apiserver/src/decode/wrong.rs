@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{quantity, schema::Schema};
 
-/// Checks that a value is of the type of its field, and in its form.
+/// Checks that a value has the type and the format of its field.
 ///
 /// Null fits every type: it means absent.
 pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> Result<(), String> {
@@ -32,7 +32,7 @@ pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> 
     Ok(BASE64_STANDARD.encode(bytes?).into())
 }
 
-/// Returns the error about a value that is not what is expected at a path.
+/// Returns the error for a value at a path that is not of the expected type.
 pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
     match found {
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {
@@ -56,7 +56,7 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
 
 /// Returns the description of a type in an error.
 ///
-/// With an example for formats that users get wrong.
+/// The description includes an example for formats that users often get wrong.
 fn expected(schema: Schema<'_>) -> String {
     match (schema.reference(), schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
         (Some("Quantity"), ..) => "a quantity such as 500m or 1Gi",
@@ -73,7 +73,7 @@ fn expected(schema: Schema<'_>) -> String {
     .to_owned()
 }
 
-/// Returns `true` for base64 as Go reads it, which ignores the ends of lines and the bits that are left over.
+/// Returns `true` for base64 as Go reads it: line breaks and leftover bits are ignored.
 fn is_base64(text: &str) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
     let bytes: Vec<u8> = text.bytes().filter(|byte| !b"\r\n".contains(byte)).collect();
@@ -103,7 +103,8 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
             "int-or-string" => is_int32(number),
             _ => is_quantity,
         },
-        // JSON with a point or an exponent is not an integer, whatever its value. YAML is converted before.
+        // A JSON number with a point or an exponent is not an integer, even if its value is. YAML was converted
+        // earlier.
         ("integer", Value::Number(number)) => {
             if format == "int32" {
                 is_int32(number)

@@ -27,7 +27,7 @@ const NAMESPACE: &str = "tag:yaml.org,2002:";
 pub(crate) struct Yaml {
     /// Keys of maps are strings; other scalars are converted as Go does.
     pub(crate) value: Value,
-    /// A line for each field that comes again; of those the last counts.
+    /// A line for each duplicate key, whose last value is used.
     pub(crate) repeated: Vec<String>,
 }
 
@@ -128,10 +128,10 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
     Ok(Yaml { value: reader.document.unwrap_or_default(), repeated: reader.repeated })
 }
 
-/// Returns the object or list in braces before a bracket or comma that closes or continues nothing.
+/// Returns the object or list in braces that ends before a stray bracket or comma.
 ///
-/// Go reads the first document only, and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a document
-/// without braces such a bracket is an error (kube-apiserver 1.36.3).
+/// Go reads the first document only, and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a
+/// document without braces such a bracket is an error (kube-apiserver 1.36.3).
 fn before_stray(text: &str, index: usize) -> Option<&str> {
     let (at, stray) = text.char_indices().nth(index)?;
     let is_in_braces = text.trim_start().starts_with(['{', '[']);
@@ -177,7 +177,7 @@ struct Reader {
     n_aliased: usize,
     /// The number of bytes of all anchors and aliases so far.
     n_bytes: usize,
-    /// `fieldValidation` decides about them.
+    /// Messages about duplicate keys; `fieldValidation` decides whether they are reported.
     repeated: Vec<String>,
     /// The value of the first document, once it is complete.
     document: Option<Value>,
@@ -243,7 +243,7 @@ impl Reader {
 
     /// Inserts the value of an anchor.
     ///
-    /// Each use of an alias is charged with the full size of its value.
+    /// Each use of an alias counts with the full size of its value.
     fn alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
         let (n_values, n_bytes) = extent(value);
@@ -266,7 +266,7 @@ impl Reader {
         merges
     }
 
-    /// Puts a value where it belongs.
+    /// Adds a value to the innermost open list or map, or makes it the document.
     fn take(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor > 0 {
             self.n_bytes += extent(&value).1;
@@ -299,7 +299,7 @@ impl Fields {
             Next::OfNull => return Err("yaml: a key must not be null".into()),
             Next::Merged => {
                 let merged = match value {
-                    // Of several merged maps, the earlier ones take precedence.
+                    // If several maps are merged, the earlier ones take precedence.
                     Value::Array(items) => items.into_iter().rev().collect(),
                     one => vec![one],
                 };
@@ -411,7 +411,7 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{items}]\n");
         }
         check(&bomb, None);
-        // Few aliases of a long text, and anchors within one another around one.
+        // A few aliases of a long string, and nested anchors around a long string.
         let long = "x".repeat(1_000_000);
         check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), None);
         check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), None);

@@ -55,12 +55,12 @@ pub enum RequestFault {
     Half,
     /// The request reaches the server after this delay.
     Delay(Duration),
-    /// The same, but the request takes effect even if the client has given up or its process has crashed: a request
-    /// on its way can't be called back.
+    /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed: a request
+    /// that is already on its way can't be called back.
     Late(Duration),
     /// The response reaches the client after this delay.
     DelayAnswer(Duration),
-    /// A server whose watch cache is behind. A list or watch with `resourceVersion=0` starts from this state, as long
+    /// A server whose watch cache lags behind. A list or watch with `resourceVersion=0` starts from this state, as long
     /// as the history has it, and watch events arrive late. A request for the newest state gets it.
     Stale {
         /// The state that is served.
@@ -68,8 +68,8 @@ pub enum RequestFault {
         /// How far behind watches stay.
         lag: Duration,
     },
-    /// A server that serves this state as the newest one, as long as the history has it: also to lists that ask for
-    /// the newest state. Watch events arrive late. A `get` returns the current object.
+    /// A server that serves this state as the newest one, as long as the history has it, even to lists that request the
+    /// newest state. Watch events arrive late. A `get` returns the current object.
     Outdated {
         /// The state that is served.
         past: Past,
@@ -78,7 +78,7 @@ pub enum RequestFault {
     },
     /// The client's process crashes: no later request of it reaches the server.
     Crash(Moment),
-    /// The same, but this request is already on its way and reaches the server after this delay.
+    /// Like `Crash`, but this request is already on its way and reaches the server after this delay.
     CrashLate(Duration),
 }
 
@@ -176,7 +176,7 @@ pub struct Faults {
 
 /// The state of a plan.
 struct Inner {
-    /// In the order in which they were added: the first match decides.
+    /// The rules, in the order in which they were added: the first matching rule decides.
     rules: Vec<Rule>,
     /// The random sequence of rules that act with a probability.
     rng: Rng,
@@ -197,7 +197,7 @@ impl Faults {
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Adds a rule. If several rules apply to a request or event, the one added first counts.
+    /// Adds a rule. If several rules apply to a request or event, the one added first is used.
     pub fn add(&self, rule: Rule) {
         self.inner.lock().rules.push(rule);
     }
@@ -217,7 +217,7 @@ impl Faults {
         self.inner.lock().observer = Some(Arc::new(observer));
     }
 
-    /// Returns a connection for a client under this plan. It stands for one process; pass it to
+    /// Returns a connection for a client under this plan. It represents one process; pass it to
     /// [`ApiServer::faulty`](crate::ApiServer::faulty).
     pub fn connection(&self, client: &str) -> Connection {
         let shared = Shared { client: client.into(), ..Shared::default() };

@@ -1,8 +1,8 @@
 //! The service of a client under faults: requests may be delayed, rejected or lost, and responses may be missing.
 //!
-//! The way of a request: the plan picks a fault, which acts before the server sees the request (`before`), changes
-//! how the server performs it (stale reads, late requests), or acts on the response (`after`). A crashed client gets
-//! no response at all.
+//! A request is processed in three steps. The plan picks a fault, which acts before the server sees the request
+//! (`before`), changes how the server performs it (stale reads, late requests), or acts on the response (`after`). A
+//! crashed client gets no response at all.
 
 use std::{
     convert::Infallible,
@@ -25,8 +25,8 @@ use crate::{response::Body, stale::Stale};
 
 /// The error of a request whose connection was reset by a fault.
 ///
-/// A client sees it as a failed connection. Whether the server has performed the request depends on
-/// the moment of the fault.
+/// A client sees it as a failed connection. The server may have performed the request, depending on the moment of the
+/// fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset by a fault on purpose")]
 pub struct Reset;
@@ -78,7 +78,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        // The service that was polled ready is used: its clone has to be polled again.
+        // Uses the service that was polled ready, because its clone has to be polled again.
         let next = self.server.clone();
         let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
@@ -106,7 +106,8 @@ where
     }
 }
 
-/// Never returns if a fault has killed the process of the connection, which neither sends nor receives anything then.
+/// Waits forever if a fault has killed the process of the connection. Such a process neither sends nor receives
+/// anything.
 async fn alive(connection: &Connection) {
     if connection.is_dead() {
         pending::<()>().await;
@@ -163,8 +164,10 @@ async fn after(
     Ok(answer)
 }
 
-/// An answer that is shorter than it says. The body does not know its length: hyper panics, in debug builds, where a body and
-/// its header contradict each other before anything is sent.
+/// Returns a response whose body is shorter than its `Content-Length`.
+///
+/// The body must not report its length: in debug builds, hyper panics if the body contradicts the header before
+/// anything is sent.
 async fn half(answer: Response<Body>) -> Response<Body> {
     let (mut parts, body) = answer.into_parts();
     let Some(length) = body.size_hint().exact() else { return Response::from_parts(parts, body) };

@@ -1,7 +1,7 @@
 //! The faults of one watch: decide for each event if it is delivered, and when.
 //!
-//! A watch asks its gate about each event that it is about to send. Held events stay in the history
-//! of the server, where the watch reads them again when the pause is over.
+//! A watch passes each event through its gate before it sends the event. Held events stay in the history of the server,
+//! where the watch reads them again when the pause is over.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,17 +10,17 @@ use tokio::time::Instant;
 use super::{Connection, EventFault, EventSummary};
 use crate::store::{Event, Key, Lines};
 
-/// Between the history and a watch.
+/// Decides which events of the history reach a watch, and when.
 pub(crate) struct Gate {
     /// The client and its plan.
     connection: Connection,
     /// Group and resource of the watch, for rules.
     resource: (String, String),
-    /// The watch stands still.
+    /// The present pause of the watch; `None` while it delivers events.
     pause: Option<WatchPause>,
-    /// An event that was decided upon already: it passes.
+    /// The revision of a held event that was already decided; 0 at first.
     ///
-    /// The revision of that event; 0 at first. It was held, so it is asked about a second time.
+    /// The event passes when the watch offers it a second time.
     decided: u64,
     /// `true` after [`EventFault::Expire`].
     expired: bool,
@@ -28,16 +28,14 @@ pub(crate) struct Gate {
 
 /// A pause of a watch.
 struct WatchPause {
-    /// The latest end of the pause.
-    ///
-    /// The pause ends at this time at the latest, in the time of the runtime.
+    /// The latest end of the pause, in the time of the runtime.
     until: Instant,
     /// The object whose event was skipped. The pause ends when it changes again, and then only the newest states are
     /// delivered.
     skips: Option<Key>,
 }
 
-/// The fate of an event.
+/// The decision about an event.
 pub(crate) enum Passage {
     /// The event is delivered.
     Once,
@@ -76,10 +74,10 @@ impl Gate {
         self.pause.as_ref().map(|pause| pause.until)
     }
 
-    /// Decides if the watch continues. `waiting` are the events since it paused.
+    /// Decides if the watch continues. `waiting` iterates over the events since it paused.
     ///
-    /// A pause after a skipped event ends early when its object has changed again: the client then
-    /// sees only the later state, as a slow watch cache would give it.
+    /// A pause after a skipped event ends early when its object has changed again: the client then sees only the later
+    /// state, as from a slow watch cache.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(pause) = &self.pause else { return Opened::Each };
         let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
@@ -93,7 +91,7 @@ impl Gate {
 
     /// Decides about an event that the client would see.
     ///
-    /// Each event is decided once, however often the watch asks about it.
+    /// Each event is decided once, however often the watch offers it.
     pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
         let summary = self.summary(event, kind);
         let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&summary) };
@@ -119,7 +117,7 @@ impl Gate {
         passage
     }
 
-    /// An event that nothing stands in the way of.
+    /// Delivers an event without a fault.
     ///
     /// Rules do not act on it, but the observer of the plan sees it.
     pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {

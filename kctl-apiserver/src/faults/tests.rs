@@ -1,4 +1,4 @@
-//! Each fault, as a client meets it.
+//! Tests each fault as a client sees it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,14 +46,14 @@ impl World {
         configs.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Watches from now on.
+    /// Watches from the present revision.
     async fn watched(&self) -> Arc<Mutex<Vec<String>>> {
         let version = self.server.revision().to_string();
         logged(self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed())
     }
 }
 
-/// Writes down what comes, with the seconds; the end of the watch is `end`.
+/// Logs each event with the time in seconds; the end of the watch is logged as `end`.
 fn logged(mut events: BoxStream<'static, kube::Result<WatchEvent<ConfigMap>>>) -> Arc<Mutex<Vec<String>>> {
     let (log, begun) = (Arc::<Mutex<Vec<String>>>::default(), Instant::now());
     let lines = log.clone();
@@ -174,7 +174,7 @@ async fn stale_list_returns_an_old_state_if_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn stale_changes_count_per_resource() {
-    // Before the first change there was nothing.
+    // Before the first change there were no objects.
     let cases = [(0, vec!["a 2", "b 1"]), (1, vec!["a 2"]), (2, vec!["a 1"]), (3, vec![]), (9, vec![])];
     for (n_changes, expected) in cases {
         let world = World::new();

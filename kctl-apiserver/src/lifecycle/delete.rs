@@ -1,4 +1,5 @@
-//! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being deleted.
+//! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being
+//! deleted.
 //!
 //! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
@@ -33,7 +34,7 @@ pub(crate) enum Deletion {
     ///
     /// A client sees the object unchanged, with the resource version that it had.
     Pending,
-    /// The object gets this state, and stays until its finalizers or its grace period end.
+    /// The object gets this state, and stays until its finalizers are removed or its grace period ends.
     ///
     /// `metadata.deletionTimestamp` is set. Watches see `MODIFIED`; later deletes find it marked.
     Marked(Value),
@@ -42,7 +43,8 @@ pub(crate) enum Deletion {
     /// Watches see `MODIFIED` with the new timestamp, and `DELETED` at the next revision. Only
     /// kinds with a grace period end like this, which are Pods.
     Ended(Value),
-    /// The object is removed as it is. `changes` is `true` if finalizers of the garbage collector were dropped before.
+    /// The object is removed without a last update. `changes` is `true` if finalizers of the garbage collector were
+    /// dropped before.
     ///
     /// Watches see `DELETED` alone.
     Gone { changes: bool },
@@ -56,7 +58,7 @@ impl Deletion {
     /// finalizers is marked and stays until the last of them is removed ([`update`](super::update)). Everything else
     /// is gone at once.
     ///
-    /// The questions are asked in this order; the first that applies decides:
+    /// The rules are checked in this order; the first that applies decides:
     ///
     /// | object | effect |
     /// | --- | --- |
@@ -108,10 +110,10 @@ impl Deletion {
         }
     }
 
-    /// Writes the effect on the object. Returns the last state of the object if it is removed, or else its present state.
+    /// Writes the effect on the object. Returns the last state of the object if it is removed, or else its present
+    /// state.
     ///
-    /// A state that equals the present one is not written: it gets no revision, and watches see
-    /// nothing.
+    /// A state that equals the present one is not written: it gets no revision, and watches see nothing.
     pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
         match self {
             Self::Pending => return Deleted::Kept(object.clone()),
@@ -127,7 +129,7 @@ impl Deletion {
 
 /// The state of an object after a delete.
 ///
-/// The verb `delete` tells them apart for the form of its answer; controllers need neither.
+/// The verb `delete` responds differently in the two cases; controllers ignore the difference.
 pub(crate) enum Deleted {
     /// The object exists: finalizers or its grace period hold it.
     Kept(Arc<Value>),
@@ -137,8 +139,7 @@ pub(crate) enum Deleted {
 
 /// Deletes an object with these options.
 ///
-/// This is the way of controllers. A verb that has to run admission between the decision and the
-/// write uses `Deletion` itself.
+/// Controllers use it. A verb that has to run admission between the decision and the write uses `Deletion` itself.
 pub(crate) fn delete(
     store: &mut Store,
     resource: &Resource,
@@ -157,14 +158,14 @@ fn has_any(list: &Value) -> bool {
 
 /// The grace period of an object.
 enum Graceful {
-    /// The object has none.
+    /// The object has no grace period.
     ///
-    /// Finalizers alone decide. This is also the answer for a Pod whose period of 0 seconds has
-    /// been set before: the delete that follows removes it.
+    /// Finalizers alone decide. This is also returned for a Pod whose period of 0 seconds has been set before: the
+    /// delete that follows removes it.
     No,
     /// The period runs already, and ends no later than requested.
     ///
-    /// The delete has no effect, and the client gets the object as it is.
+    /// The delete has no effect, and the client gets the unchanged object.
     Pending,
     /// The period lasts this many seconds.
     For(i64),
@@ -216,8 +217,7 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
 
 /// Returns a time in the future.
 ///
-/// A negative number of seconds gives a time before. At the end of the range of times the time
-/// stays as it is.
+/// A negative number of seconds gives an earlier time. If the result is out of range, the time is returned unchanged.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
@@ -257,10 +257,10 @@ pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Marks an object as being deleted that only its finalizers hold.
+/// Marks an object that only its finalizers hold as being deleted.
 ///
-/// The period is 0, because only kinds with a grace period have another. A time in the future,
-/// which a Pod with finalizers may have, is moved to the present (`markAsDeleting` of `store.go`).
+/// The period is 0, because only kinds with a grace period have another. A time in the future, which a Pod with
+/// finalizers may have, is moved to the present (`markAsDeleting` of `store.go`).
 fn mark(object: &mut Value, now: Timestamp) {
     let due: Option<Timestamp> = object["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     if due.is_none() {
@@ -272,7 +272,7 @@ fn mark(object: &mut Value, now: Timestamp) {
     object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
 }
 
-/// Marks a `CustomResourceDefinition` as being deleted, whatever the options of the delete are (`Delete` of
+/// Marks a `CustomResourceDefinition` as being deleted, regardless of the options of the delete (`Delete` of
 /// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
 ///
 /// The finalizer makes the CRD wait for the controller that deletes the custom objects. It is added
@@ -306,12 +306,11 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
     namespace["status"]["phase"] = "Terminating".into();
 }
 
-/// Returns the finalizer for the garbage collector: that of the options, or else of the object, or else of its kind
+/// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 ///
-/// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are
-/// Job and `ReplicationController`, as their strategies upstream
-/// (`DefaultGarbageCollectionPolicy`).
+/// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are Job and
+/// `ReplicationController`, as their strategies upstream (`DefaultGarbageCollectionPolicy`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     if resource.rules.has_no_dependents {
         return None;
@@ -324,15 +323,14 @@ fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Opti
 
 /// Returns the first finalizer of an object that is for the garbage collector.
 ///
-/// It is the trace of an earlier delete, or of a client that wrote it: a default delete then
-/// continues with that policy.
+/// An earlier delete or a client has set it. A delete with default options then continues with that policy.
 fn own_finalizer(object: &Value) -> Option<&'static str> {
     let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|finalizer| *finalizer == name))
 }
 
-/// Leaves an object with this finalizer for the garbage collector, or without one. Returns `true` if the set of finalizers
-/// changes; their order does not count.
+/// Makes `finalizer` the only finalizer for the garbage collector, or removes these finalizers for `None`. Returns
+/// `true` if the set of finalizers changes; their order does not count.
 ///
 /// The finalizers of others stay in their order, and this one comes last. A list that becomes empty
 /// is removed from the object (`deletionFinalizersForGarbageCollection` of `store.go`).
@@ -362,7 +360,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A pod that was to end at one minute past, after 100 seconds.
+    /// Deletes a Pod whose grace period of 100 seconds ends at 00:01:00.
     fn check(now: &str, seconds: i64, expected: &(&str, i64), over_after: i64) {
         let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let mut pod = json!({ "metadata": {

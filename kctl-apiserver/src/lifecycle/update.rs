@@ -2,9 +2,8 @@
 //!
 //! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
-//! These are the two rules that make a controller loop end: a reconcile that computes what is
-//! stored already writes nothing, thus wakes no watch; and the owner of the last finalizer needs no
-//! second request to delete.
+//! These are the two rules that make a controller loop end: a reconcile that computes the stored state writes nothing
+//! and wakes no watch; and the owner of the last finalizer needs no second request to delete.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc
     if is_over(of, &new) {
         return remove(store, of, key, new);
     }
-    // An object that is read differently than it was written, because its CRD has changed, is written even so.
+    // After a change of its CRD, an object may be read differently than it was written. It is then always written.
     let is_as_written = store.stored(of, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && same(old, &new) {
         return old.clone();
@@ -38,7 +37,7 @@ pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc
     store.put(of, key.clone(), new)
 }
 
-/// Like [`update`], for an object that is stored with fields that reads drop: it is always written.
+/// Updates an object like [`update`], but always writes it: it is stored with fields that reads drop.
 ///
 /// Such fields were sent for a custom object and are pruned by its schema. The next write then
 /// counts as a change too, even if it sends exactly what a reader sees.
@@ -60,8 +59,7 @@ pub(crate) fn update_with_unread_fields(
 
 /// Returns an object with the `resourceVersion` of the stored one, so that both can be compared.
 ///
-/// `resourceVersion` is assigned when an object is stored; the one that a client sent has been
-/// compared before.
+/// `resourceVersion` is assigned when an object is stored; the one that a client sent was compared earlier.
 fn at_version_of(old: &Value, mut new: Value) -> Value {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     new
@@ -69,8 +67,8 @@ fn at_version_of(old: &Value, mut new: Value) -> Value {
 
 /// Returns `true` if an object is being deleted and nothing holds it any longer.
 ///
-/// All three have to hold: it is marked, its grace period is 0 (the kubelet has confirmed the end
-/// of a Pod), and no finalizer is left.
+/// Three conditions must hold: the object is marked, its grace period is 0 (the kubelet has confirmed the end of a
+/// Pod), and no finalizer is left.
 fn is_over(of: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
@@ -83,17 +81,16 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
 
 /// Removes an object.
 ///
-/// `last` is the answer to the client. It has the resource version of the state before, not of the
-/// removal, unlike that of a delete.
+/// `last` is the response to the client. Unlike the response to a delete, it has the resource version of the state
+/// before the removal.
 fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
     store.remove(of, key);
     last.into()
 }
 
-/// Returns `true` if two states differ only in the times of their managedFields.
+/// Returns `true` if two states differ only in the times of their `managedFields`.
 ///
-/// The time of an entry is set to the present by each write, so without this exception no write
-/// would be without a change.
+/// Each write sets the time of an entry to the present, so without this exception every write would be a change.
 fn same(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
 }

@@ -26,7 +26,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Returns the writer that most controllers of kube-controller-manager are.
+    /// Returns the field manager that most controllers of kube-controller-manager use.
     ///
     /// Most of their writes go through the subresource `status`.
     pub(crate) const fn of_manager(subresource: &'static str) -> Self {
@@ -35,8 +35,8 @@ impl Writer {
 
     /// Returns a new object with managedFields: the writer owns all of its fields.
     ///
-    /// The object is not stored yet. For a resource that is not served it is returned as it is,
-    /// without `managedFields`.
+    /// The object is not stored yet. For a resource that is not served it is returned unchanged, without
+    /// `managedFields`.
     pub(crate) fn created(self, store: &Store, of: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = store.registry.any_version(of) else { return new };
@@ -64,9 +64,8 @@ impl Writer {
 
     /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner.
     ///
-    /// The version of the stored object decides about the schema; if that version is not served,
-    /// any version of the resource does. Without one, nothing is written. A write without a change
-    /// is skipped, as in `update`.
+    /// The schema is that of the stored object's version; if that version is not served, any version of the resource is
+    /// used. Without a schema, nothing is written. A write without a change is skipped, as in `update`.
     pub(crate) fn write(self, store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));

@@ -1,8 +1,7 @@
 //! Content negotiation of documents: reads the `Accept` header.
 //!
-//! Each document has a fixed set of forms; the first clause of the header, by quality, that names
-//! one of them wins. Errors are negotiated separately, since a client may accept a form of the
-//! document that an error does not have.
+//! Each document has a fixed set of forms; the first clause of the header, by quality, that names one of them is used.
+//! Errors are negotiated separately, since a client may accept a form of the document that an error does not have.
 
 use http::{header, request::Parts};
 
@@ -13,7 +12,7 @@ use crate::{
 
 /// The form without an `Accept` header.
 const JSON: &str = "application/json";
-/// For discovery documents and errors.
+/// The YAML form of discovery documents and errors.
 const YAML: &str = "application/yaml";
 /// The media types of discovery.
 ///
@@ -27,7 +26,7 @@ const FORMS: &str = "application/json, application/yaml, application/vnd.kuberne
 pub(super) enum DocumentFormat {
     /// Unaggregated discovery, and `/version`.
     Json,
-    /// The same as YAML.
+    /// Unaggregated discovery as YAML.
     Yaml,
     /// Aggregated discovery as JSON.
     Aggregated,
@@ -47,11 +46,10 @@ pub(super) fn wants_yaml(parts: &Parts) -> bool {
     errors_are_yaml(accept(parts))
 }
 
-/// Returns the first of these forms that the header names, or the first form without a header. Several names may stand
-/// for one form.
+/// Returns the first of these forms that the header names, or the first form without a header. Several names may select
+/// one form.
 ///
-/// `forms` are pairs of the name in the header and the form that it stands for. Wildcards select
-/// the first form.
+/// `forms` are pairs of the name in the header and the form that it selects. Wildcards select the first form.
 pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {

@@ -1,8 +1,7 @@
 //! `/livez`, `/readyz` and `/healthz`.
 //!
-//! The three paths list checks by name, and each check is also a path below them. `?verbose` lists
-//! all results, `?exclude=NAME` skips a check. The storage check of `readyz` is the only one that
-//! can fail here.
+//! Each of the three paths runs several checks, and each check also has a path below it. `?verbose` lists all results,
+//! and `?exclude=NAME` skips a check. The storage check of `readyz` is the only one that can fail here.
 
 use std::{collections::BTreeSet, io};
 
@@ -14,8 +13,8 @@ use crate::response::{Body, plain, text};
 ///
 /// Listed before all others in each root.
 const FIRST: [&str; 2] = ["ping", "log"];
-/// Post-start hooks of kube-apiserver. Here they are done before the first request or not needed, so they always
-/// succeed. Clients ask for them by name.
+/// Post-start hooks of kube-apiserver. Here they are complete before the first request or not needed, so they always
+/// succeed. Clients request them by name.
 const HOOKS: [&str; 29] = [
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
@@ -88,7 +87,7 @@ pub(super) fn metrics() -> String {
 
 /// The check that fails while changes cannot be written to disk.
 ///
-/// Named like upstream's check of its storage, since clients ask for it by this name.
+/// Named like upstream's check of its storage, since clients request it by this name.
 const STORAGE: &str = "etcd";
 
 /// Answers a request for a check or a group of checks. `storage` checks the disk; only readiness depends on it, because

@@ -1,4 +1,4 @@
-//! The `OpenID` Connect documents with which others verify service account tokens: issuer and public key.
+//! The `OpenID` Connect documents with which other servers verify service account tokens: issuer and public key.
 //!
 //! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key is that
 //! of the state's signer, so tokens of one server are not valid for another one with another key.
@@ -17,9 +17,9 @@ use crate::{
 /// The media type of a key set.
 const KEYS: &str = "application/jwk-set+json";
 
-/// Answers a request about such a path.
+/// Answers a request for one of these paths.
 ///
-/// Responses may be cached for an hour by any cache. A signer without a key is a 500.
+/// Responses may be cached for an hour by any cache. A signer without a key causes a 500.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
         return refused(parts, &StatusError::method_not_allowed());
@@ -46,7 +46,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
 
 /// Returns the host by which the client reached the server.
 ///
-/// Part of the URL of the keys in the configuration. The request line wins over the header `Host`.
+/// It is part of the URL of the keys in the configuration. The request line takes precedence over the header `Host`.
 fn host(parts: &Parts) -> &str {
     let header = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     parts.uri.authority().map(http::uri::Authority::as_str).or(header).unwrap_or("kubernetes.default.svc")

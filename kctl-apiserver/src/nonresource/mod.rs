@@ -1,7 +1,6 @@
 //! Documents that are not objects: discovery, `OpenAPI`, version, health, metrics.
 //!
-//! The way of a request: `server::service` calls [`answer`] after authorization, if its path is not one of a
-//! resource.
+//! `server::service` calls [`answer`] after authorization if the path of a request is not one of a resource.
 
 mod accept;
 mod health;
@@ -27,7 +26,7 @@ use crate::{
 /// The media type of aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The same as YAML.
+/// The media type of aggregated discovery as YAML.
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request whose path is not one of a resource.
@@ -196,7 +195,7 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
 
 /// Returns the paths that `/` lists: everything that is served except objects.
 ///
-/// Sorted, without duplicates.
+/// The paths are sorted, without duplicates.
 fn paths(registry: &Registry) -> BTreeSet<String> {
     let fixed = [
         "/.well-known/openid-configuration",
@@ -223,7 +222,7 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
 }
 
 /// Returns the document of `/version`. It names the Kubernetes version of the data, with the fields in kube-apiserver's
-/// order, because people read it as it is.
+/// order, because people read it directly.
 ///
 /// The version has the build suffix `kctl`, so that a client can recognize this server.
 fn version_document() -> Vec<u8> {

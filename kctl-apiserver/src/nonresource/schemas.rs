@@ -25,11 +25,11 @@ use crate::{
 const JSON: &str = "application/json";
 /// `OpenAPI` v2 as protobuf.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// The media type of `OpenAPI` v2 that kubectl asks for.
+/// The media type of `OpenAPI` v2 that kubectl requests.
 const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// `OpenAPI` v3 as protobuf.
 const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
-/// The media type of `OpenAPI` v3 that kubectl asks for.
+/// The media type of `OpenAPI` v3 that kubectl requests.
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 /// Returns the response to `/openapi/v2`.
@@ -50,9 +50,9 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     ))
 }
 
-/// Says that another encoding has another body, before what else says that.
+/// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding.
 ///
-/// Values of `Vary` that are there already follow.
+/// Existing values of `Vary` follow it.
 fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
     set(&mut response, VARY, "Accept-Encoding");
@@ -64,7 +64,7 @@ fn by_encoding(mut response: Response<Body>) -> Response<Body> {
 
 /// Returns the response to `/openapi/v3`.
 ///
-/// A JSON document with `text/plain`, which is upstream's content type for it.
+/// It is a JSON document with the content type `text/plain`, as upstream.
 pub(super) fn index(registry: &Registry) -> Response<Body> {
     let index = openapi::index(registry, |root| tag_of(registry, root));
     plain(StatusCode::OK, &index.to_string())
@@ -84,7 +84,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
 
 /// Returns 406.
 ///
-/// Without a body, unlike other errors.
+/// Unlike other errors, the response has no body.
 fn unacceptable() -> Response<Body> {
     let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
     set(&mut response, VARY, "Accept");
@@ -93,7 +93,7 @@ fn unacceptable() -> Response<Body> {
 
 /// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
 ///
-/// Only for responses with 200.
+/// Only called for responses with 200.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
         set(&mut response, ACCEPT_RANGES, "bytes");
@@ -114,8 +114,7 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
 /// Returns the document of a group and version. With the current hash in the URL the response may be cached forever;
 /// another hash redirects to the current one.
 ///
-/// Without a hash the client must revalidate each time. A document that the client has is not
-/// rendered.
+/// Without a hash the client must revalidate each time. A document that the client already has is not rendered.
 fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts: &Parts) -> Response<Body> {
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Custom kinds in the `OpenAPI` documents (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
 //!
-//! Each version of a CRD contributes two types, the object and its list. Version 2 can not express
-//! all of a structural schema, so parts are hidden there.
+//! Each version of a CRD contributes two types, the object and its list. `OpenAPI` v2 cannot express all of a
+//! structural schema, so parts are hidden there.
 
 use serde_json::{Map, Value, json};
 
@@ -31,8 +31,8 @@ pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
 
 /// Returns the types of a custom kind: the object and its list. Built-in kinds have none here.
 ///
-/// A schema that preserves unknown fields at its root is published in version 2 as an object
-/// without fields. The standard fields replace what the CRD declares for them.
+/// A schema that preserves unknown fields at its root is published in version 2 as an object without fields. The
+/// standard fields replace the schemas that the CRD declares for them.
 pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String, Value)> {
     let Some(custom) = &resource.custom else { return Vec::new() };
     let name = name_of(resource, resource.kind());

@@ -57,7 +57,7 @@ impl<'a> PathGroup<'a> {
 
 /// Returns the tag of the operations of a group and version: `apps_v1` for `apis/apps/v1`.
 ///
-/// The first letter stays small.
+/// The first letter stays lowercase.
 pub(super) fn tag(root: &str) -> String {
     let place = PathGroup::of(root);
     match (place.group, place.version) {

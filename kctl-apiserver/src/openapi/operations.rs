@@ -16,7 +16,7 @@ pub(super) const ISSUER: &str = ".well-known/openid-configuration";
 pub(super) const KEYS: &str = "openid/v1/jwks";
 /// The media types of built-in kinds.
 ///
-/// In the order of the documents.
+/// The order is that of the documents.
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
@@ -55,7 +55,7 @@ pub(super) struct OpenApiOperation {
     pub(super) answers: &'static [(&'static str, &'static str)],
     /// The type of the response; `None` for a string.
     pub(super) answer: Option<String>,
-    /// Those of the path included, until `PathItem::new` moves them.
+    /// The parameters, including those of the path until `PathItem::new` moves them.
     pub(super) parameters: Vec<Used>,
 }
 
@@ -105,7 +105,7 @@ pub(super) fn discovery(root: &str) -> PathItem {
 
 /// Returns the path `/version`.
 ///
-/// Only JSON, as the handler.
+/// It offers only JSON, like its handler.
 pub(super) fn version() -> PathItem {
     let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
     let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);

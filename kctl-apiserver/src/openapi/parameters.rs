@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 pub(super) struct Parameter {
     /// The name by which version 2 refers to it. A parameter without one is written out.
     shared: Option<String>,
-    /// The subresource or the method whose parameter it is; others have another one of this name, or none.
+    /// The subresource or method that this variant of the parameter belongs to. Other operations have another parameter
+    /// of this name, or none.
     of: Option<String>,
     /// The Parameter Object in the form of version 2.
     #[serde(rename = "parameter")]
@@ -45,7 +46,7 @@ pub(super) fn shared() -> Map<String, Value> {
 
 /// Returns the parameter with this name; `of` selects the variant of a subresource or a method, if there is one.
 ///
-/// The own variant wins over the general one.
+/// The specific variant takes precedence over the general one.
 pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
     let own = KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.as_deref() == Some(of));
     own.or_else(|| KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.is_none()))

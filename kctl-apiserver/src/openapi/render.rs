@@ -1,7 +1,7 @@
 //! Writes operations as `OpenAPI` v2 or v3.
 //!
-//! The only place that knows how the versions differ in the form of operations. Schemas differ in
-//! `types` and `custom`.
+//! Only this file handles the differences between the versions in the form of operations. Schemas differ in `types` and
+//! `custom`.
 
 use serde_json::{Map, Value, json};
 

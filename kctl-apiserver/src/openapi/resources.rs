@@ -36,7 +36,7 @@ const PATCHES: &[&str] = &[
 const CUSTOM_PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
-/// All that a proxy passes on.
+/// All methods that a proxy forwards.
 ///
 /// Each method is an operation of its path.
 const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
@@ -134,11 +134,11 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
 
 /// Describes the operations of a resource or a subresource.
 struct Writer<'a> {
-    /// For subresources, too: their paths start with the resource.
+    /// The resource, also for subresources: their paths start with it.
     resource: &'a Resource,
     /// The path of the group and version, such as `apis/apps/v1`.
     root: &'a str,
-    /// The name of the subresource, or nothing.
+    /// The name of the subresource; empty for the resource itself.
     sub: &'a str,
     /// The name of the type of bodies and answers.
     of: String,
@@ -408,7 +408,7 @@ impl<'a> Writer<'a> {
 
 /// Returns the body of a delete.
 ///
-/// Shared by all deletes in version 2.
+/// In version 2, all deletes refer to it.
 fn deletion() -> Body {
     Body { of: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
 }

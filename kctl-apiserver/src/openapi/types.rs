@@ -50,7 +50,7 @@ enum Text {
 struct Descriptions {
     /// Strings that several types use, such as that of `apiVersion`.
     shared: Vec<String>,
-    /// By full type name.
+    /// The descriptions of each type, by full type name.
     types: HashMap<String, Described>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn list_of(resource: &Resource) -> String {
     }
 }
 
-/// Groups that the server of custom kinds does not know.
+/// Groups that apiextensions-apiserver does not serve.
 ///
 /// Their kinds are left out of `DeleteOptions` and `WatchEvent` in documents of custom resources.
 const NOT_OF_CUSTOM: [&str; 4] =

@@ -13,8 +13,8 @@ pub(crate) enum OutOfBounds {
     /// The copies of the patch are too large together (`jsonpatch.AccumulatedCopySizeLimit`).
     #[error(transparent)]
     Copied(#[from] CopiedTooMuch),
-    /// The object would be deeper than one that is read: operations move values below one another, so that a short patch could exceed the
-    /// stack of whatever walks over the object.
+    /// The object would be nested deeper than decoding allows. Operations can move values below one another, so a short
+    /// patch could otherwise overflow the stack of recursive code that visits the object.
     #[error("the patched object would be nested more than {DEPTH_MAX} deep")]
     Depth,
 }
@@ -30,7 +30,7 @@ pub(crate) struct PatchBounds {
 impl PatchBounds {
     /// Creates the limits for an object.
     ///
-    /// One per patch: the bounds add up over its operations.
+    /// Each patch has its own limits, which apply to all of its operations together.
     pub(crate) fn of(object: &Value) -> Self {
         Self { copies: CopyBudget::default(), depth: depth(object) }
     }

@@ -5,7 +5,7 @@
 //! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test`
 //!   of an absent field with null passes.
 //! - Negative indexes count from the end, and leading zeros are ignored.
-//! - A missing `value` is null, and what comes before the first slash of a path is ignored.
+//! - A missing `value` is null, and everything before the first slash of a path is ignored.
 //!
 //! Upstream: `github.com/evanphx/json-patch`, as `jsonPatcher` of
 //! `k8s.io/apiserver/pkg/endpoints/handlers/patch.go` uses it.
@@ -23,7 +23,7 @@ pub(crate) enum JsonPatchError {
     /// The patch is not a list of operations.
     #[error("error decoding patch: {0}")]
     Undecodable(String),
-    /// It has more operations than a server applies.
+    /// The patch has more operations than a server applies.
     #[error(
         "Request entity too large: The allowed maximum operations in a JSON patch is {PATCH_OPERATIONS_MAX}, got {0}"
     )]
@@ -122,10 +122,10 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     operation
 }
 
-/// Returns a path with indexes that count from the start.
+/// Returns a path whose array indexes are nonnegative and have no leading zeros.
 ///
-/// kube-apiserver reads numbers with leading zeros, and negative ones from the end. For an added
-/// item the end is behind the last one.
+/// kube-apiserver accepts leading zeros, and counts negative indexes from the end. For an added item the end is behind
+/// the last one.
 fn counted(object: &Value, path: &str, is_new: bool) -> String {
     let (mut at, mut counted) = (Some(object), String::new());
     let n_steps = path.matches('/').count();
@@ -154,7 +154,7 @@ pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperati
     }
 }
 
-/// Returns `true` if a path has no value but a map as its parent.
+/// Returns `true` if there is no value at the path, but its parent is a map.
 fn could_have(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     object.pointer(path).is_none() && parent.is_some_and(Value::is_object)

@@ -34,9 +34,9 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// Returns a value for a place without an object: without nulls.
+/// Returns a patch value without nulls, for a field that has no object yet.
 ///
-/// A merge patch can not write nulls into objects.
+/// A merge patch cannot write nulls into objects.
 fn new(value: &Value) -> Value {
     let mut value = value.clone();
     remove_nulls(&mut value);

@@ -85,7 +85,7 @@ impl Identity<'_> {
 
 /// Returns the fields of an item that must be an object.
 ///
-/// The error names what was found instead.
+/// The error names the type that was found instead.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }
@@ -113,7 +113,7 @@ impl ServerOrder {
         Self { n_left: items.len(), items }
     }
 
-    /// Returns the list as it is now.
+    /// Returns the present list.
     pub(super) fn left(&self) -> &[Value] {
         &self.items[..self.n_left]
     }
@@ -186,8 +186,8 @@ pub(super) fn arrange(
 
 /// Returns items with their positions in a list, in the order of that list (`normalizeSliceOrder`).
 ///
-/// Upstream's comparison puts an item that is not in the list before every other one, and also after it. Its sort
-/// then behaves as the insertion here.
+/// Upstream's comparison puts an item that is not in the list before every other one, and also after it. The insertion
+/// here gives the same order as upstream's sort.
 fn sorted(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
     by.check(&items)?;
     by.check(order)?;

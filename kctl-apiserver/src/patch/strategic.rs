@@ -1,7 +1,7 @@
 //! Strategic merge patch of built-in kinds.
 //!
-//! The schema says how each list is merged (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`). Keys with
-//! a `$` are directives. Lists keep the order that `$setElementOrder` gives; see `order.rs`.
+//! The schema defines how each list is merged (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`). Keys
+//! with a `$` are directives. Lists keep the order that `$setElementOrder` gives; see `order.rs`.
 //!
 //! Upstream: `StrategicMergeMapPatchUsingLookupPatchMeta` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
@@ -17,7 +17,7 @@ type Fields = Map<String, Value>;
 
 /// The key of a directive: `replace`, `delete` or `merge`.
 ///
-/// In an object it is about the object, in an item of a list about that item.
+/// In an object it applies to the object; in an item of a list, to that item.
 const DIRECTIVE: &str = "$patch";
 /// The key that lists the fields to keep.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
@@ -134,8 +134,8 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
     Ok(())
 }
 
-/// Returns what a patch adds where nothing was. An object with `$patch` is not added, whatever the directive is. All
-/// other directives stay, as fields that the type does not have (`removeDirectives`).
+/// Returns the value that a patch adds where the object had none. An object with `$patch` is never added. All other
+/// directives stay, as fields that the type does not have (`removeDirectives`).
 fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
@@ -155,7 +155,8 @@ fn without_directive(fields: &Fields) -> Fields {
     remaining.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The merged list, and what the real server takes for the order of the old one from then on: it changes that list on the way.
+/// Returns the merged list, and the list that upstream then takes for the old order: it modifies that list while it
+/// merges.
 fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<(Vec<Value>, Vec<Value>), String> {
     let Some(list) = schema.filter(|schema| schema.has_patch_strategy("merge")) else {
         return Ok((new.to_vec(), old));
@@ -269,8 +270,9 @@ fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
     value.as_array().ok_or_else(|| misfit("value of a merged list", "a list", value))
 }
 
-/// Checks that the items of a patch stand in the order that goes with it (`validatePatchWithSetOrderList`): an item with another
-/// directive than to delete is in its place wherever something of the order is left.
+/// Checks that the items of a patch are in the order of its `$setElementOrder` list (`validatePatchWithSetOrderList`).
+///
+/// An item with a directive other than `delete` may be at any position before the end of the order.
 fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), String> {
     if new.is_empty() || order.is_empty() {
         return Ok(());

@@ -12,8 +12,7 @@ use super::{
 
 /// The checks, in the order of upstream's check ids.
 ///
-/// `until_restricted` names the version from which `restricted` has a stricter check of the same
-/// thing.
+/// `until_restricted` is the version from which `restricted` replaces the check by a stricter one.
 pub(super) const CHECKS: &[Check] = &[
     check(0, None, "the AppArmor profile must be allowed", app_armor),
     check(0, Some(22), "capabilities.add must have only default capabilities", capabilities),
@@ -55,9 +54,9 @@ const CAPABILITIES: &[&str] = &[
     "SETUID",
     "SYS_CHROOT",
 ];
-/// Settings of the kernel, and the version since which they may be made.
+/// Kernel parameters (sysctls) that a Pod may set, and the version since which it may.
 ///
-/// Parameters that are namespaced and do not affect other Pods.
+/// They are namespaced and do not affect other Pods.
 const SYSCTLS: &[(&str, u32)] = &[
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -78,7 +77,7 @@ const SE_LINUX: &[(&str, u32)] =
 
 /// Returns `true` if a context sets a profile that is not allowed.
 ///
-/// `Unconfined` and unknown types are not allowed; an absent profile is.
+/// `Unconfined` and unknown types are not allowed; an absent profile is allowed.
 pub(super) fn has_other_profile(context: &Value, field: &str) -> bool {
     let profile = &context[field];
     profile.is_object() && !["RuntimeDefault", "Localhost"].contains(&text(&profile["type"]))
@@ -161,7 +160,7 @@ fn se_linux(pod: &Pod<'_>) -> Vec<String> {
     })
 }
 
-/// Returns the profiles that are set and not allowed; before 1.19 annotations set them.
+/// Returns the profiles that are set and not allowed. Before 1.19, annotations set the profile.
 pub(super) fn seccomp(pod: &Pod<'_>) -> Vec<String> {
     if pod.minor >= 19 {
         return pod.contexts(|context| has_other_profile(context, "seccompProfile"));

@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::pod::Pod;
 use crate::status::FieldError;
 
-/// The labels of namespaces begin with it, and the annotations of the audit log.
+/// The prefix of the labels of namespaces, and of the annotations of the audit log.
 pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
 /// The last minor version that has changed a check.
 ///
@@ -56,12 +56,12 @@ impl Level {
     }
 }
 
-/// A level as it was in a version of Kubernetes.
+/// A level as defined in a version of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standard {
-    /// `privileged` has no checks, whatever the version is.
+    /// `privileged` has no checks in any version.
     pub(crate) level: Level,
-    /// The minor version; none is the latest.
+    /// The minor version; `None` is the latest.
     pub(crate) minor: Option<u32>,
 }
 
@@ -113,7 +113,7 @@ impl Policy {
         let enforce = read("enforce", Level::Restricted);
         let audit = read("audit", Level::Privileged);
         let mut warn = read("warn", Level::Privileged);
-        // The enforced level is also warned about: workloads are not rejected, only their Pods.
+        // By default the enforced level also causes warnings: workloads are not rejected, only their Pods.
         let is_known = label(labels, "enforce").is_some_and(|text| Level::parse(text).is_some());
         if label(labels, "warn").is_none() && is_known && enforce.level > warn.level {
             warn.level = enforce.level;
@@ -153,7 +153,7 @@ fn minor(text: &str) -> Option<Option<u32>> {
 /// A rule that a pod breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// Short, and without the places.
+    /// The rule in short, without the places.
     rule: &'static str,
     /// The containers, volumes or fields that break it.
     places: Vec<String>,
@@ -217,9 +217,9 @@ pub(crate) fn in_detail(violations: &[Violation]) -> String {
     rules.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the rules alone, for one of many pods.
+/// Returns the rules without places, for a message about many Pods.
 ///
-/// So that Pods with equal violations can be grouped.
+/// Pods with the same violations can thus be grouped.
 pub(crate) fn in_short(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.rule).collect::<Vec<_>>().join(", ")
 }

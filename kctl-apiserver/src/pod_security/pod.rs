@@ -1,16 +1,16 @@
-//! A pod as the checks look at it, and the places in it that break a rule.
+//! A Pod in the form that the checks read, and the places in it that break a rule.
 
 use serde_json::Value;
 
-/// A pod, and the version of the rules that it is judged by.
+/// A Pod, and the version of the rules that it is checked against.
 pub(super) struct Pod<'a> {
-    /// Checks read annotations only.
+    /// The metadata, of which checks read only annotations.
     pub(super) metadata: &'a Value,
-    /// That of the Pod, or of a template.
+    /// The spec of the Pod or Pod template.
     pub(super) spec: &'a Value,
     /// The minor version of Kubernetes.
     ///
-    /// At most `NEWEST`.
+    /// It is at most `NEWEST`.
     pub(super) minor: u32,
 }
 
@@ -43,7 +43,7 @@ impl Pod<'_> {
         &self.spec["securityContext"]
     }
 
-    /// Returns `true` for a pod on Windows, which has none of these settings, since the version that excepts it.
+    /// Returns `true` for a Pod on Windows, if the version exempts it: these settings do not exist on Windows.
     pub(super) fn is_exempt_windows(&self) -> bool {
         self.minor >= 25 && self.spec["os"]["name"] == "windows"
     }

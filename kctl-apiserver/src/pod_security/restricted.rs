@@ -20,9 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(19, None, "seccompProfile.type must be set to RuntimeDefault or Localhost", seccomp),
 ];
 
-/// Allowed types of volumes.
-///
-/// Ephemeral and projected data, and storage that an administrator provides.
+/// Allowed types of volumes: ephemeral and projected data, and storage that an administrator provides.
 const VOLUMES: &[&str] = &[
     "configMap",
     "csi",

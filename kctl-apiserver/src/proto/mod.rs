@@ -33,7 +33,7 @@ const DEPTH_MAX: usize = 100;
 /// Returns a message that names the field if the body is truncated, does not have the shape of its kind, or is of a
 /// kind that is not built in.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
-    // `runtime.Unknown`. How the object is encoded is not read: the real server does not either.
+    // `runtime.Unknown`. The encoding of the object is ignored, as by kube-apiserver.
     let envelope = bytes.strip_prefix(MAGIC).filter(|envelope| !envelope.is_empty());
     let envelope = sent(envelope.ok_or("must be a protobuf message that begins with the four bytes of Kubernetes")?)?;
     let type_meta = sent(last(&envelope, 1)?)?;
@@ -76,7 +76,7 @@ fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     Ok(sent)
 }
 
-/// Returns the last value of a field, which wins in protobuf; empty if it was not sent.
+/// Returns the last value of a field, which protobuf uses; empty if the field was not sent.
 fn last<'a>(sent: &BTreeMap<u32, Vec<Wire<'a>>>, number: u32) -> Result<&'a [u8], String> {
     match sent.get(&number).and_then(|wires| wires.last()) {
         None => Ok(&[]),
@@ -92,7 +92,7 @@ fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, Stri
 
 /// Writes one field into the JSON object.
 ///
-/// The form decides about zero values, as Go's tags do.
+/// The form of the field decides if zero values are written, as Go's tags do.
 fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), String> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
@@ -109,7 +109,7 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
         (FieldForm::Pointer, kind) => Some(one(kind, wires, depth)?),
         (FieldForm::Value | FieldForm::Inline, kind) => Some(one(kind, wires, depth)?).filter(|value| !is_zero(value)),
     };
-    // Go's null is omitted.
+    // Go omits null.
     if let Some(value) = value.filter(|value| !value.is_null()) {
         map.insert(field.name.clone(), value);
     }
@@ -147,8 +147,8 @@ fn wrong(wire: &Wire<'_>) -> String {
     format!("unexpected protobuf value {wire:?}")
 }
 
-/// Returns the value of a singular field. Of a scalar that was sent several times, the last one counts; an absent
-/// scalar is zero.
+/// Returns the value of a singular field. If a scalar was sent several times, the last value is used; an absent scalar
+/// is zero.
 fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
     match kind {
         FieldType::Message(name) => special::message(name, &joined(wires)?, depth + 1),

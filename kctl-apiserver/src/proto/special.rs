@@ -9,7 +9,7 @@ use super::{fields, last, sent, table::Message, wire::Wire, wrong};
 ///
 /// Upstream: `MarshalJSON` of the types in `k8s.io/apimachinery`.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
-    // Names of types are unique within what is special.
+    // The short names of types with a special form are unique.
     match name.rsplit('.').next().unwrap_or(name) {
         "FieldsV1" | "RawExtension" | "JSON" => json(bytes),
         "Time" | "MicroTime" if bytes.is_empty() => Ok(Value::Null),
@@ -31,7 +31,7 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
     }
 }
 
-/// Returns whichever field is set.
+/// Returns the value of the field that is set.
 ///
 /// Null if neither is set.
 fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
@@ -66,7 +66,7 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String)
     Ok(format(time).into())
 }
 
-/// Returns a message that stands for a list of strings.
+/// Returns the list of strings that a message represents.
 fn texts(number: u32, bytes: &[u8]) -> Result<Value, String> {
     let mut texts = Vec::new();
     for wire in sent(bytes)?.remove(&number).unwrap_or_default() {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 #[serde(from = "String")]
 pub(super) enum FieldType {
     String,
-    /// In base64 in JSON.
+    /// Bytes, which JSON has in base64.
     Bytes,
     Bool,
     Int32,
@@ -37,7 +37,7 @@ impl From<String> for FieldType {
     }
 }
 
-/// How a field is written in JSON.
+/// The form in which a field is written in JSON.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FieldForm {
@@ -66,7 +66,7 @@ pub(super) struct MessageField {
     /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
-    /// For maps, the type of the values.
+    /// The type of the field; for maps, that of the values.
     pub(super) r#type: FieldType,
     /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]
@@ -79,12 +79,12 @@ pub(super) struct MessageField {
 /// A message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
-    /// As in the `OpenAPI` document.
+    /// The name, as in the `OpenAPI` document.
     pub(super) name: String,
-    /// Sorted as in the data file.
+    /// The fields, in the order of the data file.
     #[serde(default)]
     pub(super) fields: Vec<MessageField>,
-    /// For a message that stands for a list of strings: the number of its items.
+    /// For a message that represents a list of strings: the field number of its items.
     pub(super) items: Option<u32>,
 }
 

@@ -17,7 +17,7 @@ fn captured() -> impl Iterator<Item = (&'static str, Vec<u8>, Value)> {
     })
 }
 
-/// A field whose value has a length.
+/// Returns an encoded field whose value has a length prefix.
 fn bytes(number: u8, value: &[u8]) -> Vec<u8> {
     let len = u8::try_from(value.len()).unwrap();
     match number {

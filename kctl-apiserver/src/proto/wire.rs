@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
 
     /// Decodes a varint: seven bits per byte, the lowest first. The high bit marks that more bytes follow.
     ///
-    /// At most ten bytes.
+    /// A varint has at most ten bytes.
     pub(super) fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {

@@ -3,9 +3,8 @@
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `pkg/controller/resourcequota`.
 //!
-//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the
-//! lock of the server, and the controller counts anew (`recounted`) after a change that frees
-//! something. The two may differ for a moment.
+//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the lock of the server,
+//! and the controller counts again (`recounted`) after a change that frees something. The two may differ for a moment.
 
 mod scopes;
 mod usage;
@@ -100,8 +99,8 @@ pub(crate) fn shown(amounts: &Amounts) -> Value {
 
 /// Returns the status that a quota should have, or `None` if it has that already.
 ///
-/// `objects` are all objects of its namespace with their counters. A resource of `spec.hard` that
-/// some counter knows is counted from zero; others keep their last usage.
+/// `objects` are all objects of its namespace with their counters. A resource of `spec.hard` that a counter supports is
+/// counted from zero; others keep their last usage.
 pub(crate) fn recounted<'a>(
     quota: &Value,
     objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,

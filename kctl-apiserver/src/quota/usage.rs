@@ -1,4 +1,4 @@
-//! Computes what an object uses of a quota, by the rules of its kind.
+//! Computes the usage of an object in a quota, by the rules of its kind.
 //!
 //! Upstream: `pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
 
@@ -54,14 +54,15 @@ impl Counter {
         name == self.by_count || (self.kind.counts)(name)
     }
 
-    /// Returns why a quota that counts an object rejects it for what it doesn't state.
+    /// Returns the reason why a quota rejects an object that lacks a value which the quota counts; `None` if no value
+    /// is missing.
     pub(super) fn missing(&self, counted: &BTreeSet<&str>, object: &Value) -> Option<String> {
         (self.kind.missing)(counted, object)
     }
 
-    /// Returns what an object uses.
+    /// Returns the usage of an object.
     ///
-    /// The count is 1 for each object, whatever else the kind counts.
+    /// The count is 1 for each object, in addition to the usage that the kind computes.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let mut usage = Amounts::from([(self.by_count.clone(), quantity::count(1))]);
         usage.extend((self.kind.usage)(object, now));

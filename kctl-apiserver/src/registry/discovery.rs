@@ -1,8 +1,8 @@
 //! Discovery documents: the groups, versions and resources that `/api` and `/apis` list.
 //!
-//! There are two forms. Aggregated discovery (`apidiscovery.k8s.io/v2`) has everything in two
-//! documents; the older form has one document for the groups and one for each version. Clients
-//! choose by `Accept`. Both are computed from the registry at each request.
+//! There are two forms. Aggregated discovery (`apidiscovery.k8s.io/v2`) consists of two documents; the older form has
+//! one document for the groups and one for each version. Clients choose by `Accept`. Both are computed from the
+//! registry at each request.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
 
-/// The built-in groups in the order of the real server; the others follow by name.
+/// The built-in groups in the order of kube-apiserver; other groups follow by name.
 const ORDER: [&str; 20] = [
     "apiregistration.k8s.io",
     "apps",
@@ -36,8 +36,8 @@ const ORDER: [&str; 20] = [
 
 /// Returns the names of all groups except the core group, in discovery order.
 ///
-/// A group of which only another server has versions is listed too. Groups of CRDs follow the
-/// built-in ones by name.
+/// A group whose versions are all served by another server is listed too. Groups of CRDs follow the built-in ones by
+/// name.
 fn in_order(registry: &Registry) -> Vec<&str> {
     let own = registry.groups.keys().map(String::as_str);
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());

@@ -52,10 +52,10 @@ pub(crate) struct Kind {
     // Metadata.
     /// The rule for `metadata.name` and `metadata.generateName`.
     pub(crate) names: NameRule,
-    /// Finalizers need no domain: the kind has only the validation of k8s.io/apimachinery (`ValidateObjectMeta`), not that of
-    /// the core (`validateKubeFinalizerName`).
+    /// Finalizers need no domain: the kind has only the validation of `k8s.io/apimachinery` (`ValidateObjectMeta`), not
+    /// that of the core group (`validateKubeFinalizerName`).
     pub(crate) finalizers_without_domain: bool,
-    /// How `metadata.generation` changes with writes.
+    /// The way in which writes change `metadata.generation`.
     pub(crate) generation: Generation,
     /// Fields of the metadata whose change counts as a generation, too.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -72,7 +72,7 @@ pub(crate) struct Kind {
     pub(crate) allows_unconditional_update: bool,
     /// The response to a delete that removes the object at once.
     pub(crate) delete_answer: DeleteAnswer,
-    /// Objects are requests that are answered and never stored.
+    /// Objects are requests: the server responds to them and never stores them.
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
     pub(crate) connects: &'static [&'static str],
@@ -86,7 +86,7 @@ pub(crate) struct Kind {
     // Deletion.
     /// A delete waits for the grace period of the object (`RESTGracefulDeleteStrategy`).
     pub(crate) deletes_gracefully: bool,
-    /// A delete sets the deletion time before it looks at anything else.
+    /// A delete sets the deletion timestamp before any other check.
     pub(crate) is_marked_first: bool,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
@@ -100,23 +100,25 @@ pub(crate) struct Kind {
     pub(crate) new_status: NewStatus,
     /// Completes a new object (`PrepareForCreate`).
     pub(crate) prepare_create: fn(&mut dyn Environment, &mut Value),
-    /// Completes a new object that has its defaults (the part of `PrepareForCreate` that needs them). Clients do not own it.
+    /// Completes a new object after its defaults are set (the part of `PrepareForCreate` that needs them). Clients do
+    /// not own the added fields.
     pub(crate) complete_create: fn(&mut Value),
     /// Adds what admission plugins add to a new object, which webhooks see.
     pub(crate) complete_by_plugins: fn(&mut Value),
-    /// Gives a new or changed object what the server allocates.
+    /// Allocates values for a new or changed object, such as a cluster IP.
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
-    /// Sets names and labels that contain a generated name. The first object is as it was sent.
+    /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
-    /// Takes over what an update through the subresource may not change (`PrepareForUpdate`): subresource, old, new.
+    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`). The arguments
+    /// are the subresource, the old and the new object.
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
-    /// Takes over parts of the old status in a write of the status.
+    /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),
     /// Sets the times in a status that was written.
     pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
-    /// Sets times that were left out, or that a change sets anew: old, new.
+    /// Sets times that were left out or that a change renews. The arguments include the old and the new object.
     pub(crate) set_times: fn(&dyn Environment, Option<&Value>, &mut Value),
-    /// Drops fields that are accepted and never stored. A write of them still counts as a generation.
+    /// Drops fields that are accepted but never stored. A write of them still increments the generation.
     pub(crate) drop_unstored: fn(&mut Value),
     /// Fields of the metadata that a write of the status leaves as they are.
     pub(crate) kept_by_status: &'static [&'static str],
@@ -134,31 +136,31 @@ pub(crate) struct Kind {
     pub(crate) default: fn(&mut Value),
     /// The metadata has defaults.
     pub(crate) defaults_metadata: bool,
-    /// Takes over fields of the stored object before an update gets its defaults.
+    /// Copies fields of the stored object before an update gets its defaults.
     pub(crate) keep_before_default: fn(&Value, &mut Value),
     /// A field of the status that only the defaults of a new object set.
     pub(crate) set_once: Option<&'static str>,
-    /// The changes of the strategy make other defaults necessary.
+    /// The strategy's changes require the defaults to be set again.
     pub(crate) defaults_after_update: bool,
-    /// Defaults that an object does not have yet when it is decoded, by JSON pointer.
+    /// Defaults that are not set when an object is decoded, but when it is stored, by JSON pointer.
     pub(crate) later_defaults: &'static [(&'static str, Undecoded)],
     /// Sets defaults of the metadata that depend on the rest, in each write and read.
     pub(crate) default_metadata: fn(&mut Value),
-    /// Returns why an object that was sent can't be decoded.
+    /// Returns the reason why a sent object can't be decoded.
     pub(crate) decode_error: fn(&Value) -> Option<String>,
 
     // Ownership of fields.
     /// Fields that the server fills in: a client owns them only if it has sent them. JSON pointers.
     pub(crate) filled_in: &'static [&'static str],
-    /// Those that an update fills in again.
+    /// The fields among them that an update fills in again.
     pub(crate) filled_in_by_update: &'static [&'static str],
     /// Fields that a creator does not own. JSON pointers.
     pub(crate) unowned: &'static [&'static str],
-    /// The state of an object from which an update takes its managers' fields.
+    /// The state of an updated object from which `managedFields` are computed.
     pub(crate) owned_state: OwnedState,
-    /// Completes what was sent with what decoding makes of it.
+    /// Completes the sent object as decoding does.
     pub(crate) complete_sent: Option<fn(&mut Value)>,
-    /// Changes the state from which the managers' fields are taken: the object as sent, with defaults.
+    /// Changes the state from which `managedFields` are computed: the object as sent, with defaults.
     pub(crate) complete_owned: fn(&Value, &mut Value),
 
     // Validation.
@@ -178,7 +180,7 @@ pub(crate) struct Kind {
     pub(crate) validate_part: fn(&str, &Value, &Value, &mut Errors),
     /// A write of a subresource is validated like one of the object.
     pub(crate) validates_subresources: bool,
-    /// `validate` looks at the name and the specification only, so that an unchanged specification is not validated again.
+    /// `validate` checks only the name and the specification, so an unchanged specification is not validated again.
     pub(crate) validates_spec_only: bool,
     /// Returns the right on a signer of certificates that a write needs: subresource, old, new.
     pub(crate) signer_right: for<'a> fn(&str, Option<&'a Value>, &'a Value) -> Option<SignerRight<'a>>,
@@ -188,7 +190,7 @@ pub(crate) struct Kind {
     pub(crate) warns_once_per_generation: bool,
 
     // Tables.
-    /// `None`: name and time of creation.
+    /// Returns the cells of a row. `None` for kinds whose tables have only the name and the creation time.
     pub(crate) printer: Option<Printer>,
     /// Returns the conditions of a row.
     pub(crate) row_conditions: fn(&Value) -> Option<Value>,
@@ -198,15 +200,15 @@ pub(crate) struct Kind {
     // Relations.
     /// The template from which the kind's controller makes Pods, as a JSON pointer.
     pub(crate) pod_template: Option<&'static str>,
-    /// Stored as `autoscaling/v2`, and converted for version 1.
+    /// Objects are stored as `autoscaling/v2`, and converted for `autoscaling/v1`.
     pub(crate) is_autoscaler: bool,
-    /// How quotas count objects of the kind.
+    /// The way in which quotas count objects of the kind.
     pub(crate) quota: Quota,
 }
 
-/// A right on a signer, which is a resource that exists for authorization only (`IsAuthorizedForSignerName`).
+/// A permission on a signer, a resource that exists only for authorization (`IsAuthorizedForSignerName`).
 pub(crate) struct SignerRight<'a> {
-    /// Such as `sign`.
+    /// The verb, such as `sign`.
     pub(crate) verb: &'static str,
     /// The name of the signer, such as `example.com/one`. The right may be to `example.com/*`.
     pub(crate) signer: &'a str,
@@ -223,12 +225,12 @@ pub(crate) enum Lacking {
     Invalid,
 }
 
-/// How `metadata.generation` changes.
+/// The way in which `metadata.generation` changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
     /// Objects have no generation.
     None,
-    /// 1, and never incremented.
+    /// The generation is 1 and never incremented.
     Fixed,
     /// Starts at 1 and is incremented with each counted change.
     Counted,
@@ -252,21 +254,21 @@ pub(crate) enum DeleteAnswer {
 pub(crate) enum Review {
     /// Assigns a Pod to a Node.
     Binding,
-    /// `LocalSubjectAccessReview`: may a user do something in this namespace?
+    /// `LocalSubjectAccessReview`: reviews if a user may do something in this namespace.
     LocalSubjectAccess,
-    /// `SelfSubjectReview`: which user does the server see in the caller?
+    /// `SelfSubjectReview`: returns the user as which the server sees the caller.
     SelfSubject,
-    /// `SelfSubjectAccessReview`: may the caller do something?
+    /// `SelfSubjectAccessReview`: reviews if the caller may do something.
     SelfSubjectAccess,
-    /// `SelfSubjectRulesReview`: which rules does the caller have in a namespace?
+    /// `SelfSubjectRulesReview`: returns the rules of the caller in a namespace.
     SelfSubjectRules,
-    /// `SubjectAccessReview`: may a user do something anywhere?
+    /// `SubjectAccessReview`: reviews if a user may do something anywhere.
     SubjectAccess,
-    /// `TokenReview`: which user does a token identify?
+    /// `TokenReview`: returns the user that a token identifies.
     Token,
 }
 
-/// `status` of a new object.
+/// The `status` of a new object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NewStatus {
     /// Removed; `prepare_create` may set another.
@@ -277,41 +279,41 @@ pub(crate) enum NewStatus {
     AsSent,
 }
 
-/// A default that is set when an object is stored, not when it is decoded.
+/// The decoded form of a field whose default is set when an object is stored, not when it is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Undecoded {
-    /// The field is not there yet.
+    /// The field is absent.
     Absent,
-    /// As the default is.
+    /// The field has its default already.
     AsDefault,
-    /// This string stands in its place.
+    /// The field has this string.
     Text(&'static str),
 }
 
-/// From which state of an updated object managedFields are computed.
+/// The state of an updated object from which `managedFields` are computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnedState {
-    /// The object as it is written to the store, with all that the server has set.
+    /// The object as it is written to the store, with all fields that the server has set.
     Stored,
     /// The object as the client sent it.
     Sent,
-    /// Sent, without `filled_in`.
+    /// The object as the client sent it, without the fields in `filled_in`.
     SentByClient,
 }
 
 /// Usage in quotas.
 pub(crate) struct Quota {
-    /// Objects are counted (`count/…`); not so `DefaultIgnoredResources`.
+    /// `true` if objects are counted (`count/…`). Kinds in `DefaultIgnoredResources` are not.
     pub(crate) is_counted: bool,
     /// Returns `true` if the name in a quota is about these objects, besides `count/…`.
     pub(crate) counts: fn(&str) -> bool,
-    /// Returns what an object uses besides `count/…`.
+    /// Returns the usage of an object besides `count/…`.
     pub(crate) usage: fn(&Value, Timestamp) -> Amounts,
     /// Returns `true` if an update through the subresource may change the usage: subresource, old, new.
     pub(crate) changes_usage: fn(&str, &Value, &Value) -> bool,
     /// Returns `true` if an event of the object frees something, so that quotas are counted again: old, new, now.
     pub(crate) frees_usage: Option<FreesUsage>,
-    /// Returns which of the counted amounts an object has to state and doesn't.
+    /// Returns a message about the counted amounts that an object must specify but does not.
     pub(crate) missing: fn(&BTreeSet<&str>, &Value) -> Option<String>,
     /// Returns `true` if an object is in the scope: object, name, operator, values.
     pub(crate) is_in_scope: fn(&Value, &str, &str, &Value) -> bool,
@@ -422,7 +424,8 @@ impl Kind {
         ..Self::DEFAULT
     };
 
-    /// Returns `true` if no webhook sees the objects: the reviews of access and tokens (`admission/exclusion/resources.go`).
+    /// Returns `true` if no webhook sees the objects: the reviews of access and tokens
+    /// (`admission/exclusion/resources.go`).
     pub(crate) fn is_exempt_from_webhooks(&self) -> bool {
         self.review.is_some_and(|review| review != Review::Binding)
     }

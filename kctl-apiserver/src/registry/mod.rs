@@ -1,7 +1,7 @@
 //! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
 //!
-//! A registry is immutable. A change of a CRD or an `APIService` makes a new one and replaces it; a
-//! request keeps the one with which it has begun.
+//! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
+//! the registry with which it began.
 
 mod discovery;
 pub(crate) mod kind;
@@ -102,7 +102,8 @@ pub(crate) struct Custom {
     pub(crate) conversion: Value,
     /// The name of the version in which objects are stored.
     pub(crate) storage: String,
-    /// The objects of the CRD are being deleted. Discovery no longer lists the verbs that create or change objects.
+    /// `true` while the objects of the CRD are being deleted. Discovery then no longer lists the verbs that create or
+    /// change objects.
     ends: bool,
     /// Cache for the compiled CEL rules.
     rules: OnceLock<Rules>,
@@ -132,7 +133,7 @@ impl Custom {
     /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
     /// which may have changed since the object was written.
     ///
-    /// A version that is no longer in the CRD leaves the object as it is.
+    /// If the CRD no longer has the version, the object is unchanged.
     pub(crate) fn read(&self, object: &mut Value) {
         let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {
@@ -143,7 +144,7 @@ impl Custom {
 
     /// Returns the CEL rules of the schema, compiled on first use.
     ///
-    /// A change of the CRD makes a new value, so the cache is never out of date.
+    /// A change of the CRD creates a new value, so the cache is never out of date.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
     }
@@ -192,8 +193,7 @@ impl Resource {
 
     /// Returns the custom resource in another of its versions, even if that is not served; `None` for built-in kinds.
     ///
-    /// It is for conversion: objects may be stored in a version that is not served. It has no
-    /// warning.
+    /// Conversion needs it: objects may be stored in a version that is not served. It has no warning.
     pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
         let custom = self.custom.as_ref()?;
         let version = custom.versions.iter().find(|version| version["name"] == name)?;
@@ -234,9 +234,9 @@ pub(crate) struct Registry {
     resources: HashMap<(String, String, String), Arc<Resource>>,
     /// Groups with their versions, the preferred one first.
     ///
-    /// A group is in it as long as one of its versions is served.
+    /// A group is present as long as one of its versions is served.
     groups: BTreeMap<String, Vec<String>>,
-    /// Groups and versions that an `APIService` leaves to another server.
+    /// Groups and versions that an `APIService` delegates to another server.
     remote: BTreeSet<(String, String)>,
 }
 
@@ -299,7 +299,7 @@ impl Registry {
 
     /// Returns the resource in its most preferred served version.
     ///
-    /// For most purposes all versions of a resource are the same objects, and any of them will do.
+    /// For most purposes all versions of a resource are equivalent.
     pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
         let versions = self.groups.get(&of.group)?;
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
@@ -364,9 +364,9 @@ impl Registry {
         self
     }
 
-    /// Returns `true` if the path is below a group and version that another server answers for.
+    /// Returns `true` if the path is below a group and version that is delegated to another server.
     ///
-    /// Only paths below `/apis/GROUP/VERSION` can be.
+    /// Only paths below `/apis/GROUP/VERSION` can be delegated.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
         let Some(("apis", group, version)) =
@@ -377,7 +377,7 @@ impl Registry {
         !self.remote.is_empty() && self.remote.contains(&(group.to_owned(), version.to_owned()))
     }
 
-    /// Returns `true` if any group is left to another server.
+    /// Returns `true` if any group is delegated to another server.
     pub(crate) fn has_remote(&self) -> bool {
         !self.remote.is_empty()
     }
@@ -396,8 +396,8 @@ impl Registry {
 
     /// Adds the served versions of one CRD; does nothing before it is established.
     ///
-    /// Names are the accepted ones and not those of the spec: a name that another CRD has is never
-    /// served. The subresource `scale` has the kind `Scale` of `autoscaling/v1`.
+    /// Names are the accepted ones and not those of the spec: a name that another CRD holds is never served. The
+    /// subresource `scale` has the kind `Scale` of `autoscaling/v1`.
     fn add_definition(&mut self, definition: &Value) {
         if !crd::is_established(definition) {
             return;

@@ -9,11 +9,11 @@
 //! Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.9
 //! ```
 
-/// A form that the client names.
+/// A clause of the header: one form that the client accepts.
 pub(crate) struct Clause<'a> {
     /// The media type, which may have wildcards.
     pub(crate) media: &'a str,
-    /// All of them in the order of the header, as `NAME=VALUE`, also `q`.
+    /// All parameters, including `q`, as `NAME=VALUE` in the order of the header.
     parameters: Vec<&'a str>,
     /// The weight `q`; 1 by default.
     ///
@@ -36,29 +36,28 @@ impl<'a> Clause<'a> {
 
     /// Returns the value of a parameter, or the empty string.
     ///
-    /// Those that matter are `as`, `v` and `g`, which ask for a Table or a `PartialObjectMetadata`,
-    /// and `stream`.
+    /// The server reads `as`, `v` and `g`, which request a Table or a `PartialObjectMetadata`, and `stream`.
     pub(crate) fn parameter(&self, name: &str) -> &'a str {
         let value = |parameter: &&'a str| parameter.strip_prefix(name)?.strip_prefix('=');
         self.parameters.iter().find_map(value).unwrap_or_default()
     }
 
-    /// Returns `true` if the clause has this parameter with its value.
+    /// Returns `true` if the clause has this parameter and value.
     ///
-    /// It is written out: `as=Table`.
+    /// `parameter` has the form `as=Table`.
     pub(crate) fn has(&self, parameter: &str) -> bool {
         self.parameters.contains(&parameter)
     }
 
     /// Returns `true` if objects can be written in this media type.
     ///
-    /// Protobuf and CBOR are not: clients that prefer them name JSON as the second choice.
+    /// Protobuf and CBOR are not supported: clients that prefer them name JSON as the second choice.
     pub(crate) fn is_known(&self) -> bool {
         let is_named = ["application/json", "application/yaml", "application/*", "*/*", "*"].contains(&self.media);
         is_named && self.is_streamed_rightly()
     }
 
-    /// Returns `true` if the clause has no `stream` parameter, or the one of watches.
+    /// Returns `true` if the clause has no `stream` parameter, or that of watches.
     pub(crate) fn is_streamed_rightly(&self) -> bool {
         ["", "watch"].contains(&self.parameter("stream"))
     }
@@ -92,7 +91,7 @@ pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     clauses
 }
 
-/// Returns `true` if errors should be YAML: the first clause that an error can be written in. Tables are skipped.
+/// Returns `true` if errors should be YAML. The first clause in which an error can be written decides.
 ///
 /// A client that wants a Table gets errors as an ordinary `Status`, which has no rows.
 pub(crate) fn errors_are_yaml(header: &str) -> bool {

@@ -31,8 +31,8 @@ use crate::{
 
 /// The user of a request, as authentication identified it.
 ///
-/// RBAC compares both exactly. The server adds the group `system:authenticated`, so callers need
-/// not name it.
+/// RBAC compares name and groups exactly. The server adds the group `system:authenticated`, so callers need not name
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct User {
@@ -80,15 +80,15 @@ impl User {
 
     /// Returns a user with all permissions.
     ///
-    /// It is in `system:masters`, for which the authorizer has no rules to ask.
+    /// It is in `system:masters`, which the authorizer allows everything without rules.
     pub fn admin() -> Self {
         Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
     }
 }
 
-/// A user with what authentication knows of it besides: nothing is allowed by that.
+/// A user with the further attributes that authentication found. These grant no permissions.
 ///
-/// Reviews and webhooks get it as `userInfo`.
+/// Reviews and webhooks get them as `userInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The name and groups, on which authorization decides.
@@ -187,36 +187,36 @@ impl Verb {
 
 /// A parsed request for a resource.
 ///
-/// It is read-only from here on. When a webhook has to be called, the request is run again from the
-/// start with the replies in `round`, so the same value must give the same result.
+/// It is read-only from here on. After a webhook call, the request runs again from the start with the replies in
+/// `round`, so the same value must give the same result.
 pub(crate) struct RequestInfo {
     /// The verb that is performed; the resource supports it.
     pub(crate) verb: Verb,
     /// The resource in the version that the path names.
     pub(crate) resource: Arc<Resource>,
-    /// Empty for a cluster-scoped resource and for all namespaces.
+    /// The namespace; empty for a cluster-scoped resource and for all namespaces.
     pub(crate) namespace: String,
-    /// Empty for a collection, and for a new object.
+    /// The name; empty for a collection, and for a new object.
     pub(crate) name: String,
-    /// Empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub(crate) subresource: String,
     /// The path after `/proxy`; empty, or with a leading slash.
     pub(crate) path_behind: String,
     /// The options in the query. Options in the body of a delete are not in it.
     pub(crate) params: Params,
-    /// All headers; `Accept`, `Content-Type` and `User-Agent` matter.
+    /// All headers; `Accept`, `Content-Type` and `User-Agent` are used.
     pub(crate) headers: HeaderMap,
     /// The user, after impersonation.
     pub(crate) caller: Caller,
-    /// The whole body, not decoded.
+    /// The complete body, not decoded.
     pub(crate) body: Bytes,
-    /// A fault on purpose: what a list shows.
+    /// The injected fault, if any: an older state that reads return.
     pub(crate) stale: Option<Stale>,
     /// The webhook calls, shared by all runs of the request.
     pub(crate) round: Arc<WebhookRound>,
 }
 
-/// A path of the form of a resource, whether or not that exists.
+/// A path that has the form of a resource path. The resource need not exist.
 ///
 /// The parts borrow from the decoded path. A part that the path does not have is empty.
 #[derive(Debug, PartialEq, Eq, Default)]
@@ -235,7 +235,7 @@ pub(crate) struct ResourcePath<'a> {
     pub(crate) subresource: &'a str,
     /// `true` for the deprecated paths of watches, which start with `watch`.
     pub(crate) watches: bool,
-    /// `false` if something follows the subresource. Everything may follow a proxy.
+    /// `false` if further segments follow the subresource. A proxy may have any.
     is_whole: bool,
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
     Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, is_whole })
 }
 
-/// Returns the path behind `/proxy`, which the proxied endpoint gets; empty for other requests.
+/// Returns the path after `/proxy`, which the proxied endpoint gets; empty for other requests.
 fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
     if place.subresource != "proxy" {
         return String::new();
@@ -292,15 +292,15 @@ fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
     path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
-/// Returns the verb that a request has for authorization, whether or not the resource exists. `None` for a method
-/// that has no verb (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
+/// Returns the verb that authorization checks; the resource need not exist. `None` for a method without a verb
+/// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
 ///
-/// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and
-/// DELETE of a collection deletes all of it.
+/// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and DELETE of a
+/// collection deletes all of it.
 pub(crate) fn requested_verb(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
-        // A deprecated watch path is a watch, whatever the method is.
+        // A deprecated watch path is a watch for every method.
         _ if place.watches => Some(Verb::Watch),
         // With a name in the path, the request is about that object.
         Method::GET | Method::HEAD if many && params.flag("watch") => Some(Verb::Watch),
@@ -315,7 +315,7 @@ pub(crate) fn requested_verb(method: &Method, place: &ResourcePath<'_>, params: 
     }
 }
 
-/// Returns the verb that is performed. The handler of custom resources takes `HEAD` as a read; the router of built-in
+/// Returns the verb that is performed. The handler of custom resources treats `HEAD` as a read; the router of built-in
 /// kinds has no such route.
 ///
 /// Paths of deprecated watches have only the method GET.
@@ -328,10 +328,10 @@ fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: b
     requested_verb(method, place, params).filter(|_| is_routed)
 }
 
-/// Returns `true` if the handler of custom resources delegates a request, which then ends as not found: only reads
-/// may span all namespaces.
+/// Returns `true` if the handler of custom resources delegates a request, which then gets 404: only reads may span all
+/// namespaces.
 ///
-/// A cluster-scoped resource below a namespace ends the same way.
+/// A cluster-scoped resource below a namespace gets 404, too.
 fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
     let namespaced = !place.namespace.is_empty();
     if resource.listed.namespaced { !namespaced && !matches!(verb, Some(Verb::List | Verb::Watch)) } else { namespaced }
@@ -385,20 +385,20 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, requested: Option<Verb
     }
 }
 
-/// Returns why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can.
+/// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can.
 ///
-/// Upstream also refuses slashes; the path is decoded before it is split here, so none can be left.
-/// Upstream: `k8s.io/apimachinery/pkg/api/validation/path`.
+/// Upstream also rejects slashes; the path is decoded before it is split here, so none can be left. Upstream:
+/// `k8s.io/apimachinery/pkg/api/validation/path`.
 fn wrong_segment(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
 }
 
 impl RequestInfo {
-    /// Reads a request about a resource; `None` when the path is about something else.
+    /// Parses a request about a resource; `None` if the path is not about a resource.
     ///
-    /// `Some(Err(…))` is the answer to the client. With `None`, further handlers are tried, and the
-    /// last of them answers 404: this is the case for a group or version that is not served and for
-    /// an unknown resource of a group that only CRDs have.
+    /// `Some(Err(…))` is the response to the client. With `None`, further handlers are tried, and the last of them
+    /// returns 404. This is the case for a group or version that is not served, and for an unknown resource of a group
+    /// that only CRDs have.
     pub(crate) fn parse(
         registry: &Registry,
         caller: Caller,
@@ -424,7 +424,7 @@ impl RequestInfo {
             Ok(verb) => verb,
             Err(refusal) => return Some(Err(refusal)),
         };
-        // With a body, upstream reads the body first, which also has the name.
+        // If there is a body, upstream reads it first; it contains the name as well.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
         if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
             return Some(Err(StatusError::bad_request(format!("name {:?} {why}", place.name))));
@@ -447,8 +447,7 @@ impl RequestInfo {
 
     /// Returns a header, or the empty string.
     ///
-    /// A header with bytes that are not visible ASCII counts as absent. Of a repeated header the
-    /// first counts.
+    /// A header with bytes that are not visible ASCII counts as absent. The first value of a repeated header is used.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

@@ -8,9 +8,9 @@
 pub(crate) enum Operation {
     /// A new object is stored, by POST, or by a PUT or an apply that finds none.
     Create,
-    /// An existing object is replaced, also in part and also through `status` or `scale`.
+    /// An existing object is replaced or patched, possibly through `status` or `scale`.
     Update,
-    /// An object is removed or marked. Each object of a `deletecollection` is judged for itself.
+    /// An object is removed or marked. Each object of a `deletecollection` is admitted separately.
     Delete,
     /// A stream is opened: `exec`, `attach`, `portforward`, `proxy`.
     Connect,

@@ -1,13 +1,13 @@
 //! The query of a request, parsed as Go's `url.ParseQuery` does.
 //!
-//! A pair with a semicolon is dropped, and the others count, as in Go. Values are checked where
-//! they are used; a parameter that the verb does not know is ignored.
+//! As in Go, a pair with a semicolon is dropped, and the other pairs are kept. Values are checked where they are used;
+//! a parameter that the verb does not know is ignored.
 
 use std::collections::HashMap;
 
 use crate::status::StatusError;
 
-/// Options of a request by name. Of an option given twice the first counts.
+/// Options of a request by name. The first value of a repeated option is used.
 ///
 /// Names are case-sensitive: `LabelSelector` is not `labelSelector`.
 #[derive(Clone, Debug, Default)]
@@ -18,9 +18,8 @@ pub(crate) struct Params {
     query: String,
 }
 
-/// Undoes percent encoding. A `%` that is not followed by two hexadecimal digits stays as it is,
-/// where Go would reject the pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` stays:
-/// only the caller knows if it is in a query.
+/// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept, where Go would reject the
+/// pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` stays: only the caller knows if it is in a query.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -70,7 +69,7 @@ impl Params {
 
     /// Returns the value of a parameter, or the empty string.
     ///
-    /// A caller that has to tell `?limit=` from no limit uses `given`.
+    /// A caller that has to distinguish `?limit=` from an absent `limit` uses `given`.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.first.get(name).map_or("", String::as_str)
     }
@@ -88,13 +87,11 @@ impl Params {
         self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
-    /// Returns the revision that the result of a read must not be older than; `None` if it has to
-    /// be the newest state.
+    /// Returns the oldest revision that a read may return; `None` if it has to return the newest state.
     ///
-    /// Without a `resourceVersion` a list is a quorum read, and so is the state with which a watch
-    /// begins. With `0` any state will do, as kube-apiserver serves it from its watch cache
-    /// (`getWatchCacheResourceVersion` of `cacher.go`). A value that is not a number counts as none
-    /// here.
+    /// Without a `resourceVersion` a list is a quorum read, and so is the initial state of a watch. With `0`, any state
+    /// is sufficient, as kube-apiserver serves it from its watch cache (`getWatchCacheResourceVersion` of `cacher.go`).
+    /// A value that is not a number counts as absent here.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.text("resourceVersion").parse().ok()
     }

@@ -1,9 +1,9 @@
 //! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
 //! `CustomResourceDefinition`s. Patches, validation and server-side apply use it.
 //!
-//! A built-in type is read from the published `OpenAPI` document (`data/types.json`), with a table
-//! for what is asked often (`nodes.rs`). A structural schema is read from its JSON each time. Both
-//! have the same methods, so their users need not know which one they have.
+//! A built-in type is read from the published `OpenAPI` document (`data/types.json`), with a table for frequent lookups
+//! (`nodes.rs`). A structural schema is read from its JSON each time. Both have the same methods, so callers need not
+//! distinguish them.
 
 mod nodes;
 
@@ -19,7 +19,7 @@ use nodes::SchemaNode;
 pub(crate) struct Schema<'a> {
     /// The type itself: `properties`, `items` and so on.
     node: &'a Value,
-    /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
+    /// The use of a referenced type: list types and merge keys are beside the `$ref`.
     usage: &'a Value,
     /// The node in the table of built-in types; `None` for a structural schema.
     built_in_type: Option<&'static SchemaNode>,
@@ -48,7 +48,7 @@ struct Named {
 struct BuiltIn {
     /// The schemas by full name.
     types: HashMap<String, Value>,
-    /// By kind: the versions in which there is one, with the names of their types.
+    /// The versions of each kind, with the names of their types.
     kinds: HashMap<String, Vec<(String, String)>>,
 }
 
@@ -73,8 +73,7 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
 
 /// A value computed once for each position in the schemas of the built-in types, such as its defaults.
 ///
-/// It is for work that would otherwise be repeated for each object: an index lookup replaces a walk
-/// over JSON.
+/// It avoids repeating work for each object: an index lookup replaces a walk over JSON.
 pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
@@ -224,7 +223,7 @@ impl<'a> Schema<'a> {
 
     /// Returns a keyword beside a `$ref`, or else of its type.
     ///
-    /// A keyword beside the reference counts before that of the type.
+    /// A keyword beside the reference takes precedence over that of the type.
     fn beside(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }

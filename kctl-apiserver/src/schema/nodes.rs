@@ -1,8 +1,7 @@
 //! The built-in types as a table: each field of each type leads to a node by one hash lookup, without reading JSON.
 //!
-//! There is a node for each place at which a type is used, since keywords such as list types belong
-//! to the use and not to the type. Types refer to each other in circles (JSON schemas), so nodes
-//! are linked by index.
+//! There is a node for each use of a type, since keywords such as list types belong to the use and not to the type.
+//! Types refer to each other in cycles (JSON schemas), so nodes are linked by index.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -20,7 +19,7 @@ pub(super) struct SchemaNode {
     schema: Schema<'static>,
     /// The index of the node in the table.
     pub(super) number: usize,
-    /// The place of the type that is used here: it has the fields.
+    /// The index of the node of the used type, which has the fields.
     target: usize,
     /// The nodes of declared fields.
     fields: ByName<usize>,
@@ -28,7 +27,7 @@ pub(super) struct SchemaNode {
     additional: Option<usize>,
     /// The node of list items.
     items: Option<usize>,
-    /// The name of the type, where this is the type itself.
+    /// The name of the type if the node is the type itself; `None` for a use.
     type_of: Option<&'static str>,
     /// The keyword `type`.
     pub(super) type_name: Option<&'static str>,
@@ -62,7 +61,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { places: places.collect(), types }
 });
 
-/// Returns the address of a use of a type, which identifies it.
+/// Returns the address of a type's use, which identifies the use.
 fn address(usage: &Value) -> usize {
     std::ptr::from_ref(usage).addr()
 }
@@ -109,12 +108,12 @@ fn place(
     }
 }
 
-/// All places, by their numbers.
+/// Iterates over all nodes, by index.
 pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
     TABLE.places.iter().map(SchemaNode::schema)
 }
 
-/// The place of a type.
+/// Returns the schema of a type.
 pub(super) fn named(name: &str) -> Option<Schema<'static>> {
     TABLE.types.get(name).map(|number| at(*number))
 }

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `splitTerms`, `splitTerm` and `UnescapeValue` of `k8s.io/apimachinery/pkg/fields/selector.go`.
 
-/// A field and what it is compared with.
+/// A field and the value that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
     /// The path with dots, such as `metadata.name`.
@@ -21,7 +21,7 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
     parts
         .map(|part| {
             let at = part.find('=')?;
-            // The first operator counts, and `!=` begins before its equals sign.
+            // The first operator splits the term, and `!=` begins before its equals sign.
             let (end, equal) = if part[..at].ends_with('!') { (at - 1, false) } else { (at, true) };
             let rest = &part[at + 1..];
             let value = if equal { rest.strip_prefix('=').unwrap_or(rest) } else { rest };
@@ -46,8 +46,8 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Resolves the escapes `\\`, `\,` and `\=` in a value; `None` if one of these characters is not escaped or another one
-/// is.
+/// Resolves the escapes `\\`, `\,` and `\=` in a value. `None` if one of these characters is not escaped, or if another
+/// character is.
 fn unescaped(value: &str) -> Option<String> {
     let mut plain = String::with_capacity(value.len());
     let mut letters = value.chars();

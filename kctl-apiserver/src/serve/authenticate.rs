@@ -1,8 +1,7 @@
 //! Authenticates requests on a socket: the administrator's client certificate, a service account token, or anonymous.
 //!
-//! These are all credentials that a client on a socket may have. Clients inside this process skip
-//! this file: `service_of` takes their word for the user. Impersonation comes later, in
-//! `impersonation.rs`.
+//! These are all credentials that a client on a socket may have. Clients inside this process skip this file:
+//! `service_of` accepts their user without authentication. Impersonation comes later, in `impersonation.rs`.
 //!
 //! | credentials | caller |
 //! | --- | --- |
@@ -21,8 +20,8 @@ use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusErr
 
 /// Paths that anonymous requests may read (`system:public-info-viewer`).
 ///
-/// Paths below them are public too, such as `/readyz/etcd`. kube-apiserver lets anonymous requests
-/// through to RBAC everywhere; here they end at this list.
+/// Paths below them are public too, such as `/readyz/etcd`. kube-apiserver passes all anonymous requests to RBAC; here
+/// those for other paths are rejected.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 /// Returns the bearer token of a request (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
@@ -41,9 +40,9 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 /// The certificate belongs to the connection, the token to each request.
 #[derive(Clone)]
 pub(super) struct Authenticator {
-    /// Checks tokens, and answers as the caller.
+    /// Validates tokens, and creates the service for a caller.
     server: ApiServer,
-    /// Knows the administrator's certificate.
+    /// Identifies the administrator's certificate.
     identity: Arc<Identity>,
     /// The hosts that a request may name.
     names: Arc<CertificateNames>,
@@ -57,10 +56,10 @@ impl Authenticator {
         Self { server, identity, names, admin: false }
     }
 
-    /// Notes the client certificates of the connection, which TLS has verified.
+    /// Records the client certificates of the connection, which TLS has verified.
     ///
-    /// A certificate of the authority that is not the administrator's identifies its bearer as
-    /// nothing: the request then needs a token.
+    /// Another certificate of the authority than the administrator's does not authenticate its client: the request then
+    /// needs a token.
     pub(super) fn peer(&mut self, certificates: Option<&[CertificateDer<'_>]>) {
         self.admin = certificates.is_some_and(|certificates| self.identity.is_admin(certificates));
     }
@@ -96,7 +95,7 @@ impl Authenticator {
 
     /// Returns the caller of a request, or `None` without valid credentials.
     ///
-    /// The certificate counts before a token, as in kube-apiserver, where x509 is asked first.
+    /// The certificate takes precedence over a token, as in kube-apiserver, which tries x509 first.
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
             let id = format!("X509SHA256={}", self.identity.admin_digest());
@@ -106,11 +105,11 @@ impl Authenticator {
         self.server.caller_of_token(token(headers)?)
     }
 
-    /// Returns `true` if `Host` is a name of this server. This stops DNS rebinding: a web page whose name was rebound
-    /// to 127.0.0.1 sends its own name.
+    /// Returns `true` if `Host` is a name of this server. This prevents DNS rebinding: a web page whose name was
+    /// rebound to 127.0.0.1 sends its own name.
     ///
-    /// HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header. A request with
-    /// neither is refused. The port does not count, because forwarding may change it.
+    /// HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header. A request with neither is rejected. The
+    /// port is ignored, because forwarding may change it.
     fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };

@@ -67,7 +67,7 @@ pub(super) async fn serve_http<S, B>(
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
         let served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         tokio::select! {
-            // A client may close its connection at any time: that is not an error.
+            // A client may close its connection at any time, so this is not an error.
             _closed = served => {}
             () = client.expired() => {}
         }
@@ -89,7 +89,7 @@ pub(super) async fn serve_http<S, B>(
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _closed = served.as_mut() => return,
-        // GOAWAY names the last request that is handled. The client may send a later one again.
+        // GOAWAY names the last request that is handled. The client may retry later requests.
         () = client.expired() => served.as_mut().graceful_shutdown(),
     }
     let _closed = timeout(GOAWAY_WITHIN, served).await;
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// The client's end of a connection on which this was sent.
+    /// Returns the client's end of a connection on which `sent` was written.
     async fn begun(version: HttpVersion, sent: &[u8]) -> DuplexStream {
         let (mut client, server) = tokio::io::duplex(4096);
         let answer = service_fn(|_request: http::Request<Incoming>| async {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 2 * HEAD_WITHIN.as_secs());
     }
 
-    /// Answers pings until the server closes the connection. Returns whether it sent GOAWAY before.
+    /// Answers pings until the server closes the connection. Returns `true` if it sent GOAWAY before.
     async fn answer_pings(client: &mut DuplexStream) -> bool {
         let (ping, goaway, ack) = (6, 7, 1);
         let mut goes_away = false;

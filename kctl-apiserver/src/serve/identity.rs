@@ -1,9 +1,9 @@
 //! The certificates of a server: a certificate authority and an administrator, which the folder of `--data` keeps,
 //! and the server's own certificate.
 //!
-//! The keys are ECDSA on P-256. The server's own certificate is new at each start: its names may
-//! have changed, and clients check only the authority. A folder without the file, or with one that
-//! runs out, gets new certificates; all kubeconfigs of before are then void.
+//! The keys are ECDSA on P-256. The server's own certificate is new at each start: its names may have changed, and
+//! clients check only the authority. A folder without the file, or with certificates that expire soon, gets new
+//! certificates; all earlier kubeconfigs are then invalid.
 
 use std::{path::Path, sync::Arc};
 
@@ -35,13 +35,12 @@ const FILE: &str = "identity.pem";
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
 /// Certificates that expire within this time are replaced at the start.
 ///
-/// Only a start checks this. A server that runs longer than a month after it keeps the old ones.
+/// The check runs only at the start. A server that runs for more than a month keeps its certificates.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// A certificate authority, and an administrator whose certificate it has signed.
 ///
-/// This is what the file has, in the order of the fields: certificate and key of the authority,
-/// then of the administrator.
+/// The file contains these fields in order: certificate and key of the authority, then of the administrator.
 struct StoredIdentity {
     /// The certificate of the authority, signed by itself.
     authority: CertificateDer<'static>,
@@ -84,8 +83,8 @@ fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     params
 }
 
-/// The subject of the authority. It differs from the subjects that it signs: OpenSSL takes a certificate with equal
-/// issuer and subject for self-signed.
+/// The subject of the authority. It differs from the subjects that the authority signs: OpenSSL considers a certificate
+/// with equal issuer and subject self-signed.
 const AUTHORITY: &str = "kctl-apiserver-ca";
 /// The subject of authorities that earlier versions stored.
 const AUTHORITY_BEFORE: &str = "kctl-apiserver";
@@ -119,7 +118,7 @@ fn end(now: Timestamp) -> Result<Timestamp, BoxError> {
 
 /// Sets the validity: from one day before `now`, because clocks differ, until `until`.
 ///
-/// Both ends are cut to the day, in UTC, because rcgen takes a date.
+/// Both ends are truncated to the day in UTC, because rcgen takes a date.
 fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), BoxError> {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -147,10 +146,11 @@ impl StoredIdentity {
         Ok(Self { authority: authority.into(), authority_key, admin: admin.into(), admin_key })
     }
 
-    /// Returns those of a folder. Creates them if the folder has none, or if they expire within [`LEFT_MIN`].
+    /// Returns the authority and the administrator of a folder. Creates them if the folder has none, or if they expire
+    /// within [`LEFT_MIN`].
     ///
-    /// A damaged file is an error, and is not replaced: it may be the only copy of a key that
-    /// kubeconfigs rely on. The message names the ways out.
+    /// A damaged file is an error, and is not replaced: it may be the only copy of a key that kubeconfigs rely on. The
+    /// message names the possible fixes.
     fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, BoxError> {
         let path = folder.join(FILE);
         let file = path.display();
@@ -202,9 +202,9 @@ impl StoredIdentity {
         Ok(Self { authority, authority_key, admin, admin_key })
     }
 
-    /// Returns the subject of the authority, which is the issuer of what it signs.
+    /// Returns the subject of the authority, which is the issuer of the certificates that it signs.
     ///
-    /// Such authorities stay valid until they expire, so their name has to be known.
+    /// Authorities of earlier versions stay valid until they expire, so their name has to be known.
     fn authority_name(&self) -> &'static str {
         let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
         if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
@@ -258,11 +258,10 @@ fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVeri
 }
 
 impl Identity {
-    /// Returns the identity of a folder, or one for this start only. The server's own certificate is new at each
-    /// start.
+    /// Returns the identity of a folder, or one for this start only. The server's own certificate is new at each start.
     ///
-    /// A name is refused before it gets into the certificate, so that the message names it. A
-    /// wildcard may be the first label: `*.example.com`.
+    /// An invalid name is rejected before the certificate is created, so that the message names it. A wildcard may be
+    /// the first label: `*.example.com`.
     ///
     /// # Errors
     /// Fails if the files of the folder can't be used, or if a name is not valid in a certificate.
@@ -339,7 +338,7 @@ mod tests {
         folder
     }
 
-    /// A folder of an earlier version, whose authority had the name of the server.
+    /// Tests a folder of an earlier version, whose authority had the name of the server.
     #[test]
     fn older_authority_keeps_its_subject() {
         let folder = folder("before");

@@ -20,7 +20,7 @@ const MARK: &str = "# Written by kctl; replaced at the next start.";
 
 /// The name of the first server, and of its context.
 ///
-/// The file of one server looks the same for all: `kubectl --context kctl`.
+/// It does not depend on the server: `kubectl --context kctl`.
 pub(super) const OWN: &str = "kctl";
 
 /// Returns a kubeconfig with one context per server. The first is the current one.
@@ -59,14 +59,13 @@ fn user(server: &str) -> String {
 
 /// Writes the kubeconfig with mode 0600, if the file is absent or was written by kctl.
 ///
-/// The name beside it contains the process id, so that two servers do not write into the same
-/// temporary file.
+/// The name of the temporary file contains the process id, so that two servers do not write into the same file.
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     if !may_write(file)? {
         let why = "it was not written by kctl and is not replaced; name another file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    // Written beside the file and renamed over it, so that a reader never sees half of it.
+    // Written to a temporary file and renamed, so that a reader never sees an incomplete file.
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let beside = file.with_file_name(name);

@@ -1,9 +1,8 @@
 //! The server on a TCP socket: TLS, client authentication, and a kubeconfig.
 //!
-//! The way of a connection: `Listening::serve` accepts it, waits for a slot (`enter`), and starts a
-//! task (`connection`) that does the handshake of TLS, reads the client certificate, and serves
-//! HTTP. Each request is authenticated (`authenticate.rs`) and goes to the same in-process service
-//! that tests call directly.
+//! `Listening::serve` accepts a connection, waits for a slot (`enter`), and starts a task (`connection`). The task does
+//! the TLS handshake, reads the client certificate, and serves HTTP. Each request is authenticated (`authenticate.rs`)
+//! and goes to the same in-process service that tests call directly.
 
 mod authenticate;
 mod http_connection;
@@ -110,7 +109,7 @@ pub struct Listening {
     address: SocketAddr,
     /// The names in the server's certificate.
     names: Arc<CertificateNames>,
-    /// The plan of faults for all clients; `None` for a server that behaves.
+    /// The plan of faults for all clients; `None` for a server without faults.
     faults: Option<Faults>,
 }
 
@@ -173,7 +172,7 @@ impl Listening {
         self
     }
 
-    /// Returns the URL for clients on this machine: `https://127.0.0.1:PORT`, also if the server listens on every
+    /// Returns the URL for clients on this machine: `https://127.0.0.1:PORT`, even if the server listens on every
     /// address.
     pub fn url(&self) -> String {
         format!("https://{}", names::local(self.address))
@@ -184,7 +183,7 @@ impl Listening {
         self.kubeconfig_with(&[])
     }
 
-    /// Returns a kubeconfig with one more context per other server, by name.
+    /// Returns a kubeconfig with one more context for each other server, by name.
     fn kubeconfig_with(&self, others: &[(&str, &Self)]) -> String {
         let own = (kubeconfig::OWN, self);
         let servers = std::iter::once(&own).chain(others);
@@ -291,7 +290,7 @@ async fn connection(
                 (Err(refused), _) => *refused,
             };
             let response = response.map(|body| match body.size_hint().exact() {
-                // The response is complete: the rest is up to the client.
+                // A response of known length is complete, so its request no longer counts as running.
                 Some(_) => body,
                 None => running.until_end_of(body).boxed_unsync(),
             });

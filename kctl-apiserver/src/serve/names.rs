@@ -1,10 +1,10 @@
 //! The names and addresses in the server's certificate, by which clients may reach it.
 //!
-//! A server that listens on all addresses (`0.0.0.0`, `::`) has those of the machine. They are read once, at the
-//! start.
+//! A server that listens on all addresses (`0.0.0.0`, `::`) has all addresses of the machine. They are read once, at
+//! the start.
 //!
-//! The same set is the list of hosts that `authenticate.rs` lets through, so a client that verifies
-//! the certificate is let through too.
+//! `authenticate.rs` accepts the same set as the host of a request, so a client that verifies the certificate is
+//! accepted too.
 
 use std::{
     collections::BTreeSet,
@@ -47,10 +47,10 @@ impl CertificateNames {
         names
     }
 
-    /// Returns `true` if a client may reach the server by this host. IPv6 addresses come without brackets.
+    /// Returns `true` if a client may reach the server by this host. IPv6 addresses are passed without brackets.
     ///
-    /// A wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` has `api.example.com`, and
-    /// neither `example.com` nor `a.b.example.com`.
+    /// A wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` matches `api.example.com`,
+    /// but neither `example.com` nor `a.b.example.com`.
     pub(super) fn has(&self, host: &str) -> bool {
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.addresses.contains(&address);
@@ -71,9 +71,9 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Returns the addresses of the machine, as far as they can be read.
+/// Returns the addresses of the machine that can be read.
 ///
-/// Only Linux has these tables. Elsewhere the two addresses of `outbound` are all.
+/// Only Linux has these tables. Elsewhere only the two addresses of `outbound` are used.
 fn of_machine() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let found = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
@@ -121,7 +121,7 @@ fn outbound() -> impl Iterator<Item = IpAddr> {
 
 /// Returns the host name, if it is a valid DNS name.
 ///
-/// The kernel's name may be a full domain name or its first label; it is taken as it is.
+/// The kernel's name may be a full domain name or its first label; it is used unchanged.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));

@@ -1,7 +1,6 @@
 //! Chooses the port of a server. The folder of `--data` stores it, so that kubeconfigs stay valid after a restart.
 //!
-//! The file has the number and a line end. It is written with mode 0600 as the other files beside
-//! the journal are.
+//! The file contains the number and a line feed. It has mode 0600, like the other files beside the journal.
 
 use std::{io, path::Path};
 
@@ -40,7 +39,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 
 /// Listens on the port of the last start, or on a free one if that is in use.
 ///
-/// A warning names the old port: clients with a kubeconfig of before would reach another server.
+/// A warning names the old port: clients with an older kubeconfig would reach another server.
 async fn again(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -60,8 +59,7 @@ async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
 
 /// Reads the port of the last start.
 ///
-/// An empty file or the number 0 is an error, not a reason to choose: the message says how to get
-/// rid of it.
+/// An empty file or the number 0 is an error and does not select a free port. The message says how to fix the file.
 fn read(file: &Path) -> io::Result<Option<u16>> {
     let Some(text) = read_kept(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);

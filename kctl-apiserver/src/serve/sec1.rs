@@ -1,6 +1,6 @@
 //! Private keys in SEC 1 form, `BEGIN EC PRIVATE KEY`, as kubeadm writes them.
 //!
-//! Some clients choose the algorithm by this line: fabric8 (Java) reads a PKCS #8 key as RSA.
+//! Some clients detect the algorithm by this line: fabric8 (Java) reads a PKCS #8 key as RSA.
 //!
 //! The conversion copies bytes and needs no parser: ring writes each P-256 key with the same
 //! lengths at the same offsets. A key of any other form stays in PKCS #8.

@@ -53,10 +53,10 @@ pub(super) struct Handshake {
     upgrade: OnUpgrade,
 }
 
-/// Returns the handshake of a request that asks for a watch over WebSocket, or `None` for all other requests.
+/// Returns the handshake of a request for a watch over WebSocket, or `None` for all other requests.
 ///
-/// The request goes on as an ordinary watch: authentication, authorization and validation are the
-/// same, and only a response 200 is turned into frames.
+/// The request continues as an ordinary watch: authentication, authorization and validation are the same, and only a
+/// response 200 is turned into frames.
 pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     let says = |name: HeaderName, word: &str| {
         let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -73,7 +73,7 @@ pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
 }
 
 impl Handshake {
-    /// Accepts the handshake and sends the watch in frames. An error response to the watch is returned as it is.
+    /// Accepts the handshake and sends the watch in frames. An error response to the watch is returned unchanged.
     pub(super) fn answer(self, watch: Response<Body>) -> Response<Body> {
         if watch.status() != StatusCode::OK {
             return watch;
@@ -99,8 +99,8 @@ impl Handshake {
 
     /// Returns the response 101 that starts the frames.
     ///
-    /// An origin is required, because browsers always send one. More than one subprotocol is
-    /// refused; a single one is confirmed unseen.
+    /// An origin is required, because browsers always send one. More than one subprotocol is rejected; a single one is
+    /// confirmed without a check.
     ///
     /// # Errors
     /// Returns code and message for an invalid handshake.
@@ -152,8 +152,8 @@ fn refused(code: StatusCode, why: &str) -> Response<Body> {
 
 /// Sends the events of a watch until it ends, or until the client closes the connection.
 ///
-/// Each frame has one line, with its line end. A watch that fails in the middle ends like one that
-/// is over, with a close frame; so does a connection that the client closes.
+/// Each frame has one line, with its line feed. A failed watch ends with a close frame, like a completed one; so does a
+/// connection that the client closes.
 async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     // Capacity 1: the reader waits until a ping is answered before it reads the next one.
@@ -255,7 +255,7 @@ mod tests {
     const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     const ORIGIN: &str = "Origin: http://localhost\r\n";
 
-    /// The client's end of a connection on which this was asked.
+    /// Returns the client's end of a connection on which this request was sent.
     async fn asked_with(path: &str, headers: &str) -> DuplexStream {
         let (mut client, stream) = tokio::io::duplex(64 * 1024);
         let server = ApiServer::new();
@@ -276,7 +276,7 @@ mod tests {
         client
     }
 
-    /// The head of the answer, and what came after it.
+    /// Returns the head of the response, and the bytes after it.
     async fn answer(mut client: DuplexStream) -> (String, Vec<u8>) {
         let mut sent = Vec::new();
         client.read_to_end(&mut sent).await.unwrap();

@@ -34,7 +34,7 @@ pub(super) struct Received {
     at: Timestamp,
     /// The time of the runtime, for the latency.
     ///
-    /// It goes on even if the clock of the server stands still.
+    /// It advances even if the server's clock stands still.
     since: Instant,
 }
 
@@ -75,15 +75,15 @@ impl AuditId {
 ///
 /// It borrows from the request, and is made only where an event may be written.
 pub(super) struct AuditedRequest<'a> {
-    /// Its lower-case name is the verb of a request that is about no resource.
+    /// The HTTP method. In lower case it is the verb of a non-resource request.
     method: &'a Method,
-    /// Logged with its query, as `requestURI`.
+    /// The URI, logged with its query as `requestURI`.
     uri: &'a Uri,
-    /// Only `User-Agent` is logged.
+    /// The headers, of which only `User-Agent` is logged.
     headers: &'a HeaderMap,
-    /// `None` for a request that did not come through the service.
+    /// The id of the event; `None` for a request that did not come through the service.
     id: Option<&'a AuditId>,
-    /// `None` for a request that was rejected on the socket.
+    /// The arrival time; `None` for a request that was rejected on the socket.
     received: Option<Received>,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn audit_other(state: &mut State, request: &AuditedRequest<'_>, calle
     }
 }
 
-/// Returns the event, without what only a parsed request has.
+/// Returns the event, without the fields that only a parsed request has.
 fn event(clock: Clock, request: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) -> Value {
     // A request that reached no verb has no latency.
     let received = request.received.unwrap_or_else(|| Received::now(clock));
@@ -161,7 +161,7 @@ fn duration(time: Duration) -> String {
     format!("{}.{:03}ms", time.as_millis(), time.as_micros() % 1000)
 }
 
-/// Appends an event to the file. The log ends at the first failed write, with an error in the server's own log.
+/// Appends an event to the file. At the first failed write, the server logs an error and closes the audit log.
 ///
 /// Later requests are served without being logged: a full disk must not stop the server.
 fn write(state: &mut State, event: &Value) {

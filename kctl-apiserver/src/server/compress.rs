@@ -27,8 +27,8 @@ const PIECE_LEN: usize = 64 * 1024;
 
 /// Returns the response, compressed if it is large and its client accepts gzip.
 ///
-/// `Vary: Accept-Encoding` keeps a cache from giving the compressed form to other clients. The
-/// length of the response is no longer known.
+/// `Vary: Accept-Encoding` prevents caches from sending the compressed form to other clients. The length of the
+/// response is no longer known.
 pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);

@@ -24,7 +24,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(3);
 
 /// Returns the time that a request may take, or `None` if it names none or is long-running.
 ///
-/// A duration is written as in Go: `30s`, `1m30s`. Zero and an empty value count as none.
+/// A duration is written as in Go: `30s`, `1m30s`. Zero and an empty value count as absent.
 ///
 /// # Errors
 /// `BadRequest` if the parameter cannot be parsed as a duration.
@@ -44,9 +44,9 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     Ok(Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()))
 }
 
-/// Returns `true` for a watch and for subresources that take as long as the client likes.
+/// Returns `true` for long-running requests: watches and the subresources in [`LONG`].
 ///
-/// Paths that are not about resources are never long.
+/// Non-resource paths are never long-running.
 fn is_long(path: &str, params: &Params) -> bool {
     let path = decode(path);
     let Some(place) = place(&path) else { return false };
@@ -54,10 +54,10 @@ fn is_long(path: &str, params: &Params) -> bool {
     is_watch || LONG.contains(&place.subresource)
 }
 
-/// Returns the error that the client gets at its deadline, if that comes before this error.
+/// Returns the deadline error if the deadline passes before kube-apiserver would return this error.
 ///
 /// kube-apiserver waits three seconds for a future `resourceVersion`. This server returns that error at once, so a
-/// request with a shorter deadline gets the error of its deadline instead.
+/// request with a shorter deadline gets the deadline error instead.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {

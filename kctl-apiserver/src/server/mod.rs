@@ -1,8 +1,8 @@
 //! The server: one state behind a lock, and methods that read and change it without a request.
 //!
-//! All requests and controllers take the one lock in turn, and hold it without waiting for
-//! anything. This makes each request atomic, and a simulation repeatable: the order in which tasks
-//! take the lock is the order of the writes.
+//! All requests and controllers take the same lock one after the other, and hold it without waiting for anything. This
+//! makes each request atomic, and a simulation repeatable: the order in which tasks take the lock is the order of the
+//! writes.
 
 mod audit;
 mod compress;
@@ -62,19 +62,17 @@ impl ApiServer {
         Self::seeded(0)
     }
 
-    /// Creates a server like [`ApiServer::new`], with a seed for uids and generated names. The same seed gives the
-    /// same sequence.
+    /// Creates a server like [`ApiServer::new`], with a seed for uids and generated names. The same seed gives the same
+    /// sequence.
     ///
-    /// Tests with other seeds find assumptions about names and uids. Times do not depend on the
-    /// seed.
+    /// Tests with other seeds reveal wrong assumptions about names and uids. Times do not depend on the seed.
     pub fn seeded(seed: u64) -> Self {
         Self::with(Clock::Simulated(Instant::now()), seed)
     }
 
     /// Creates a server that uses the clock of the machine.
     ///
-    /// Uids and names then differ at each start. This is the choice for a server that people use,
-    /// not for tests.
+    /// Uids and names then differ at each start. Use it for a server that people use, not for tests.
     pub fn on_system_time() -> Self {
         Self::with(Clock::System, jiff::Timestamp::now().as_nanosecond().unsigned_abs().try_into().unwrap_or(0))
     }
@@ -113,7 +111,7 @@ impl ApiServer {
     }
 
     /// Creates an independent copy of the server, with the same objects and history. Later writes to one do not reach
-    /// the other. The simulated clock of the copy starts anew.
+    /// the other. The simulated clock of the copy starts again.
     ///
     /// `seed` decides the uids and names that the copy generates. Requests that are waiting for a
     /// webhook and watches stay with the original; controllers of the copy have to be started
@@ -179,15 +177,14 @@ impl ApiServer {
 
     /// Returns the number of objects that the garbage collector still has to check.
     ///
-    /// 0 means that a test may look at the result of a deletion.
+    /// Once it is 0, a test can check the result of a deletion.
     pub fn pending(&self) -> usize {
         self.state.lock().pending()
     }
 
     /// Returns the answered requests, oldest first; at most the last 100,000 of them.
     ///
-    /// Watches are in it once, when they begin. Requests for documents, such as discovery, are not
-    /// recorded.
+    /// A watch is recorded once, when it begins. Requests for documents, such as discovery, are not recorded.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.state.lock().requests.records().cloned().collect()
     }
@@ -291,7 +288,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Refuses a request before anybody knows whose it is.
+    /// Returns the response to a request that is rejected before its user is known, and audits it.
     #[cfg(feature = "serve")]
     pub(crate) fn refuse<B>(
         &self,

@@ -1,4 +1,4 @@
-//! Indents JSON responses for people: browsers, curl, and clients that ask with `?pretty=true`.
+//! Indents JSON responses for people: browsers, curl, and clients that send `?pretty=true`.
 //!
 //! Upstream: `isPrettyPrint` of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`.
 
@@ -12,7 +12,7 @@ use crate::response::{Body, full};
 
 /// The beginnings of `User-Agent` headers of programs that people read responses with.
 ///
-/// As upstream has them; a version follows.
+/// They are the same as upstream; a version follows.
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 /// Paths whose documents are indented for each client.
 ///
@@ -26,7 +26,7 @@ const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 /// Returns the response, indented if a person reads it.
 pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let path = uri.path();
-    // An error about the `Accept` header is written as for people.
+    // An error about the `Accept` header is always indented.
     let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
     if !(always || is_for_people(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
         return response;
@@ -45,7 +45,7 @@ pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>)
 /// Returns `true` if the request comes from a program of [`AGENTS`], or asks for indentation in the query or in
 /// `Accept`.
 ///
-/// `?pretty=false` wins against the program, but not against `Accept`.
+/// `?pretty=false` overrides the program, but not `Accept`.
 fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Counts and records answered requests.
 //!
-//! Both are only about requests for resources; documents such as those of discovery do not count.
-//! The counters are those of `/metrics`, the records those of `ApiServer::requests`.
+//! Only requests for resources are counted and recorded, not those for documents such as discovery. The counters are
+//! those of `/metrics`, the records those of `ApiServer::requests`.
 
 use http::StatusCode;
 

@@ -11,8 +11,8 @@ use crate::state::State;
 
 /// Runs the controllers until the future is dropped. They react to a change after `delay`.
 ///
-/// With a delay, a controller reacts as late as one behind a watch, so that tests see the states
-/// between. Without one, it works until nothing is left.
+/// With a delay, a controller reacts as late as one behind a watch, so that tests see the intermediate states. Without
+/// one, it works until its queues are empty.
 pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
     let mut changes = state.lock().changes();
     loop {
@@ -20,7 +20,7 @@ pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        // Only the work that is queued now: what it causes waits for the next delay.
+        // Processes only the work that is queued now. Work that it causes waits for the next delay.
         let mut left = if delay.is_zero() { usize::MAX } else { state.lock().pending().max(1) };
         while left > 0 && state.lock().step_controllers() {
             left -= 1;

@@ -1,8 +1,9 @@
 //! The in-process service. Each request runs under the server's lock, and is suspended while it waits for a webhook.
 //!
-//! The way of a request: read the body (`read_body`), find the user to impersonate, parse a [`RequestInfo`], then run
-//! the verb under the lock (`run_once`). A run that needs a webhook ends; its calls are sent without the lock and the
-//! request runs again (`handle`). The response is built (`build_response`), and then indented or compressed.
+//! A request is processed in these steps: read the body (`read_body`), find the user to impersonate, parse a
+//! [`RequestInfo`], and run the verb under the lock (`run_once`). A run that needs a webhook ends; its calls are sent
+//! without the lock and the request runs again (`handle`). Finally the response is built (`build_response`), and then
+//! indented or compressed.
 
 use std::{
     convert::Infallible,
@@ -131,7 +132,7 @@ where
 enum RunOutcome {
     /// The response.
     ///
-    /// Nothing is left to do; the response is sent as it is.
+    /// The response is sent unchanged.
     Done(Response<Body>),
     /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),
@@ -139,9 +140,9 @@ enum RunOutcome {
 
 /// Runs a request, from its start each time, until it needs no further webhook call.
 ///
-/// The replies are collected in `round`: a later run finds those of earlier calls and takes the
-/// same way up to the first open one. All open calls of a run are sent at the same time. A request
-/// that runs out of time has written nothing.
+/// The replies are collected in `round`. A later run finds the replies to earlier calls, so it takes the same path up
+/// to the first open call. All open calls of a run are sent at the same time. A request that runs out of time has
+/// written nothing.
 async fn handle(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -183,9 +184,8 @@ fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_erro
 
 /// Runs a request once, under the lock.
 ///
-/// In the end, either the request was performed, or it has written nothing and waits. A rejected
-/// path is authorized before the client learns why it was rejected, so that a user without
-/// permission gets 403 and not 404.
+/// Afterwards the request was either performed, or it has written nothing and waits. A rejected path is authorized
+/// before the client learns why it was rejected, so that a user without permission gets 403 and not 404.
 fn run_once(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -237,7 +237,7 @@ fn run_once(
     RunOutcome::Waits(locked.transport.clone(), with_uids)
 }
 
-/// Records an answered request, and builds its response. Only watches keep the state beyond this.
+/// Records an answered request, and builds its response. Only watches use the state after this.
 ///
 /// The lock is released before a body is serialized, so a large list does not hold up other
 /// requests. A watch gets its first events when its body is read.
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// A body that comes in this many pieces, one after each pause.
+    /// Returns a body that arrives in this many pieces, each after a pause.
     fn slow(
         n_pieces: usize,
         pause: Duration,

@@ -1,8 +1,7 @@
 //! Cluster IPs of Services: each Service gets its own number in 10.96.0.0/12, kubeadm's default range.
 //!
-//! Numbers only grow: the address of a deleted Service is not given again until the server is
-//! started anew. A Service may also ask for an address by itself, which may be outside of the
-//! range.
+//! Numbers only increase: the address of a deleted Service is not reused until the server is restarted. A client may
+//! also request a specific address for a Service, which may be outside of the range.
 
 use std::net::Ipv4Addr;
 

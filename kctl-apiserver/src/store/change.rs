@@ -16,9 +16,9 @@ pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
 /// The client on whose behalf objects are written. Empty while the server's own controllers write.
 #[derive(Default)]
 pub(crate) struct Acting {
-    /// As [`Change::by`].
+    /// See [`Change::by`].
     pub(crate) by: String,
-    /// As [`Change::trace`].
+    /// See [`Change::trace`].
     pub(crate) trace: String,
 }
 

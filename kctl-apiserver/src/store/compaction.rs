@@ -1,8 +1,8 @@
-//! Decides how long states of the past can be listed: as kube-apiserver has etcd compacted (`compact.go` of
+//! Decides how long past states can be listed, like kube-apiserver's compaction of etcd (`compact.go` of
 //! `k8s.io/apiserver/pkg/storage/etcd3`).
 //!
 //! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts between five
-//! and ten minutes. No timer runs: ticks that have passed are computed when a list or a write needs them.
+//! and ten minutes. No timer runs: elapsed ticks are computed when a list or a write needs them.
 //!
 //! This limits only pages and exact versions. The history for watches is limited by its length, as
 //! the watch cache of kube-apiserver is.
@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 /// The first tick is one interval after the start, and compacts nothing yet.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
-/// The state after the ticks so far.
+/// The state of the compaction after the ticks so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compaction {
     /// The last tick, or the start.
@@ -28,16 +28,15 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
-    /// Creates the state of a server that starts now, at which nothing is compacted.
+    /// Creates the state of a server that starts now. Nothing is compacted yet.
     pub(super) fn from(start: Timestamp) -> Self {
         Self { tick: start, seen: 0, compacted: 0 }
     }
 
-    /// Returns what the ticks until now come to, where `newest` has been the newest revision since the last write.
+    /// Returns the state after all ticks until now. `newest` has been the newest revision since the last write.
     ///
-    /// Nothing was written between the ticks that have passed, so all of them saw `newest`. With
-    /// more than one of them, the last but one saw it too, which makes it the oldest revision that
-    /// is left. A clock that goes back changes nothing.
+    /// Nothing was written between the elapsed ticks, so all of them saw `newest`. If there are several, the last but
+    /// one saw it too, which makes it the oldest revision that is left. If the clock goes back, nothing changes.
     pub(super) fn at(mut self, now: Timestamp, newest: u64) -> Self {
         let passed = now.duration_since(self.tick).as_secs() / INTERVAL.as_secs();
         if passed <= 0 {
@@ -113,7 +112,7 @@ mod tests {
             "&resourceVersionMatch=Exact&resourceVersion={}",
             page["metadata"]["resourceVersion"].as_str().unwrap()
         );
-        // Nothing is newer: however old the token is, it goes on.
+        // Nothing has been written since, so a token of any age still works.
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         assert_eq!(get(&server, &token).await.0, 200);
         create(&server, "a").await;

@@ -1,7 +1,7 @@
 //! Decides how a change of a CRD changes the resources that are served.
 //!
-//! `Store::log` asks for each write of a CRD. The two effects are independent: a CRD whose labels
-//! change rebuilds the registry and ends no watch.
+//! `Store::log` calls this module for each write of a CRD. The two effects are independent: a CRD whose labels change
+//! rebuilds the registry and ends no watch.
 
 use std::sync::LazyLock;
 

@@ -74,7 +74,7 @@ async fn journal_without_objects_beside_certificates_is_refused() {
     let folder = std::env::temp_dir().join(format!("kctl-emptied-{}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     let file = folder.join("objects.jsonl");
-    // A first start that was killed before it had certificates.
+    // Simulates a first start that was killed before it created certificates.
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(&file, "").unwrap();
     drop(ApiServer::new().keep_in(&folder));
@@ -90,7 +90,7 @@ async fn journal_without_objects_beside_certificates_is_refused() {
     }
     std::fs::write(&file, &original).unwrap();
     ApiServer::new().keep_in(&folder).unwrap();
-    // To remove it is to start anew, with the certificates.
+    // Without the file, the server starts with new objects and keeps the certificates.
     std::fs::remove_file(&file).unwrap();
     ApiServer::new().keep_in(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();

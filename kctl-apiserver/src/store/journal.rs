@@ -1,8 +1,8 @@
 //! The file of `--data`: one line of JSON per write, compacted when most lines are outdated.
 //!
-//! Each line ends with a checksum of itself and of all lines before it. A line that was changed, lost or moved in the
-//! middle fails the start with its number. Whole lines that are lost at the end look the same as a server that was
-//! killed earlier, so they are not detected. Files of earlier versions without checksums are read as they are.
+//! Each line ends with a checksum of itself and of all lines before it. If a line in the middle was changed, lost or
+//! moved, the start fails and names the line. Complete lines that are lost at the end are not detected, because the
+//! file looks as if the server had been killed earlier. Files of earlier versions without checksums are still read.
 //!
 //! ```text
 //! {"revision":7,"group":"","resource":"pods","key":["default","a"],"object":{…},"sum":"0123456789abcdef"}
@@ -26,10 +26,10 @@ use crate::status::GroupResource;
 
 /// The name of the journal in its folder.
 const FILE: &str = "objects.jsonl";
-/// The file that the first start wrote together with the first objects: the certificates. Beside it an empty journal
-/// means lost data.
+/// The file with the certificates, which the first start wrote together with the first objects. An empty journal beside
+/// it means lost data.
 const USED: &str = "identity.pem";
-/// The file with which readiness tests that the disk accepts writes.
+/// The file with which the readiness check tests that the disk accepts writes.
 const PROBE: &str = "probe";
 /// The size of the probe: one page.
 ///
@@ -37,7 +37,7 @@ const PROBE: &str = "probe";
 const PROBE_LEN: usize = 4096;
 /// The file is compacted when it has this many lines more than there are objects.
 ///
-/// The file then is at most this many lines longer than needed, however long the server runs.
+/// The file therefore never has more than this many outdated lines, however long the server runs.
 const DEAD_LINES_MAX: usize = 10_000;
 
 /// The end of each line. The checksum replaces the zeros.
@@ -68,9 +68,8 @@ pub(super) type JournalObjects = BTreeMap<(GroupResource, Key), Value>;
 
 /// A file to which writes are appended. The folder is locked as long as this value lives.
 ///
-/// The order of a write: memory first, then the file. When the file rejects it, the client gets an
-/// error although reads show the change, and all further changes are refused until the file has
-/// caught up.
+/// A write changes memory first, then the file. If the file rejects it, the client gets an error although reads show
+/// the change. All further changes are rejected until the file has caught up.
 pub(super) struct Journal {
     /// The folder of `--data`, which has the journal, the lock and the probe.
     folder: PathBuf,
@@ -86,10 +85,10 @@ pub(super) struct Journal {
     _lock: File,
 }
 
-/// The checksum of the last line, from which that of the next line follows.
+/// The checksum of the last line, from which that of the next line is computed.
 ///
-/// It is part of the next checksum, so a line is valid only at its place. The first line follows a
-/// chain of zero bytes.
+/// It is part of the next checksum, so a line is valid only at its position. The first line follows a chain of zero
+/// bytes.
 #[derive(Clone, Copy, Default)]
 struct Chain([u8; SUM_LEN]);
 
@@ -189,8 +188,8 @@ impl Journal {
     /// Opens a folder, which is created if it does not exist. Returns the objects of its journal and the last
     /// revision.
     ///
-    /// The file is rewritten at each start. It then has one line per object, with a checksum each,
-    /// also if an earlier version wrote it.
+    /// The file is rewritten at each start. It then has one line per object, with a checksum each, even if an earlier
+    /// version wrote it.
     ///
     /// # Errors
     /// Fails if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
@@ -232,11 +231,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a write. The operating system has it when this returns, so a killed process loses nothing. A write
-    /// that the disk rejects is remembered in `missed`.
+    /// Appends a write. When this returns, the operating system has the data, so a killed process loses nothing. A
+    /// write that the disk rejects is remembered in `missed`.
     ///
-    /// The system may still lose it if the machine fails, since the file is not synced for each
-    /// write.
+    /// The system may still lose it if the machine fails, since the file is not synced for each write.
     pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
         // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
@@ -267,8 +265,7 @@ impl Journal {
 
     /// Returns an object whose last change is not in the file.
     ///
-    /// The first in the order of resource and key; which one comes first does not matter to the
-    /// result.
+    /// It is the first by resource and key; the order does not affect the result.
     pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
@@ -296,7 +293,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Compacts the file if too many of its lines are outdated. If compaction fails, the file stays as it is.
+    /// Compacts the file if too many of its lines are outdated. If compaction fails, the file is unchanged.
     ///
     /// It is called after each write and costs nothing until there are enough outdated lines. The
     /// objects come from the file and not from the tables, so that the written form is kept, not
@@ -381,8 +378,8 @@ fn emptied(file: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Returns the error of a damaged line. A complete line is never skipped: a client has a response that says it is
-/// stored.
+/// Returns the error of a damaged line. A complete line is never skipped, because a client received a response that
+/// confirms its write.
 fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
         "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
@@ -492,7 +489,7 @@ mod tests {
         assert_eq!(missed.1, key("one"));
         let error = journal.write_missed(&missed, 4, None).unwrap_err().to_string();
         assert!(error.contains(FILE), "{error}");
-        // Of the line that it did not take the disk has the beginning.
+        // The disk has only the beginning of the line that it rejected.
         File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
         journal.mend_disk();
         journal.append(&of, &key("two"), 5, None);
@@ -523,7 +520,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// The lines of a folder in which these pods were written, one at a time.
+    /// Returns the lines of a journal after these Pods were written, one at a time.
     fn written(folder: &Path, names: &[&str]) -> Vec<String> {
         let (mut journal, _, _) = Journal::open(folder).unwrap();
         for (index, name) in names.iter().enumerate() {

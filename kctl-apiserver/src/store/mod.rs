@@ -1,10 +1,10 @@
 //! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued
 //! lists.
 //!
-//! The way of a write: [`Store::put`] and [`Store::remove`] increment the revision, change the [`Table`] of the
+//! A write goes through [`Store::put`] or [`Store::remove`]. They increment the revision, change the [`Table`] of the
 //! resource, update the graph of owners (`owners.rs`), append to the journal of `--data` (`journal.rs`), add an
-//! [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history;
-//! nothing is buffered per watcher.
+//! [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history; nothing
+//! is buffered per watcher.
 
 mod addresses;
 mod change;
@@ -65,10 +65,11 @@ fn home(of: &GroupResource) -> &GroupResource {
 pub(crate) struct Store {
     /// The revision of the newest write. Invariant: each write of an object increments it by one.
     pub(crate) revision: u64,
-    /// The history up to this revision is dropped for all resources, also for those without a table. Invariant: at most
+    /// The history up to this revision is dropped for all resources, even for those without a table. Invariant: at most
     /// `revision`.
     compacted: u64,
-    /// Ordered, because the namespace controller deletes in this order: one seed gives one sequence of requests.
+    /// The tables of all resources. They are ordered, because the namespace controller deletes in this order: one seed
+    /// gives one sequence of requests.
     tables: BTreeMap<GroupResource, Table>,
     /// The graph of owner references. Every write goes through [`Owners::changed`], so it matches the tables.
     owners: Owners,
@@ -91,7 +92,7 @@ pub(crate) struct Store {
     /// Decides which revisions can still be listed.
     compaction: Compaction,
     /// Changes that controllers have not seen. Bounded by the changes of one request: the controllers take them after
-    /// each.
+    /// each request.
     announced: Vec<Announced>,
 }
 
@@ -217,7 +218,7 @@ impl Store {
     }
 
     /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
-    /// if it sends what a reader sees.
+    /// if it sends exactly what reads return.
     pub(crate) fn leave_unread(&mut self, of: &GroupResource, key: &Key) {
         if let Some(object) = self.table(home(of)).objects.get_mut(key) {
             *object = Arc::new(object.unread());
@@ -269,13 +270,13 @@ impl Store {
         Some(last)
     }
 
-    /// Adds an event to the history and notifies all who wait. A CRD or `APIService` that changes the served resources
-    /// rebuilds the registry first.
+    /// Adds an event to the history and notifies all waiting tasks. If a CRD or `APIService` changes the served
+    /// resources, the registry is rebuilt first.
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
         debug_assert_eq!(revision, self.revision, "a write is logged before the next one begins");
         debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
-        // The revision before this one was the newest for all ticks that have passed.
+        // All elapsed ticks saw the revision before this one as the newest.
         self.compaction = self.compaction.at(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
@@ -312,7 +313,7 @@ impl Store {
         self.changed.send_replace(revision);
     }
 
-    /// Reads the stored objects of a custom kind again by its present schemas: pruning and defaults may differ. The
+    /// Decodes the stored objects of a custom kind again with its present schemas: pruning and defaults may differ. The
     /// written bytes stay.
     fn read_anew(&mut self, resource: &Resource) {
         if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.of)) {
@@ -331,7 +332,7 @@ impl Store {
         self.compaction.at(self.clock.now(), self.revision).compacted
     }
 
-    /// Drops the whole history: watches and continued lists from before get 410.
+    /// Drops the whole history: earlier watches and continued lists get 410.
     pub(crate) fn compact(&mut self) {
         self.compacted = self.revision;
         for table in self.tables.values_mut() {

@@ -3,9 +3,9 @@
 //! JSON takes a fraction of the memory of a parsed `serde_json::Value`, and most responses are sent as stored without
 //! being parsed.
 //!
-//! An object of a custom kind has two forms when its CRD has changed since it was written: `line`
-//! is what reads show, `written` is what the journal keeps. A later CRD is applied to `written`
-//! again, so that a field which comes back in the schema comes back in the object.
+//! An object of a custom kind has two forms if its CRD has changed since it was written: reads return `line`, and the
+//! journal keeps `written`. A later CRD is applied to `written` again, so that a field that returns to the schema
+//! reappears in the object.
 
 use std::{
     collections::VecDeque,
@@ -29,12 +29,12 @@ const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
 pub(crate) struct Object {
     /// A line of JSON with its end. `kind` comes first and then `apiVersion`, as kube-apiserver writes them.
     line: Bytes,
-    /// The line as it was written, if reading it by the present CRD gives another one: pruned or with other defaults.
-    /// `None` if both are the same.
+    /// The line as it was written, if reading it with the present CRD gives a different one, pruned or with other
+    /// defaults. `None` if both are the same.
     written: Option<Bytes>,
     /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it.
     ///
-    /// A mutex and not a lock-free cell: it is held only for a clone of the pointer.
+    /// A mutex is sufficient, because it is held only to clone the pointer.
     value: Mutex<Weak<Value>>,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Returns the first bytes of the JSON of each object of a kind in a version.
+/// Returns the first bytes that the JSON of all objects of a kind in a version share.
 ///
 /// A line that begins like this needs no rewriting for a response in that version.
 pub(crate) fn head(resource: &Resource) -> String {
@@ -102,7 +102,7 @@ impl Object {
         (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
     }
 
-    /// Returns the same object, marked as written with more than is read.
+    /// Returns the same object, marked as written with more fields than reads return.
     ///
     /// Both forms are the same line here. The mark alone makes the next update a write.
     pub(super) fn unread(&self) -> Self {
@@ -135,8 +135,8 @@ impl Object {
         self.known().unwrap_or_else(|| self.parse())
     }
 
-    /// Returns `true` if this is the value that the object was made of or parsed to. A value that is only equal does
-    /// not count.
+    /// Returns `true` if `value` is the very value that the object was created from or parsed to. A value that is only
+    /// equal does not count.
     ///
     /// It lets a caller know without a comparison that a value it has read is still the stored one.
     pub(crate) fn is(&self, value: &Arc<Value>) -> bool {
@@ -164,7 +164,7 @@ pub(super) struct Warm(Mutex<WarmValues>);
 /// Values with the length of their JSON, the oldest first.
 #[derive(Default)]
 struct WarmValues {
-    /// The same object may be here twice, in two states.
+    /// The values. The same object may occur twice, in two states.
     values: VecDeque<(Arc<Value>, usize)>,
     /// The sum of the lengths in `values`.
     len: usize,

@@ -1,11 +1,11 @@
-//! The graph of owner references by uid: follows each change of an object, and queues what the garbage collector has
-//! to look at.
+//! The graph of owner references by uid: follows each change of an object, and queues the objects that the garbage
+//! collector has to check.
 //!
 //! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
-//! that gets an owner which is already being deleted stays until that owner is looked at again.
+//! that gets an owner which is already being deleted stays until that owner is checked again.
 //!
-//! The graph is kept on the side of the store, in the same step as the write, and not by watches:
-//! the collector never sees an outdated graph, as one behind a watch may.
+//! The store updates the graph in the same step as the write, not through watches: the collector never sees an outdated
+//! graph, unlike one behind a watch.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -27,7 +27,7 @@ type ObjectRef = (GroupResource, Key);
 pub(crate) struct Owners {
     /// The object of each uid.
     ///
-    /// A uid is in it as long as its object exists.
+    /// A uid is present as long as its object exists.
     places: HashMap<String, ObjectRef>,
     /// The objects that name a uid as an owner. Invariant: no set is empty.
     ///
@@ -35,14 +35,14 @@ pub(crate) struct Owners {
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
     /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in `places`.
     waiting: HashSet<String>,
-    /// Objects that may have become garbage, or whose deletion may go on.
+    /// Objects that may have become garbage, or whose deletion may proceed.
     suspects: Queue,
-    /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They wait for
-    /// other kinds.
+    /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They are
+    /// checked again when the served kinds change.
     undecided: BTreeSet<ObjectRef>,
 }
 
-/// Objects in the order in which they were added first: dependents come before the owner that waits for them.
+/// Objects in the order in which they were first added: dependents come before the owner that waits for them.
 #[derive(Clone, Default)]
 struct Queue {
     /// The queue, without duplicates.
@@ -112,16 +112,16 @@ fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) ->
     ends(after) && !before.is_some_and(ends)
 }
 
-/// Returns `true` for a Namespace and a CRD: their own controllers complete the deletion.
+/// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
 fn is_emptied(of: &GroupResource) -> bool {
     namespace::KIND.is_of(of) || custom_resource_definition::KIND.is_of(of)
 }
 
 impl Owners {
-    /// Follows a write (`after`) or a removal (`None`) of an object.
+    /// Updates the graph after a write (`after`) or a removal (`None`) of an object.
     ///
-    /// `before` is `None` for a created object and after a start. An object whose uid differs from
-    /// that before has been replaced; it counts as changed in any case.
+    /// `before` is `None` for a created object and after a start. An object whose uid has changed has been replaced; it
+    /// always counts as changed.
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
@@ -164,7 +164,8 @@ impl Owners {
         debug_assert!(self.waiting.len() <= self.places.len(), "an object that is gone waits for no dependent");
     }
 
-    /// Enters the references of a written object, and queues it if an owner is missing or a deletion begins.
+    /// Adds the references of a written object to the graph. Queues the object if an owner is missing or a deletion
+    /// begins.
     fn written(&mut self, registry: &Registry, place: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
         self.places.insert(uid.into(), place.clone());
@@ -195,12 +196,11 @@ impl Owners {
         }
     }
 
-    /// Returns `true` if the object with the uid of a reference exists with the name, kind and version that the
-    /// reference has, in a namespace that the dependent can refer to.
+    /// Returns `true` if the object with the uid of a reference exists with the name, kind and version of the
+    /// reference, in a namespace that the dependent can refer to.
     ///
-    /// A reference that does not match counts as absent even if an object has its uid: upstream
-    /// looks owners up by kind and name, and compares the uid then. A namespaced owner has to be in
-    /// the namespace of the dependent.
+    /// A reference that does not match counts as absent even if an object has its uid: upstream looks owners up by kind
+    /// and name, and then compares the uid. A namespaced owner has to be in the namespace of the dependent.
     fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let owner = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
         owner.is_some_and(|(of, (namespace, name))| {
@@ -248,7 +248,7 @@ impl Owners {
         self.suspects.insert(place);
     }
 
-    /// Leaves an object alone until it changes, or until other kinds are served.
+    /// Removes an object from consideration until it changes, or until other kinds are served.
     ///
     /// Its owner may belong to a CRD that is installed later; deleting it would lose data.
     pub(crate) fn leave_undecided(&mut self, place: ObjectRef) {
@@ -260,7 +260,7 @@ impl Owners {
         self.suspects.extend(std::mem::take(&mut self.undecided));
     }
 
-    /// Takes the next object that the garbage collector has to look at.
+    /// Takes the next object that the garbage collector has to check.
     pub(crate) fn next_suspect(&mut self) -> Option<ObjectRef> {
         self.suspects.pop_first()
     }

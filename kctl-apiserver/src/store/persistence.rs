@@ -1,8 +1,8 @@
 //! Keeps the objects of a store in the folder of `--data`: loads them at the start, and writes each change to the
 //! journal.
 //!
-//! The start of a server with a folder: open the folder, load its objects or write those of a new
-//! server, then `keep_in`. From then on each change is appended before its watches see it.
+//! A server with a folder starts in this order: open the folder, load its objects or write those of a new server, then
+//! `keep_in`. From then on each change is appended before its watches see it.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -52,7 +52,7 @@ impl Store {
     /// Replaces the present objects by those of a folder. Their history is gone: watches from before the restart get
     /// 410.
     ///
-    /// The revision goes on from that of the folder, so resource versions never repeat.
+    /// The revision continues from that of the folder, so resource versions never repeat.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
         self.owners = Owners::default();
@@ -67,10 +67,9 @@ impl Store {
         self.rebuild_registry();
     }
 
-    /// Reads all custom objects by the present schemas of their CRDs.
+    /// Decodes all custom objects with the present schemas of their CRDs.
     ///
-    /// It is called after a load, when the CRDs are known: the journal has objects as they were
-    /// written.
+    /// Called after a load, when the CRDs are known: the journal has objects as they were written.
     pub(crate) fn read_all_anew(&mut self) {
         let resources: Vec<_> = self.registry.all().cloned().collect();
         for resource in resources {

@@ -8,8 +8,8 @@ use std::{
 
 /// Writes a file with mode 0600, completely or not at all. A temporary file of a killed process is replaced.
 ///
-/// The temporary file is created anew, so its mode does not depend on an older file. It is synced
-/// before the rename: after a crash the path has the old or the new contents.
+/// The temporary file is always a new file, so its mode does not depend on an older file. It is synced before the
+/// rename: after a crash the path has the old or the new contents.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -30,8 +30,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 /// Returns the contents of a file, or `None` if it does not exist.
 ///
-/// Any other error is returned: a file that is there but unreadable must not be taken for absent,
-/// and replaced.
+/// Any other error is returned: an unreadable file must not be mistaken for an absent one and replaced.
 pub(crate) fn read_kept(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

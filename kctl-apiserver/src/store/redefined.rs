@@ -18,7 +18,7 @@ async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> Value
     serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
-/// The version of a definition whose objects have these fields.
+/// Returns a version of a CRD whose objects have these fields.
 fn version(fields: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } });
     json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })

@@ -1,7 +1,7 @@
 //! The objects of one resource, and the history of their changes.
 //!
-//! A table shares its objects: the map, the history and forks of the server point to the same ones.
-//! States of the past are computed from the present one and the history, and are not stored.
+//! A table shares its objects: the map, the history and forks of the server point to the same ones. Past states are not
+//! stored, but computed from the present one and the history.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 use super::{Key, Lines, Object, object::Warm};
 use crate::{request::RequestInfo, stale::Past};
 
-/// The number of events of each resource in the history. A watch that starts before them gets 410, as after a
-/// compaction of etcd.
+/// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
+/// a compaction of etcd.
 ///
 /// The limit is per resource: many changes of Leases do not drop the history of Pods.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
@@ -29,7 +29,7 @@ const MISSED_MAX: usize = 64;
 /// A change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The revision of the change, which is its place in the history.
+    /// The revision of the change. The history is ordered by it.
     pub(crate) revision: u64,
     /// Namespace and name of the object.
     pub(crate) key: Key,
@@ -45,7 +45,7 @@ pub(crate) struct Event {
 
 /// All objects of one resource.
 pub(crate) struct Table {
-    /// Ordered by namespace and name, as etcd orders keys: a list needs no sort.
+    /// The objects, ordered by namespace and name as etcd orders keys: a list needs no sort.
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
     /// The values of objects that were used last.
     pub(super) warm: Warm,
@@ -55,8 +55,8 @@ pub(crate) struct Table {
     pub(super) compacted: u64,
     /// The revision of the last change; 0 before the first.
     pub(super) last_change: u64,
-    /// The revision at which the CRD of the resource last changed or was deleted; 0 if it never did. Watches from
-    /// before it end.
+    /// The revision at which the CRD of the resource last changed or was deleted; 0 if it never did. Watches that
+    /// started before this revision end.
     pub(super) redefined: u64,
     /// Notified after each change. `Notify` wakes watchers in the order in which they wait, so a seed gives one
     /// order; tokio's `watch` channel wakes them in any order.
@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// Reads each object again; see [`Object::read_by`].
+    /// Decodes each object again; see [`Object::read_by`].
     pub(super) fn read_anew(&mut self, read: &impl Fn(&mut Value)) {
         for object in self.objects.values_mut() {
             if let Some(other) = object.read_by(read) {
@@ -186,7 +186,7 @@ impl Table {
         (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
     }
 
-    /// Returns what is notified after each change.
+    /// Returns the `Notify` that is notified after each change.
     pub(crate) fn changes(&self) -> Arc<Notify> {
         self.changed.clone()
     }

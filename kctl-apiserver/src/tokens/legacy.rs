@@ -23,7 +23,7 @@ pub(crate) const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// The label with the day on which the token was last used.
 pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// The label that makes a token invalid, written by a cluster's cleaner of tokens or by hand.
+/// The label that makes a token invalid, written by the legacy token cleaner of a cluster or by hand.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
 /// The claims of such a token.
@@ -42,7 +42,7 @@ pub(super) struct Claims {
     sub: String,
 }
 
-/// Returns a token for an account that is good for as long as the Secret of this name holds it.
+/// Returns a token for an account. It is valid as long as the Secret of this name contains it.
 ///
 /// # Errors
 /// Fails if the system has no random numbers.
@@ -61,7 +61,8 @@ pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) ->
 }
 
 impl Claims {
-    /// Checks that the Secret still holds the token, and that the account is still the one that the token was made for.
+    /// Checks that the Secret still contains the token, and that the account is still the one for which the token was
+    /// issued.
     ///
     /// # Errors
     /// Fails with the first failing check, in the order of kube-apiserver.

@@ -56,7 +56,7 @@ pub(crate) struct Claims {
     pub(crate) sub: String,
 }
 
-/// The objects that a token is about: the account, and what the token is bound to.
+/// The objects in the private claims: the account, and the object to which the token is bound.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct About {
     /// The namespace of the account, the Pod and the Secret.
@@ -77,10 +77,10 @@ pub(crate) struct About {
     pub(crate) warnafter: Option<i64>,
 }
 
-/// An object that must be the same one for as long as the token counts.
+/// A reference to an object by name and uid. If another object gets the name, the token is no longer valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Named {
-    /// In the namespace of the claims, apart from nodes.
+    /// The name. The object is in the namespace of the claims, unless it is a Node.
     pub(crate) name: String,
     /// Empty for a node that did not exist when the token was issued.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,7 +101,7 @@ pub(crate) enum TokenError {
     /// The token has another issuer.
     #[error("invalid bearer token")]
     Foreign,
-    /// The signature is wrong, or of another algorithm.
+    /// The signature is wrong, or uses another algorithm.
     #[error("invalid bearer token: not signed by this server")]
     Forged,
     /// The token is for other audiences.
@@ -119,18 +119,18 @@ impl TokenError {
     }
 }
 
-/// The bearer of a token that holds.
+/// The bearer of a valid token.
 #[derive(Debug)]
 pub(crate) struct Bearer {
     /// The account with its groups and extra fields.
     pub(crate) caller: Caller,
-    /// The audiences that the token is meant for, of those that were asked for.
+    /// The requested audiences that the token is valid for.
     pub(crate) audiences: Vec<String>,
-    /// The Secret that the token is kept in, if it is one of those that last as long as their Secret.
+    /// The Secret that contains the token, if it is a legacy token.
     pub(crate) secret: Option<Key>,
 }
 
-/// Authenticates a token for one of the audiences; an empty list stands for [`ISSUER`].
+/// Authenticates a token for one of the audiences; an empty list means [`ISSUER`].
 ///
 /// The order of the checks decides the error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`):
 /// format and issuer, algorithm and signature, audience, times, and last the account and the bound object. A deleted

@@ -56,7 +56,7 @@ pub(crate) enum SignerError {
     KeyUnkept { file: String, error: io::Error },
 }
 
-/// Signs tokens, and knows its signatures again.
+/// Signs tokens, and verifies its own signatures.
 pub(crate) struct Signer {
     /// The private key never leaves this struct, apart from the file.
     pair: EcdsaKeyPair,
@@ -147,7 +147,7 @@ impl SharedSigner {
 
     /// Returns the signer.
     ///
-    /// Two threads may create a key at once; the first one is kept.
+    /// Two threads may create a key at the same time; the first key is kept.
     ///
     /// # Errors
     /// Fails if the machine provides no random numbers for a key.

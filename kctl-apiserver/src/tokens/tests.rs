@@ -39,7 +39,7 @@ fn claims(token: &str) -> Value {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// Returns the error for a token that is not valid.
+/// Returns the error for an invalid token.
 fn error(server: &ApiServer, token: &str) -> String {
     let state = server.state.lock();
     bearer(&state, &state.signer, token, &[]).unwrap_err().to_string()
@@ -120,7 +120,7 @@ async fn token_survives_a_restart_with_the_same_folder() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A server with its controllers, an account `a`, and a Secret `s` for its token.
+/// Returns a server with its controllers, an account `a`, and a Secret `s` for its token.
 async fn with_secret() -> ApiServer {
     let server = with_account().await;
     tokio::spawn(server.controllers());
@@ -169,7 +169,7 @@ async fn removed_token_of_a_secret_is_written_again() {
     secret["data"] = json!({});
     send(&server, "PUT", path, &secret).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    // Signatures have random parts, so it is another one.
+    // Signatures have random parts, so the new token differs.
     let secret = server.object("", "secrets", "default", "s").unwrap();
     assert_ne!(data_of(&secret, "token"), token);
     let refused = error(&server, &token);

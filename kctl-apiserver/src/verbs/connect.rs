@@ -1,4 +1,4 @@
-//! Subresources that lead to the processes behind objects: logs, exec, port-forward and proxies.
+//! Subresources that connect to the processes behind objects: logs, exec, port-forward and proxies.
 //!
 //! No process runs here. Logs are empty, and connections fail as kube-apiserver fails them for a Pod without a node
 //! (`pkg/registry/core/pod/strategy.go`).
@@ -15,9 +15,9 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// Returns `true` if the subresource leads to a process.
+/// Returns `true` if the subresource connects to a process.
 ///
-/// The list is a rule of the kind: `connects`.
+/// The kind lists these subresources in `connects`.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
     info.resource.rules.connects.contains(&info.subresource.as_str())
 }
@@ -28,13 +28,13 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs are
 /// not admitted.
 ///
-/// Order of the checks: admission, form of the name, existence of the object, then the target. Only
-/// logs can succeed.
+/// The checks run in this order: admission, form of the name, existence of the object, then the target. Only logs can
+/// succeed.
 ///
 /// # Errors
-/// `NotFound`, or the error of admission. A connection that passes both fails as well: to a Node with a dial error, to
-/// a Service with 503 and "no endpoints available" (even if
-/// it does not exist, unless the path has the number of a port), to a Pod as one without a node.
+/// `NotFound`, or the error of admission. A connection that passes both fails as well. A Node fails with a dial error,
+/// and a Pod like one without a node. A Service fails with 503 and "no endpoints available", even if it does not exist,
+/// unless the path has a port number.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
@@ -45,7 +45,7 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     let key = (info.namespace.clone(), name.to_owned());
     let object = state.get(of, &key);
     if info.resource.is(&service::KIND) && (object.is_some() || port.parse::<i64>().is_err()) {
-        // Only the number of a port is looked up in the Service; endpoints are found by its name.
+        // Only a port number is looked up in the Service; endpoints are found by its name.
         let why = format!("no endpoints available for service {name:?}");
         return Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why));
     }
@@ -62,7 +62,8 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     }
 }
 
-/// Returns name and port in the path of a proxy, which is `name`, `name:port` or `scheme:name:port` (`SplitSchemeNamePort`).
+/// Returns name and port in the path of a proxy, which is `name`, `name:port` or `scheme:name:port`
+/// (`SplitSchemeNamePort`).
 ///
 /// The scheme does not matter here, since nothing is connected.
 fn proxied(info: &RequestInfo) -> (&str, &str) {
@@ -74,8 +75,7 @@ fn proxied(info: &RequestInfo) -> (&str, &str) {
 
 /// Returns the connection's options after admission.
 ///
-/// Admission of a `CONNECT` has the options as its object, such as `PodExecOptions`. They come back
-/// as mutating webhooks have changed them.
+/// The object of a `CONNECT` in admission is its options, such as `PodExecOptions`. Mutating webhooks may change them.
 ///
 /// # Errors
 /// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
@@ -131,7 +131,7 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
 /// `pkg/apis/core/v1/conversion.go`).
 ///
-/// Without the parameter the list is empty. 0 is accepted.
+/// Without the parameter the list is empty. Port 0 is accepted.
 fn ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = parameters.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));

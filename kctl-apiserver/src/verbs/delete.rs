@@ -35,14 +35,13 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Deletes one object.
 ///
-/// Decides the effect first ([`Deletion::of`]), then asks admission, then writes. A delete of an object that is being
-/// deleted already and would not change reaches no webhook. The response has the object, or a `Status` for kinds that
+/// Decides the effect first ([`Deletion::of`]), then runs admission, then writes. A delete that would not change an
+/// object that is already being deleted reaches no webhook. The response has the object, or a `Status` for kinds that
 /// return one (`delete_answer`).
 ///
-/// Preconditions are checked against the object in the version of the request, before admission.
-/// Deleting an object with finalizers or a grace period returns 200 with the object; deleting one
-/// for good returns 200 with a `Status` for most kinds. 202 is for the deprecated
-/// `orphanDependents: false`.
+/// Preconditions are checked against the object in the version of the request, before admission. Deleting an object
+/// with finalizers or a grace period returns 200 with the object. Removing an object at once returns 200 with a
+/// `Status` for most kinds. 202 is for the deprecated `orphanDependents: false`.
 ///
 /// # Errors
 /// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
@@ -74,9 +73,9 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     Ok(answer)
 }
 
-/// Returns the response to a dry run, and whether the object would be removed.
+/// Returns the response to a dry run, and `true` if the object would be removed.
 ///
-/// The state is not changed; the second value decides about 202.
+/// The state is not changed; the second value decides if the code is 202.
 fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
         Deletion::Pending => (Answer::ok(object.clone()), false),
@@ -116,10 +115,9 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// Returns the options as admission sees them: with the grace period of a Pod and the uid of the object.
+/// Returns the options that admission sees: with the grace period of a Pod and the uid of the object.
 ///
-/// Upstream's storage fills in these fields before it calls admission, so webhooks see them in
-/// `options`.
+/// Upstream's storage fills in these fields before it calls admission, so webhooks see them in `options`.
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
@@ -171,11 +169,11 @@ fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
 /// Deletes the objects that a list with the same options returns, one after the other in the order of their keys.
 ///
 /// Objects that were deleted before an error stay deleted, as upstream (`DeleteCollection` of
-/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`). A dry run asks admission about all of them and deletes
+/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`). A dry run runs admission for all of them and deletes
 /// none.
 ///
-/// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list
-/// of the objects before their deletion.
+/// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list of the objects before
+/// their deletion.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let list_options = list::read_options(info)?;
     let mut options = Options::of(info)?;
@@ -190,7 +188,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
     let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
-    // The first rejected object ends the request: those before it stay deleted.
+    // The first rejected object ends the request; earlier objects stay deleted.
     let (n_admitted, error) = admit_all(state, info, &options, &judged);
     if info.round.is_waiting() {
         return Err(StatusError::waiting());
@@ -206,12 +204,11 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     }
 }
 
-/// Returns how many objects, from the first on, admission accepts, and the error of the next one. Webhooks are called
-/// for one object first, then for as many as were accepted: a webhook that denies everything is not called for
-/// everything.
+/// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks
+/// are called for one object first, then for as many as were accepted: a webhook that denies everything is called for a
+/// single object.
 ///
-/// While webhooks have replies outstanding, objects after them are not visited beyond the number
-/// that were accepted already.
+/// While webhooks have not replied, at most as many further objects are visited as were already accepted.
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {

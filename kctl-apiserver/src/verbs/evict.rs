@@ -1,7 +1,7 @@
 //! Evictions: deletes of Pods that a `PodDisruptionBudget` may reject (`pkg/registry/core/pod/storage/eviction.go`).
 //!
-//! An eviction is the polite form of a delete: `kubectl drain` uses it. The request is a `POST` of
-//! an `Eviction` to the Pod; admission has seen it before this code runs.
+//! Unlike a delete, an eviction respects disruption budgets: `kubectl drain` uses it. The request is a `POST` of an
+//! `Eviction` to the Pod; admission has seen it before this code runs.
 
 use std::sync::Arc;
 
@@ -21,26 +21,26 @@ use crate::{
     status::{FieldError, GroupResource, StatusError},
 };
 
-/// `Retry-After` if the status of the budget is outdated.
+/// The `Retry-After` of a response if the status of the budget is outdated.
 ///
-/// Not set if the status is current: then only a change of Pods helps.
+/// It is not set if the status is current, because then only a change of Pods helps.
 const RETRY_AFTER_SECONDS: u64 = 10;
-/// The number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions are
-/// rejected (`MaxDisruptedPodSize`).
+/// Maximum number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions
+/// are rejected (`MaxDisruptedPodSize`).
 const DISRUPTED_LEN_MAX: usize = 2_000;
 /// The condition of a budget that reports whether a disruption is allowed.
 ///
-/// Set by the disruption controller, and here when the last disruption is used up.
+/// The disruption controller sets it. An eviction sets it when it uses up the last disruption.
 const ALLOWED: &str = "DisruptionAllowed";
 
 /// Evicts a Pod, if its budget allows that.
 ///
 /// The budget is charged before the Pod is deleted: `disruptionsAllowed` is decremented and the Pod is added to
 /// `disruptedPods`, until the disruption controller has seen the deletion. The Pod gets the condition
-/// `DisruptionTarget` first, so that its Job can tell an eviction from a failure.
+/// `DisruptionTarget` first, so that its Job can distinguish an eviction from a failure.
 ///
-/// A dry run checks the budget and the preconditions, and changes nothing. 201 is the response of
-/// an eviction that was accepted, also if the Pod still has to end gracefully.
+/// A dry run checks the budget and the preconditions, and changes nothing. 201 is the response of an eviction that was
+/// accepted, even if the Pod still has to end gracefully.
 ///
 /// # Errors
 /// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
@@ -67,7 +67,7 @@ pub(super) fn evict(
         let marked = marked(&pod, &state.clock.seconds());
         pod = lifecycle::update(state, &info.resource.of, &info.key(), &pod, marked);
     }
-    // Upstream validates so late: an eviction with invalid delete options has marked the Pod already.
+    // Upstream validates the options only here: an eviction with invalid delete options has marked the Pod already.
     let options = Options::read(options.clone())?;
     if dry {
         check_preconditions(&info.resource, &pod, &options.value)?;
@@ -79,7 +79,7 @@ pub(super) fn evict(
 
 /// Checks the options before the budget is charged.
 ///
-/// Unlike other options of the delete, these decide before anything is written.
+/// Unlike other options of the delete, these are checked before anything is written.
 ///
 /// # Errors
 /// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
@@ -91,7 +91,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
             FieldError::invalid(&format!("deleteOptions.{BREAKING}"), &true.into(), "must not be set for an eviction");
         return Err(StatusError::invalid("policy", "Eviction", &info.name, &[field_error]));
     }
-    // An eviction says in two places whether it is a dry run.
+    // An eviction has two `dryRun` fields.
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = info.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {
@@ -139,9 +139,10 @@ fn is_ready(pod: &Value) -> bool {
     conditions.filter(|condition| condition["type"] == "Ready").any(|condition| condition["status"] == "True")
 }
 
-/// Returns `true` if the budget lets a Pod that is not ready go without counting it (`unhealthyPodEvictionPolicy`).
+/// Returns `true` if the budget allows the eviction of a Pod that is not ready without charging it
+/// (`unhealthyPodEvictionPolicy`).
 ///
-/// With `AlwaysAllow` always, with the default `IfHealthyBudget` if enough other Pods are healthy.
+/// `AlwaysAllow` always allows it; the default `IfHealthyBudget` allows it if enough other Pods are healthy.
 fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     if is_ready(pod) {
         return false;
@@ -153,8 +154,8 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
 
 /// Fails if the budget allows no further disruption.
 ///
-/// An outdated status (`observedGeneration` below `generation`) allows nothing, and asks the client
-/// to retry after 10 seconds.
+/// An outdated status (`observedGeneration` below `generation`) allows nothing, and the error tells the client to retry
+/// after 10 seconds.
 fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     if may_go_anyway(budget, pod) {
         return Ok(());

@@ -1,8 +1,7 @@
-//! `GET` of a collection: selectors, consistent pages, and states of the past.
+//! `GET` of a collection: selectors, consistent pages, and past states.
 //!
-//! Three ways, from cheap to expensive: stored JSON is concatenated (`is_text`), objects are parsed
-//! and shaped, or all objects are converted by a webhook before the selector can be applied. The
-//! result is the same.
+//! There are three paths, from cheap to expensive: stored JSON is concatenated (`is_text`), objects are parsed and
+//! shaped, or all objects are converted by a webhook before the selector can be applied. The result is the same.
 //!
 //! Lists read one revision under the lock, so they are consistent. A list of the past reads a table
 //! that is rebuilt from the history.
@@ -91,11 +90,11 @@ pub(super) fn read_options(info: &RequestInfo) -> Result<(ListOptions, Selector)
     Ok((options, selector))
 }
 
-/// The objects that a delete of a collection selects, and what its response says about them.
+/// The objects that a delete of a collection selects, and the metadata of its response.
 pub(super) struct CollectionToDelete {
     /// The selected objects with their keys, in list order.
     ///
-    /// In the stored version, as the deletion needs them.
+    /// They are in the stored version, which the deletion needs.
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
     revision: u64,
@@ -179,7 +178,7 @@ fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
 
 /// A page of a list.
 struct Page<T> {
-    /// At most as many as the limit.
+    /// The items; at most as many as the limit.
     items: Vec<T>,
     /// The last key of the page and the number of objects after it, if there are any.
     ///
@@ -203,7 +202,7 @@ fn page(
         if selector.is_empty() {
             return true;
         }
-        // Only the object of that name is parsed.
+        // If the selector has a name, only the object of that name is parsed.
         if selector.name().is_some_and(|selected| selected != name) {
             return false;
         }
@@ -228,7 +227,7 @@ fn page(
 
 /// Returns the stored JSON of all items, or `None` if an item is stored in another version.
 ///
-/// All or nothing, since one line needs one form.
+/// A single other version makes the result `None`, since all items of a list must have the same form.
 fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {
@@ -279,8 +278,8 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
 
 /// Returns a list object with its metadata.
 ///
-/// `all` says that the list has no selector: otherwise the number of remaining items is unknown and
-/// left out.
+/// `all` is `true` for a list without a selector. For other lists the number of remaining items is unknown and left
+/// out.
 fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> Value {
     let resource = &info.resource;
     let mut meta = Map::new();

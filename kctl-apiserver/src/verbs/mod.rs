@@ -1,7 +1,7 @@
 //! Performs parsed requests: one file per verb, all of them on the locked state.
 //!
-//! The way of a request: authorization, `Warning` headers of deprecated kinds, options ([`check_options`]), the verb,
-//! then the form that the client asked for (`output_form.rs`).
+//! A request passes through these steps: authorization, `Warning` headers of deprecated kinds, options
+//! ([`check_options`]), the verb, then the requested output form (`output_form.rs`).
 //!
 //! Every verb runs synchronously under the lock of the server, from a parsed request to an
 //! `Answer`. A verb that needs the reply of a webhook returns `StatusError::waiting` and is run
@@ -88,7 +88,7 @@ impl Answer {
 
     /// Returns 200 with stored JSON.
     ///
-    /// Only for clients that accept plain JSON.
+    /// Used only for clients that accept plain JSON.
     fn text(line: Bytes, name: String) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Text { line, name } }
     }
@@ -103,10 +103,9 @@ impl Answer {
 
 /// Performs a request. With `--data`, a change is in the journal before the client gets its response.
 ///
-/// A request that only reads, or a dry run, never touches the journal. Before a change, changes
-/// that an earlier request could not write are written first: if that fails, the request fails
-/// without an effect. If the disk fails afterwards, the change is in memory and the client gets an
-/// error that says so.
+/// A request that only reads, or a dry run, never touches the journal. Before a change, earlier changes that could not
+/// be written to the journal are written first: if that fails, the request fails without an effect. If the disk fails
+/// afterwards, the change is in memory and the client gets an error that says so.
 ///
 /// # Errors
 /// Fails if the request does, and if the disk rejects a change: see
@@ -124,7 +123,7 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     Ok(answer)
 }
 
-/// Returns `true` if the request may change what is stored.
+/// Returns `true` if the request may change stored objects.
 ///
 /// The creation of a review changes nothing, although its verb is `create`.
 fn changes(info: &RequestInfo) -> bool {
@@ -135,7 +134,7 @@ fn changes(info: &RequestInfo) -> bool {
 /// The source of the JSON in a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResponseSource {
-    /// The stored text, as far as it is what the client asks for: nothing is parsed or serialized.
+    /// The stored JSON, if it already has the form that the client requested: nothing is parsed or serialized.
     StoredText,
     /// The object, because the response has another form.
     Object,
@@ -143,8 +142,8 @@ enum ResponseSource {
 
 /// Performs a request without regard to the journal.
 ///
-/// The form of the output is parsed before the verb runs, so an `Accept` header without a known
-/// form has no effect on the state. Connections skip the options: they have their own.
+/// The `Accept` header is parsed before the verb runs, so a header without a supported form has no effect on the state.
+/// Connections skip the options: they have their own.
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
@@ -243,7 +242,7 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
 
 /// Validates the name of a field manager (`ValidateFieldManager`).
 ///
-/// At most one error. An empty name is valid here; the default is derived from the user agent.
+/// Returns at most one error. An empty name is valid here; the default is derived from the user agent.
 fn manager_errors(manager: &str) -> Option<FieldError> {
     if manager.len() > MANAGER_LEN_MAX {
         return Some(FieldError::too_long("fieldManager", MANAGER_LEN_MAX));

@@ -1,7 +1,7 @@
-//! The form in which a client asked for objects: as they are, as a table, or as metadata only. Read from `Accept`.
+//! The form in which a client requests objects: as they are, as a table, or as metadata only. Read from `Accept`.
 //!
-//! kubectl asks for tables, metadata informers for `PartialObjectMetadata`, other clients for the
-//! objects. Protobuf and YAML are encodings of the same forms and are applied by `serve`.
+//! kubectl requests tables, metadata informers `PartialObjectMetadata`, other clients the objects. Protobuf and YAML
+//! are encodings of the same forms and are applied by `serve`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -19,19 +19,19 @@ use crate::{
 pub(crate) enum OutputForm {
     /// The object or list itself.
     ///
-    /// In the version of the path.
+    /// It is in the version of the path.
     Plain,
     /// `as=Table`: rows for `kubectl get`.
     ///
-    /// With the part of the object that each row includes, and the version of the table.
+    /// The fields are the part of the object that each row includes, and the version of the table.
     Table(Include, MetaVersion),
     /// `as=PartialObjectMetadata`.
     ///
-    /// For single objects and for the events of a watch.
+    /// Used for single objects and for the events of a watch.
     Partial(MetaVersion),
     /// `as=PartialObjectMetadataList`.
     ///
-    /// For lists.
+    /// Used for lists.
     PartialList(MetaVersion),
 }
 
@@ -45,7 +45,7 @@ const END_OF_STATE: &str = "k8s.io/initial-events-end";
 pub(crate) enum MetaVersion {
     /// `meta.k8s.io/v1`.
     V1,
-    /// `meta.k8s.io/v1beta1`, which old clients of `kubectl` ask for.
+    /// `meta.k8s.io/v1beta1`, which old versions of kubectl request.
     V1Beta1,
 }
 
@@ -92,9 +92,7 @@ pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
     OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
-/// The media types of watches.
-///
-/// Listed in the error for a watch.
+/// The media types of watches, which the error for a watch lists.
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl OutputForm {
@@ -103,15 +101,15 @@ impl OutputForm {
     /// Quality values are honoured: clauses are visited in the order of preference.
     ///
     /// # Errors
-    /// `NotAcceptable` if it supports none of them.
+    /// `NotAcceptable` if the server supports none of the forms.
     pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)
     }
 
-    /// Returns the same, with the clause of the header that names it.
+    /// Returns the form like [`Self::of`], with the clause of the header that names it.
     ///
-    /// An empty header, and plain `application/json`, are the fast path. A built-in kind returns
-    /// 406 without details for unknown media types, as go-restful's router does.
+    /// An empty header, and plain `application/json`, are the fast path. A built-in kind returns 406 without details
+    /// for unknown media types, as go-restful's router does.
     fn with_clause(info: &RequestInfo) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let accept = info.header("accept");
@@ -141,7 +139,7 @@ impl OutputForm {
         Err(StatusError::not_acceptable(FORMS))
     }
 
-    /// Checks that the form fits the verb: metadata of an object for an object, of a list for a list.
+    /// Checks that the form fits the verb: metadata of an object for an object, and of a list for a list.
     ///
     /// Watches and deletes accept all forms.
     ///
@@ -160,10 +158,9 @@ impl OutputForm {
         }
     }
 
-    /// Returns an object or a list in this form, or `None` if it is sent as it is.
+    /// Returns an object or a list in this form, or `None` if it is sent unchanged.
     ///
-    /// A `Status` and other kinds than that of the resource are never transformed. `now` is for
-    /// columns with ages.
+    /// A `Status` and other kinds than that of the resource are never transformed. `now` is for columns with ages.
     pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
@@ -264,7 +261,7 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
 
 /// Returns the metadata of a list without an empty `continue`, which these forms omit.
 ///
-/// For custom kinds only; built-in lists never have an empty one.
+/// Only custom kinds need it; built-in lists never have an empty `continue`.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
     if let Some(meta) = meta.as_object_mut()

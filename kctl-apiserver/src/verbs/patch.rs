@@ -34,7 +34,7 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
                 "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
                  application/apply-patch+yaml",
             );
-            // Upstream's router ignores the blank, so that its handler answers.
+            // Upstream's router ignores the trailing blank, so its handler returns the error.
             Err(if other.ends_with(' ') { status_error } else { status_error.with_empty_details() })
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
 
 /// Checks that a patch is JSON, or YAML for an apply.
 ///
-/// The audit log of kube-apiserver needs it, before the object is looked up (`validateAndTranscodePatch` in
+/// kube-apiserver parses it for its audit log, before the object is looked up (`validateAndTranscodePatch` in
 /// `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
 ///
 /// # Errors
@@ -68,8 +68,7 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 /// like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the
 /// whole request runs under the lock.
 ///
-/// `fieldValidation` of a merge patch looks at the patch itself, so only new unknown fields are
-/// reported.
+/// For a merge patch, `fieldValidation` checks the patch itself, so only new unknown fields are reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let media = media_type(info)?;
@@ -86,8 +85,8 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
-/// Returns the patched object. A merge patch starts without `metadata.managedFields`, unless it sets them: the managers are
-/// those of the live object.
+/// Returns the patched object. A merge patch that does not set `metadata.managedFields` starts without them, because
+/// the write uses those of the live object.
 ///
 /// Errors of a strategic merge are 500, apart from a malformed `$retainKeys`, which is 400.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
@@ -112,7 +111,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
         crate::patch::merge(&mut object, &patch);
         return Ok(object);
     }
-    // A merge patch applies to the decoded Go type: an integer is equal however it is written.
+    // A merge patch applies to the decoded Go type, in which `1.0` and `1` are the same integer.
     go::whole_numbers(&mut patch);
     crate::patch::strategic_merge(info.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
         BAD_RETAIN_KEYS => StatusError::bad_request(why),
@@ -160,8 +159,8 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 /// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls
 /// and unknown fields.
 ///
-/// Order matters where several things are wrong: conflicts come before unknown fields, and these
-/// before the check of the verb `create`.
+/// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the
+/// verb `create`.
 ///
 /// # Errors
 /// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
@@ -300,7 +299,7 @@ mod tests {
         (code, serde_json::from_slice(&body).unwrap())
     }
 
-    /// The bounds at which kube-apiserver 1.36 refuses, measured to the byte and to the operation.
+    /// Tests the bounds at which kube-apiserver 1.36 rejects a patch, measured to the byte and to the operation.
     #[tokio::test(start_paused = true)]
     async fn json_patches_are_bounded_in_operations_and_copies() {
         let server = ApiServer::new();

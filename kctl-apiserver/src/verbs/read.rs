@@ -11,8 +11,8 @@ use crate::{conversion, registry::Resource, request::RequestInfo, state::State, 
 ///
 /// `resourceVersion` is only checked: the newest state is always returned, which satisfies any older version.
 ///
-/// Reading the stored line avoids parsing and serializing: most requests of clients with plain JSON
-/// end here.
+/// Sending the stored line avoids parsing and serializing. Most requests of clients that accept plain JSON take this
+/// path.
 ///
 /// # Errors
 /// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
@@ -38,10 +38,10 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
     Ok(Answer::ok(object))
 }
 
-/// Returns the object in the version of the resource, or `None` if it has that version. Both versions differ only in
-/// `apiVersion`.
+/// Returns the object in the version of the resource, or `None` if it has that version. The versions must differ only
+/// in `apiVersion`.
 ///
-/// For kinds whose versions have equal fields, as most built-in kinds with two versions.
+/// Use it only for kinds whose versions have equal fields, like most built-in kinds with two versions.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Option<Value> {
     let api_version = resource.api_version();
     (object["apiVersion"] != api_version.as_str()).then(|| {

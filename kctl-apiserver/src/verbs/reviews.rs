@@ -26,8 +26,8 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
 ///
 /// Webhooks see a zero status, as kube-apiserver encodes it.
 ///
-/// Mutating webhooks can change what is reviewed. The metadata that the client sent is returned,
-/// with managed fields as upstream adds them; rules and self reviews return an empty one.
+/// Mutating webhooks can change what is reviewed. The response has the metadata that the client sent, with managed
+/// fields as upstream adds them. Rules and self reviews return empty metadata.
 ///
 /// # Errors
 /// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
@@ -84,7 +84,7 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     match info.resource.rules.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), review);
-            // The real server names no kind here.
+            // kube-apiserver names no kind here.
             StatusError::unless_valid(&info.resource.of.group, "", "", &errors)
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
@@ -120,8 +120,8 @@ fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
 /// Authenticates a token. It is parsed like the value of an `Authorization` header (`AuthenticateRequest` of
 /// `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
 ///
-/// An empty token is the anonymous user, who is authenticated. A legacy token of a Secret is
-/// labelled as used, as with a request.
+/// An empty token is the anonymous user, who is authenticated. A legacy token of a Secret is labelled as used, as in a
+/// request.
 fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
     let header = format!("Bearer {given}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
@@ -136,9 +136,9 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
     Ok((bearer.caller, bearer.audiences))
 }
 
-/// Writes the result of a token review, beside what the client has written into the status.
+/// Writes the result of a token review into the status. Other fields that the client sent stay.
 ///
-/// A failure removes `authenticated`, which is `false` by omission, and sets `error`.
+/// A failure removes `authenticated`, because an omitted field means `false`, and sets `error`.
 fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
@@ -210,8 +210,7 @@ const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
 /// Returns the error of an invalid selector.
 ///
-/// Says "partially" if at least one requirement could be parsed. `None` for a valid or absent
-/// selector.
+/// It contains "partially" if at least one requirement could be parsed. `None` for a valid or absent selector.
 fn ignored(kind: &str, selector: &Value) -> Option<String> {
     let raw = text(&selector["rawSelector"]);
     let of_fields = kind == "fieldSelector";
@@ -239,8 +238,7 @@ fn is_read(of_fields: bool, requirement: &Value) -> bool {
     }
 }
 
-/// Returns the status with the reason for the decision. `system:masters` needs no binding, so there is no reason to
-/// name.
+/// Returns the status with the reason for the decision. `system:masters` needs no binding, so no reason is given.
 ///
 /// `denied` is never set: RBAC allows or has no opinion.
 fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {

@@ -1,8 +1,7 @@
-//! The `scale` subresource: one form for the replicas of all kinds that have some.
+//! The `scale` subresource: a uniform view of the replicas of all kinds that have them.
 //!
-//! A `Scale` is made from the object at each read, and a write of it changes one field of the
-//! object. Built-in kinds have their replicas at `spec.replicas`; custom kinds name the paths in
-//! the CRD.
+//! A `Scale` is created from the object at each read, and a write of it changes one field of the object. Built-in kinds
+//! have their replicas at `spec.replicas`; custom kinds name the paths in the CRD.
 
 use std::sync::Arc;
 
@@ -20,11 +19,11 @@ use crate::{
     write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
-/// The fields of a kind from which a Scale is made.
+/// The fields of a kind from which a Scale is created.
 struct Paths {
-    /// The desired replicas, as field names from the object down.
+    /// The path of the desired replicas, as a list of field names.
     spec: Vec<String>,
-    /// The observed replicas, as field names from the object down.
+    /// The path of the observed replicas, as a list of field names.
     status: Vec<String>,
     /// The selector of the pods; custom resources may have none.
     ///
@@ -58,8 +57,8 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
 
 /// Returns the Scale of an object.
 ///
-/// The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`, not in
-/// `status`, as Go's tags say.
+/// The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`, not in `status`, as Go's tags
+/// define.
 fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     let paths = paths(info);
     let mut meta = json!({});
@@ -112,7 +111,7 @@ fn selector_text(selector: &Value) -> String {
 
 /// Returns the Scale of an object.
 ///
-/// A custom object without the replicas field is 500, as upstream; built-in kinds count it as 0.
+/// A custom object without the replicas field fails with 500, as upstream; built-in kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let of = &info.resource.of;
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
@@ -164,7 +163,8 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     }
     let replicas = admitted(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
-    // Kube-apiserver can't apply the scale of a custom kind: it takes it for an object of that kind, unless something conflicts.
+    // kube-apiserver can't apply the scale of a custom kind, unless there are conflicts: it treats the Scale as an
+    // object of that kind.
     let cannot_apply = applies && info.resource.custom.is_some();
     let has_managers = !scale_owners::of_scale(&old, &paths(info).spec).is_empty();
     let managed = if cannot_apply && !has_managers { Vec::new() } else { owners(state, info, &old, &scale)? };
@@ -226,10 +226,9 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
     Ok(scale_owners::of_object(old, &path, &scale))
 }
 
-/// Returns the replicas as admission leaves them.
+/// Returns the replicas after admission.
 ///
-/// Webhooks see a `Scale` with the subresource `scale`. They may change the replicas; other changes
-/// have no effect.
+/// Webhooks see a `Scale` with the subresource `scale`. They may change the replicas; other changes have no effect.
 fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
     let was = Arc::new(scale_of(info, old));
     let mut scale = Value::clone(&was);
@@ -241,8 +240,8 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
     Ok(left.unwrap_or(0))
 }
 
-/// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom resource only its replicas. Other
-/// metadata than the managers is dropped, and not validated.
+/// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`). For a custom resource only its replicas
+/// are validated. Metadata other than the managers is dropped, and not validated.
 ///
 /// A negative number is `Invalid` at the field's path.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
@@ -298,7 +297,7 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
 
 /// Checks that the applied object is a Scale.
 ///
-/// Unknown fields are 500 here, upstream's strict conversion.
+/// Unknown fields fail with 500, as in upstream's strict conversion.
 fn applicable(body: &Value) -> Result<(), StatusError> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     super::patch::check_type((text("kind"), text("apiVersion")), ("Scale", scale_owners::API_VERSION))?;

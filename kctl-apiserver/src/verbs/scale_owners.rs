@@ -44,9 +44,9 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     managed.encode()
 }
 
-/// Returns the manager as the Scale has it: an updater gets the version of Scales.
+/// Returns the manager as the Scale shows it: an updater gets the version of Scales.
 ///
-/// Appliers are identified by name alone, so they stay as they are.
+/// Appliers are identified by name alone, so they stay unchanged.
 fn read_by_scale(manager: &Manager) -> Manager {
     match manager.operation {
         Operation::Apply => manager.clone(),
@@ -109,7 +109,7 @@ mod tests {
         let expected =
             [entry("one", &only_replicas, None), entry("one", &json!({ "f:spec": { "f:paused": {} } }), Some(TIME))];
         assert_eq!(of_object(&object, &path, &scale), expected);
-        // Nobody owns the replicas of a scale any more.
+        // No manager owns the replicas any more.
         assert_eq!(of_object(&object, &path, &json!({ "metadata": {} })), expected[1..]);
     }
 }

@@ -1,4 +1,4 @@
-//! Subresources that are created and not stored. Bindings are here; evictions and tokens have their own files.
+//! Subresources that are created but not stored. Bindings are here; evictions and tokens have their own files.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
 
 /// Returns a binding after mutating admission, if it is valid.
 ///
-/// Validation stands between mutating and validating admission, as for any object.
+/// As for any object, validation runs between mutating and validating admission.
 fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
@@ -65,7 +65,7 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
 
 /// Returns kind and version of the object that a subresource accepts.
 ///
-/// From discovery: a subresource can have a group of its kind, such as `policy/v1` for evictions.
+/// They come from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
 fn own_type(info: &RequestInfo) -> Option<(String, String)> {
     let listed = info.resource.subresource(&info.subresource)?;
     let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
@@ -76,13 +76,13 @@ fn own_type(info: &RequestInfo) -> Option<(String, String)> {
     Some((listed.kind.clone(), api_version))
 }
 
-/// Returns the sent object as admission sees it.
+/// Returns the sent object that admission sees.
 ///
 /// The namespace of the path is filled in.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     let Some((kind, api_version)) = own_type(info) else { return shown };
     shown["metadata"]["namespace"] = info.namespace.clone().into();
-    // The types of the others have no managed fields.
+    // The types of other subresources have no managed fields.
     if info.subresource == "binding" {
         let manager = FieldManager::of(info, state);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
@@ -93,14 +93,14 @@ fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
 
 /// Returns a `Status` of success.
 ///
-/// With the HTTP status in `code`, as upstream writes it for created subresources.
+/// `code` has the HTTP status, as upstream writes it for created subresources.
 pub(super) fn success(code: StatusCode) -> Answer {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
     Answer { code, ..Answer::ok(status) }
 }
 
-/// Performs `POST bindings` (`LegacyBindingREST`): the name of the Binding is that of the Pod.
+/// Performs `POST bindings` (`LegacyBindingREST`): the Binding has the name of the Pod.
 ///
 /// # Errors
 /// `NotFound` without the Pod, `Conflict` for another uid or version, 500 for a Binding without a Node, and errors of
@@ -230,10 +230,10 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     Ok(Answer::ok(written))
 }
 
-/// Validates the finalizers of a Namespace. Here each error has an index; in other writes upstream names only the
+/// Validates the finalizers of a Namespace. Here each error has an index; for other writes upstream names only the
 /// list.
 ///
-/// Each finalizer is validated alone, by the rule of the kind.
+/// Each finalizer is validated by the rule of the kind.
 fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });

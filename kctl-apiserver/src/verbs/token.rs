@@ -25,13 +25,9 @@ use crate::{
 ///
 /// Ten minutes; less is `Invalid`.
 const SECONDS_MIN: i64 = 600;
-/// The longest lifetime of a token in seconds (`ValidateTokenRequest`).
-///
-/// About 136 years.
+/// The longest lifetime of a token in seconds (`ValidateTokenRequest`): about 136 years.
 const SECONDS_MAX: i64 = 1 << 32;
-/// The lifetime of a token whose request names none.
-///
-/// One hour.
+/// The lifetime of a token whose request names none: one hour.
 const SECONDS_DEFAULT: i64 = 3_600;
 /// The lifetime that the projected volume of a Pod requests. Old clients do not renew such a token, so it lives for a
 /// year (`WarnOnlyBoundTokenExpirationSeconds`).
@@ -48,7 +44,7 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.
 /// `status.expirationTimestamp` is the time that was requested, even if the token lives longer for old clients.
 ///
-/// `status.token` is the only place of the token: it can not be read again.
+/// `status.token` contains the only copy of the token: it cannot be read again.
 ///
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
@@ -101,7 +97,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
 
 /// Returns the request with defaults and managers, as webhooks see it.
 ///
-/// The token is empty for webhooks, so they can not record it.
+/// The token is empty for webhooks, so they cannot record it.
 fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
@@ -129,7 +125,7 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     Err(invalid(&info.name, "metadata.name", &name.into(), "must match the service account name if specified"))
 }
 
-/// Fills in what the request omits from its account, and rejects another uid.
+/// Fills in the fields that the request omits from its account, and rejects another uid.
 ///
 /// The default audience is the server itself.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
@@ -157,15 +153,15 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
 
 /// Returns the error of one invalid field.
 ///
-/// `name` is empty where upstream knows no name at that point.
+/// `name` is empty where upstream has no name at that point.
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[FieldError::invalid(field, value, why)])
 }
 
-/// Returns the object to which a token is bound: the token is valid only while that exists.
+/// Returns the object to which a token is bound: the token is valid only while the object exists.
 ///
-/// A Pod must run as the account. The bound Pod's node is recorded with it, with an empty uid if
-/// the Node does not exist.
+/// A Pod must run as the account. The bound Pod's node is recorded with it, with an empty uid if the Node does not
+/// exist.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut about = About::default();
     if reference.is_null() {
@@ -178,7 +174,7 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&of, name))
     };
     let group = match api_version.split_once('/') {
-        // An invalid version counts as none (`FromAPIVersionAndKind`).
+        // An invalid version counts as absent (`FromAPIVersionAndKind`).
         Some((group, version)) if !version.contains('/') => group,
         _ => "",
     };

@@ -43,9 +43,9 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
-/// Returns `true` if an update creates an object that does not exist, also through its status.
+/// Returns `true` if an update creates an object that does not exist, even through its status.
 ///
-/// `Lease`s, `Endpoints` and roles are such kinds; most return 404.
+/// `Lease`s, `Endpoints` and roles are such kinds; most other kinds return 404.
 pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
     info.resource.rules.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
 }

@@ -1,7 +1,7 @@
-//! `GET` with `watch`: events out of the history, for as long as the client asks.
+//! `GET` with `watch`: streams events from the history until the watch ends.
 //!
-//! A watcher has no buffer: it reads the history at its own pace, and one that is slower than the history is long is
-//! told so with 410. Writers never wait for it.
+//! A watcher has no buffer: it reads the history at its own pace. If it falls behind the oldest event of the history,
+//! the watch ends with 410. Writers never wait for it.
 
 mod watch_event;
 
@@ -32,13 +32,13 @@ use crate::{
     store::{Event, EventType, Lines, Object, event_line, head},
 };
 
-/// The time between two bookmarks for a client that asks for them (`defaultBookmarkFrequency` of the watch cache).
+/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
 ///
-/// Counted from the start of the watch.
+/// It starts with the watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
 ///
-/// So that a client can resume from a recent revision.
+/// The bookmark lets a client resume from a recent revision.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
@@ -55,11 +55,11 @@ pub(crate) struct Start {
     ///
     /// Events of other namespaces are skipped.
     namespace: String,
-    /// An object that starts or stops matching is sent as added or deleted.
+    /// The selector. An object that starts or stops matching is sent as added or deleted.
     selector: Selector,
     /// `allowWatchBookmarks`.
     ///
-    /// Also needed for the final bookmark of the initial events.
+    /// The final bookmark of the initial events requires it, too.
     bookmarks: bool,
     /// The form of the objects in events.
     form: OutputForm,
@@ -69,9 +69,9 @@ pub(crate) struct Start {
     head: String,
     /// The initial state, sent as events before the changes.
     ///
-    /// Taken by `stream`; empty afterwards.
+    /// `stream` takes the events; the list is empty afterwards.
     initial: Vec<WatchEvent>,
-    /// Changes after this revision follow.
+    /// The revision after which the watch sends changes.
     revision: u64,
     /// [`Table::redefined`](crate::store::Table::redefined) at the start. If it changes, the CRD has changed and the
     /// watch ends.
@@ -95,7 +95,7 @@ const NOT_OLDER: &str = "NotOlderThan";
 struct WatchOptions<'a> {
     /// `resourceVersion`.
     ///
-    /// As given, so that an error can show it.
+    /// It is kept as the client sent it, so that an error can show it.
     version: &'a str,
     /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
@@ -109,7 +109,7 @@ struct WatchOptions<'a> {
 }
 
 impl<'a> WatchOptions<'a> {
-    /// Reads the options. A watch without a version, or with 0, gets the initial state like one with
+    /// Reads the options. A watch without a version, or with 0, gets the initial state, like a watch with
     /// `sendInitialEvents` (`SetListOptionsDefaults` of apimachinery).
     fn of(info: &'a RequestInfo) -> Self {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
@@ -162,11 +162,10 @@ impl<'a> WatchOptions<'a> {
 
 /// Accepts a watch: validates its options and takes the initial state under the lock.
 ///
-/// The initial state and its revision come from one locked state, so no change between them and the first event is
-/// lost.
+/// The initial state and its revision are read under one lock, so no change before the first event is lost.
 ///
-/// A revision in the future is an error event here too if the state was asked for; otherwise the
-/// watch waits until the revision is reached.
+/// A revision in the future causes an error event if the initial state was requested; otherwise the watch waits until
+/// the revision is reached.
 ///
 /// # Errors
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
@@ -222,10 +221,9 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
-/// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, and an overflow may be negative: then
-/// the watch ends at once.
+/// Returns the duration for `timeoutSeconds`.
 ///
-/// Negative timeouts end the watch at once.
+/// Go multiplies it to nanoseconds, which may overflow to a negative number. A negative timeout ends the watch at once.
 fn life(seconds: i64) -> Duration {
     match seconds.wrapping_mul(1_000_000_000) {
         0 => LIFE_DEFAULT,
@@ -234,7 +232,7 @@ fn life(seconds: i64) -> Duration {
 }
 
 impl Start {
-    /// Makes a watch that is over before it starts. A watch that waits for the newest state gets an error event.
+    /// Ends a watch before it starts. A watch that waits for the newest state gets an error event.
     ///
     /// Upstream's watch cache waits for the newest revision, and its deadline has passed by then.
     fn end_at_once(&mut self, requested: &WatchOptions<'_>) {
@@ -276,7 +274,7 @@ impl Start {
 
     /// Returns the initial event of an object, or `None` if it does not match.
     ///
-    /// Objects in a version that a webhook must convert are judged after their conversion.
+    /// If a webhook must convert an object first, the selector is applied after the conversion.
     fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
         if self.is_judged_later(object) {
             let after = Value::clone(&object.value());
@@ -385,7 +383,7 @@ struct Watcher {
     state: Arc<Mutex<State>>,
     /// The end of the watch.
     ///
-    /// Never moved.
+    /// It never changes.
     end: Alarm,
     /// The next bookmark.
     bookmark: Alarm,
@@ -399,7 +397,7 @@ struct Watcher {
     unsent: Vec<WatchEvent>,
 }
 
-/// A time that is awaited repeatedly with one timer.
+/// A time to wait for, repeatedly and with a single timer.
 struct Alarm {
     /// The time.
     at: Instant,
@@ -422,7 +420,7 @@ impl Alarm {
     }
 }
 
-/// The result of one look at the history.
+/// The result of one read of the history.
 enum Next {
     /// These events match.
     Events(Vec<WatchEvent>),
@@ -432,7 +430,7 @@ enum Next {
     Nothing,
     /// The history starts only after this revision.
     TooOld(u64),
-    /// The CRD has changed, and all events from before are sent.
+    /// The CRD has changed, and all earlier events are sent.
     Over,
 }
 
@@ -492,13 +490,13 @@ impl Watcher {
             if self.over {
                 return None;
             }
-            // Subscribed before the history is read, so that no change is missed in between.
+            // Register for notifications before the history is read, so that no change is missed in between.
             let changed = self.start.changes.clone().notified_owned();
             match self.read() {
                 Next::Over => return None,
                 Next::Events(events) => {
                     let lines = self.lines(events).await;
-                    // None of the objects may match after their conversion.
+                    // It is possible that none of the objects match after their conversion.
                     if lines.is_empty() {
                         continue;
                     }
@@ -511,7 +509,7 @@ impl Watcher {
                 }
                 Next::Nothing => {}
             }
-            // Asked after the read: the event at which a fault holds the watch may be among those that were read.
+            // Checked after the read, because a fault may hold the watch at one of the events that were just read.
             let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             tokio::select! {
                 biased;
@@ -532,9 +530,9 @@ impl Watcher {
         }
     }
 
-    /// Sets the time of the next bookmark. After the last one, it is beyond the end of the watch.
+    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
     ///
-    /// The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
+    /// After the last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.at, self.end.at);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
@@ -543,8 +541,8 @@ impl Watcher {
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
     ///
-    /// Moves the watch's revision past the events that were looked at, whether or not they match.
-    /// Stops where the CRD changed.
+    /// Moves the watch's revision past the events that were read, even if they do not match. Stops where the CRD
+    /// changed.
     fn read(&mut self) -> Next {
         if self.start.gate.is_some() {
             return self.read_under_faults();
@@ -576,10 +574,9 @@ impl Watcher {
         }
     }
 
-    /// The same for a client under faults, one event at a time.
+    /// Reads the history like [`Self::read`], for a client under faults, one event at a time.
     ///
-    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself
-    /// is untouched.
+    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself is unchanged.
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();

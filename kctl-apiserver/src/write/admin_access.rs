@@ -1,11 +1,11 @@
-//! Admin access to devices is for `ResourceClaims` in labelled namespaces only: validates the written object against
-//! the labels of its namespace.
+//! Allows admin access to devices only for `ResourceClaims` in labelled namespaces: validates the written object
+//! against the labels of its namespace.
 //!
 //! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
 //! `pkg/registry/resource/resourceclaim/strategy.go`; checked against kube-apiserver 1.36.
 //!
-//! Admin access lets a claim use a device that is in use, for monitoring. It circumvents the
-//! isolation between claims, so only the owner of a namespace can open it, by a label.
+//! Admin access lets a claim use a device that is in use, for monitoring. It bypasses the isolation between claims, so
+//! the owner of a namespace has to allow it with a label.
 
 use serde_json::Value;
 
@@ -23,9 +23,7 @@ use crate::{
 ///
 /// The value must be `true`.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
-/// The message of the error.
-///
-/// Upstream's wording.
+/// The message of the error, in upstream's wording.
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
@@ -68,9 +66,7 @@ fn has_admin(results: &Value) -> bool {
     results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
 }
 
-/// The path of the requests in an error.
-///
-/// Followed by the index of the request.
+/// The path of the requests in an error; the index of the request follows.
 const REQUESTS: &str = "spec.devices.requests";
 /// The path of the results in an error.
 const RESULTS: &str = "status.allocation.devices.results";

@@ -40,8 +40,8 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     fit(info, object)
 }
 
-/// Decodes a body that need not be of the kind of the resource: the body of a subresource, or options. Types of fields
-/// are not checked.
+/// Decodes a body whose kind may differ from that of the resource: the body of a subresource, or options. Types of
+/// fields are not checked.
 ///
 /// # Errors
 /// 415 for an unsupported media type, 400 if the body does not parse.
@@ -84,7 +84,7 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
 
 /// The reason why an object does not fit its kind.
 pub(crate) enum Misfit {
-    /// Another kind or version than in the path.
+    /// The object has another kind or version than the path.
     ///
     /// Carries the finished response.
     Identity(StatusError),
@@ -95,9 +95,7 @@ pub(crate) enum Misfit {
 }
 
 impl Misfit {
-    /// Returns the response: wrong content is a 400 that names the kind.
-    ///
-    /// 400 `BadRequest`.
+    /// Returns the response: wrong content is a 400 `BadRequest` that names the kind.
     fn of_body(self, kind: &str) -> StatusError {
         match self {
             Self::Identity(status_error) => status_error,
@@ -128,14 +126,15 @@ fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind()))
 }
 
-/// Like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found.
+/// Checks an object like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are
+/// found.
 ///
 /// An empty `sent` means that duplicates are not looked for.
 pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
 }
 
-/// Like [`fit_as`] for the result of an apply. Also returns the paths of dropped fields.
+/// Checks the result of an apply like [`fit_as`]. Also returns the paths of dropped fields.
 ///
 /// Duplicates of an apply are found while its YAML is decoded.
 pub(crate) fn fit_applied(
@@ -146,10 +145,10 @@ pub(crate) fn fit_applied(
     fit_and_tell(info, object, stored, &[])
 }
 
-/// Checks an object, and returns it with the paths of the fields that it loses.
+/// Checks an object, and returns it with the paths of its dropped fields.
 ///
-/// Steps after the schema: missing metadata become an object, unknown fields are reported, and
-/// duplicate owner references are dropped with a warning.
+/// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
+/// are dropped with a warning.
 fn fit_and_tell(
     info: &RequestInfo,
     mut object: Value,
@@ -192,9 +191,9 @@ fn fit_and_tell(
     Ok((object, unknown))
 }
 
-/// Rejects duplicate and unknown fields or warns about them, as `fieldValidation` says.
+/// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`.
 ///
-/// Order: duplicates, then odd fields of a JSON patch, then unknown fields.
+/// Order: duplicates, then unknown fields of the operations of a JSON patch, then unknown fields.
 fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let mut texts = repeated(info, sent);
     if media_type(info) == "application/json-patch+json" {
@@ -207,7 +206,7 @@ fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result
 /// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
 /// `Warn` (the default) warns, `Ignore` does neither.
 ///
-/// In strict mode all messages are one error. The parameter was validated before.
+/// In strict mode all messages are one error. The parameter was validated earlier.
 pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<(), String> {
     match info.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => return Err(texts.join(", ")),
@@ -275,7 +274,7 @@ pub(crate) fn fit_type(
 
 /// Prunes a custom object by the schema of its version. Returns the dropped fields (`unstructuredSchemaCoercer`).
 ///
-/// Metadata are decoded as a Go type even without a schema.
+/// Metadata is decoded as a Go type even without a schema.
 fn fit_custom(
     resource: &Resource,
     custom: &Custom,
@@ -309,7 +308,7 @@ fn fit_custom(
 
 /// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown.
 ///
-/// For a version that the CRD does not have.
+/// Used for a version that the CRD does not have.
 fn fields_beside_metadata(object: &Value) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()

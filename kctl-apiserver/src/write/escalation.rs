@@ -1,9 +1,8 @@
 //! Privilege escalation check: a user can grant only rights that the user has. Upstream:
 //! `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation`.
 //!
-//! Without it, a user with the right to create roles could grant any right to anyone, the user
-//! included. The check compares sets of rights, not rules: the writer may hold them through any
-//! number of bindings.
+//! Without it, a user with the right to create roles could grant any right to any user, including itself. The check
+//! compares sets of rights, not rules: the writer may hold them through any number of bindings.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +20,7 @@ use crate::{
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
 /// `old` is the stored object.
 ///
-/// Roles need all their rules, bindings all rules of the referenced role. The group
+/// The writer of a role needs all of its rules, the writer of a binding all rules of the referenced role. The group
 /// `system:masters` is exempt. The error lists the missing rights.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
@@ -63,8 +62,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     Err(StatusError::forbidden(&info.resource.of, name, &why))
 }
 
-/// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions.
-/// Otherwise a change of the rule could keep others from reducing the aggregated rights.
+/// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions. Otherwise
+/// a writer could change the rule so that others can no longer reduce the aggregated rights.
 ///
 /// All permissions means all verbs on all resources and on all paths, cluster-wide.
 fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {

@@ -1,15 +1,13 @@
 //! The pipeline of a write: [`write`] is the list of its steps, and each step has a file.
 //!
 //! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
-//! object to the pipeline. Steps ask the kind of the object (`resource.rules`) for what differs between kinds.
+//! object to the pipeline. The rules of the object's kind (`resource.rules`) define how steps differ between kinds.
 //!
-//! The pipeline is synchronous and runs under the lock of the server. It may run several times for
-//! one request: a step that needs a webhook returns `StatusError::waiting`, and `server::service`
-//! runs the verb again when the replies are there. So steps before `store` change nothing in the
-//! state but its random sequence, which each run starts anew.
+//! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request: a step
+//! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have
+//! arrived. So steps before `store` change nothing in the state but its random sequence, which is the same in each run.
 //!
-//! Deletions, and writes of controllers, do not pass here: `lifecycle` and `controllers` write
-//! them.
+//! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them.
 
 mod admin_access;
 mod admit;
@@ -50,12 +48,11 @@ use crate::{
 pub(crate) struct Write {
     /// The stored object, in the version of the request; `None` if the write creates the object.
     ///
-    /// Also the object that validation compares with. Converted with the CRD's conversion, if
-    /// necessary.
+    /// Validation compares the object with it. It is converted with the CRD's conversion, if necessary.
     pub(crate) old: Option<Arc<Value>>,
     /// The object that is written. Each step may change it.
     ///
-    /// In the version of the request until `store`.
+    /// It is in the version of the request until `store`.
     pub(crate) object: Value,
     /// The source of `metadata.managedFields`.
     pub(crate) ownership: Ownership,
@@ -102,10 +99,9 @@ impl Write {
         self.old.as_deref()
     }
 
-    /// Returns the write as admission sees it.
+    /// Returns the write in the form that admission uses.
     ///
-    /// Takes the object out of the write: the caller puts it back from the attributes, as webhooks
-    /// have changed it.
+    /// Takes the object out of the write. The caller puts it back from the attributes, as changed by webhooks.
     fn attributes<'a>(&mut self, info: &'a RequestInfo, name: &str) -> Attributes<'a> {
         let object = std::mem::take(&mut self.object);
         match &self.old {
@@ -122,7 +118,7 @@ impl Write {
 ///
 /// 1. `place`: the namespace exists and is not being deleted.
 /// 2. `mutate`: policies, webhooks and plugins change the object.
-/// 3. `escalation`, `precondition`: the writer may grant what it grants, and has seen the stored version.
+/// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
 /// 4. `prepare`: defaults, fields that the write resets, generation.
 /// 5. `plugins`, `name`: allocated values and a generated name.
 /// 6. `validate`: field errors of the object and of the change, together in one `Invalid`.

@@ -10,10 +10,10 @@ use super::{
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
 /// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
-/// the plugins act: no manager owns what they change.
+/// the plugins act: no manager owns the fields that they change.
 ///
-/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not
-/// brought into the form that webhooks see.
+/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not converted to the
+/// form that webhooks see.
 ///
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
@@ -49,13 +49,12 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
     Ok(write.object["metadata"]["managedFields"].clone())
 }
 
-/// Brings an object into the form that webhooks see.
+/// Converts an object to the form that webhooks see.
 ///
-/// A new object loses the metadata that only the server sets, gets the defaults of decoding, and what mutating
-/// plugins add. An updated object gets the same defaults, and keeps values that are set only once.
+/// A new object loses the metadata that only the server sets, and gets the defaults of decoding and the additions of
+/// mutating plugins. An updated object gets the same defaults, and keeps values that are set only once.
 ///
-/// This order is upstream's: decoding sets defaults before admission, and the strategy runs after
-/// it.
+/// This order is upstream's: decoding sets defaults before admission, and the strategy runs after it.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (rules, object) = (info.resource.rules, &mut write.object);
     if write.old.is_some() {

@@ -1,4 +1,4 @@
-//! Names of objects, which the server may generate.
+//! The names of objects, which the server may generate.
 //!
 //! A generated name is `generateName` and five characters of a fixed alphabet, drawn from the
 //! state's random sequence.
@@ -31,8 +31,8 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
     key
 }
 
-/// Returns a key. If the object has only `generateName`, its name is generated, and is free if one of the attempts
-/// finds a free one.
+/// Returns a key. If the object has only `generateName`, its name is generated. It is free unless all attempts find
+/// taken names.
 ///
 /// Without both fields the name is empty, and validation reports it.
 fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {

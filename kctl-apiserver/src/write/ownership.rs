@@ -1,11 +1,10 @@
 //! `metadata.managedFields` of a write: the fields that its field manager owns.
 //!
-//! A client owns what it sends or changes, and not what the server fills in afterwards. [`as_sent`] and
+//! A client owns the fields that it sends or changes, not those that the server fills in afterwards. [`as_sent`] and
 //! `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
 //!
-//! Three states of an object matter: as the client sent it, with defaults, and as it is stored.
-//! Which of them is compared decides about the ownership of defaulted fields, and it differs by
-//! kind.
+//! There are three states of an object: as the client sent it, with defaults, and as it is stored. The compared state
+//! decides about the ownership of defaulted fields, and it differs by kind.
 
 use serde_json::Value;
 
@@ -27,11 +26,11 @@ use crate::{
 /// JSON pointers. Go drops such lists when it decodes.
 const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
 
-/// How a write changes the owners of fields.
+/// The way in which a write changes the owners of fields.
 pub(crate) enum Ownership {
-    /// The field manager of the request owns what it sets or changes.
+    /// The field manager of the request owns the fields that it sets or changes.
     ///
-    /// For `POST`, `PUT` and patches other than apply.
+    /// Used for `POST`, `PUT` and patches other than apply.
     Written,
     /// Apply has computed the `managedFields` that the object has.
     ///
@@ -65,7 +64,8 @@ impl Ownership {
     }
 }
 
-/// Makes the field manager of a request the owner of what the request has changed, or of all fields of a new object.
+/// Makes the field manager of a request the owner of the fields that the request has changed, or of all fields of a new
+/// object.
 ///
 /// Entries of other managers lose fields whose values changed.
 ///
@@ -83,11 +83,11 @@ pub(crate) fn own_written(
 
 /// The field manager of a request.
 pub(crate) struct FieldManager<'a> {
-    /// Gives the subresource, and the parameter `force`.
+    /// The request: provides the subresource, and the parameter `force`.
     info: &'a RequestInfo,
     /// The name of the manager in `managedFields`.
     ///
-    /// From `fieldManager`, else the part of `User-Agent` before the slash.
+    /// It is the parameter `fieldManager`, or else the part of `User-Agent` before the slash.
     name: String,
     /// The version of the request, whose fields the manager owns.
     api_version: String,
@@ -107,10 +107,9 @@ impl<'a> FieldManager<'a> {
         Self { info, name, api_version, versions, now: state.clock.seconds() }
     }
 
-    /// Returns the manager as the apply engine takes it.
+    /// Returns the request of the apply engine.
     ///
-    /// `resets` are the fields that this subresource does not write, which the manager must not
-    /// own.
+    /// `resets` are the fields that this subresource does not write, which the manager must not own.
     pub(crate) fn request(&self) -> apply::Request<'_> {
         apply::Request {
             schema: self.info.resource.schema(),
@@ -130,7 +129,7 @@ impl<'a> FieldManager<'a> {
 pub(super) enum OwnershipSource {
     /// These `managedFields`, such as those that webhooks left.
     ///
-    /// Set as they are.
+    /// They are set unchanged.
     Fields(Value),
     /// The fields of this state of the object.
     ///
@@ -151,14 +150,15 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 
 /// Returns the source of `managedFields` for an update.
 ///
-/// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or plugins
-/// fill in fields: a client that omits such a field must not become its owner, so the object is compared as it was
-/// sent, with defaults only. The kind says so in `owned_state` and `filled_in_by_update`.
+/// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or
+/// plugins fill in fields. A client that omits such a field must not become its owner, so the object is compared as it
+/// was sent, with defaults only. `owned_state` and `filled_in_by_update` of the kind define this.
 ///
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, rules) = (&info.resource, info.resource.rules);
-    // No manager owns what the server fills in or copies within the object, nor what others have left out.
+    // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
+    // left out.
     let is_filled_in = rules.owned_state == OwnedState::SentByClient
         || (info.subresource.is_empty() && leaves_out(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
@@ -184,13 +184,13 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
 /// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
 /// unchanged: random values are drawn again later.
 ///
-/// Costs a preparation of the object, so it runs only if webhooks or policies may mutate.
+/// It prepares a copy of the object, so it runs only if webhooks or policies may mutate the object.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
         OwnershipSource::Fields(managed) => return Ok(managed),
         OwnershipSource::State(sent) => sent,
         OwnershipSource::Stored => {
-            // The uid of an object that is only shown must not advance the random sequence.
+            // The uid of an object that only webhooks see must not advance the random sequence.
             let drawn = (state.rng.clone(), state.n_addresses);
             let mut object = write.object.clone();
             prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
@@ -251,7 +251,7 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     }
 }
 
-/// Removes from a new object what the client did not send and the server filled in.
+/// Removes the fields of a new object that the client did not send and the server filled in.
 ///
 /// The status of a new object is reset, so its sender does not own it.
 fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
@@ -264,8 +264,8 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     leave_filled_in(resource, sent, object);
 }
 
-/// Returns `true` if a client that updates an object has left out fields that the server fills in again. Of
-/// tolerations, a part may be missing.
+/// Returns `true` if a client that updates an object has left out fields that the server fills in again. Tolerations
+/// count as left out if the list differs from the stored one.
 ///
 /// Such a client would take over the ownership of values that it never sent.
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
@@ -278,10 +278,10 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
         .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
-/// Removes from an object what the server has filled in beside what the client sent.
+/// Removes the fields of an object that the server has filled in and the client has not sent.
 ///
-/// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's
-/// value here, even if the server stores another one.
+/// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's value here, even if
+/// the server stores another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let completed = resource.rules.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
@@ -297,7 +297,7 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
             // The server adds its own items to these lists.
             Some(value) if *field == "/spec/tolerations" => put(object, field, value),
-            // Items that the client sent are the client's, even if the server has dropped them since.
+            // The client owns the items that it sent, even if the server has dropped them since.
             Some(mut value) if value.is_object() && *field == "/spec/dataSourceRef" => {
                 // An absent `apiGroup` is written as null.
                 value["apiGroup"] = value["apiGroup"].take();
@@ -323,7 +323,7 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
 
 /// Removes the value at a JSON pointer.
 ///
-/// A missing parent leaves the object as it is.
+/// If the parent is missing, the object is unchanged.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(map)) = object.pointer_mut(parent) {

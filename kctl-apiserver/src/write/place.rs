@@ -1,4 +1,4 @@
-//! The namespace and the name of an object, as the path has them.
+//! Checks and sets the namespace and the name of an object according to the path.
 //!
 //! Checks that depend on the namespace object come from the admission plugin `NamespaceLifecycle`;
 //! the others from the request handlers.
@@ -50,10 +50,10 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
     found.map(Some).ok_or_else(|| StatusError::not_found(&of, &info.namespace))
 }
 
-/// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). The error of an
-/// object without a name shows its `generateName`.
+/// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has
+/// no name, the error shows its `generateName`.
 ///
-/// Also for objects that are not stored, such as evictions.
+/// Also used for objects that are not stored, such as evictions.
 ///
 /// # Errors
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
@@ -96,7 +96,7 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
 
 /// Checks that name and namespace of an object are those of the path.
 ///
-/// For updates and for subresources. The messages are upstream's.
+/// Used for updates and for subresources. The messages are upstream's.
 ///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.

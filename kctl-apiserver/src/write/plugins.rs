@@ -83,7 +83,7 @@ impl<'a> Forbid<'a> {
 
     /// Rejects the object if there are errors.
     ///
-    /// One error with all reasons, separated by commas.
+    /// One error contains all reasons, separated by commas.
     fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
         if errors.is_empty() { Ok(()) } else { self.reject(&errors.join(", ")) }
     }
@@ -103,9 +103,10 @@ pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Re
     }
 }
 
-/// Completes a new object, allocates what the server allocates, and runs the plugins that complete a prepared object.
+/// Completes a new object, allocates its values, and runs the plugins that complete a prepared object.
 ///
-/// Both are those of the kind (`complete_create`, `allocate`), such as Pod-level resources and the cluster IP.
+/// The rules of the kind define the first two (`complete_create`, `allocate`), such as Pod-level resources and the
+/// cluster IP.
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if write.is_new() {
         (info.resource.rules.complete_create)(&mut write.object);
@@ -132,7 +133,7 @@ fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), S
 
 /// Completes a new object as the mutating plugins do. Webhooks see the result.
 ///
-/// The account plugin is off if its controller is off: no account would exist.
+/// The account plugin is off if its controller is off, because then no account exists.
 pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.is(&pod::KIND) {
@@ -191,7 +192,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 /// Checks new and resized Pods, and `PersistentVolumeClaims`, against the `LimitRanges`. Objects that are being deleted
 /// are not checked.
 ///
-/// An update of a claim is checked, since its request may grow.
+/// An update of a claim is checked, since it may increase the request.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::of(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
@@ -210,7 +211,7 @@ fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> R
 
 /// Completes a new object.
 ///
-/// A signing request gets the identity of its creator, whatever the client sent.
+/// A signing request always gets the identity of its creator.
 fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     fill(state, info, object)?;
     let resource = &info.resource;
@@ -263,8 +264,7 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it
 /// (`PersistentVolumeClaimResize`).
 ///
-/// A smaller request is left to validation. Changing the class at the same time excludes the
-/// growth.
+/// A smaller request is left to validation. An update that changes the class at the same time may not expand the claim.
 fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
     let size = |claim: &Value| {
         let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
@@ -290,8 +290,8 @@ fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Res
 
 /// Checks the requested node ports of a Service and allocates the missing ones.
 ///
-/// A port that is out of range, taken, or repeated in the Service is `Invalid` at its path. One
-/// error at a time, as upstream's allocator.
+/// A port that is out of range, taken, or repeated in the Service is `Invalid` at its path. Only the first error is
+/// reported, as by upstream's allocator.
 fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
@@ -327,7 +327,7 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
 
 /// Allocates node ports: one per port of the Service, and one for the health check of its load balancer.
 ///
-/// The lowest free port, where upstream draws one. Without a free port the field stays unset.
+/// It takes the lowest free port; upstream draws a random one. Without a free port the field stays unset.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     let is_checked = service::validation::is_checked(&service["spec"]);
     let mut give = |of: &mut Value, field: &str| {

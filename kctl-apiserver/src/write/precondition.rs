@@ -1,4 +1,4 @@
-//! Preconditions: the `resourceVersion` and the uid that a write expects of the stored object.
+//! Preconditions: the `resourceVersion` and the uid that the stored object must have for a write.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub(crate) fn failed(info: &RequestInfo, field: &str, required: &str, stored: &V
 
 /// Returns the message about a precondition that the stored object does not meet.
 ///
-/// The advice at the end is ours; upstream's message has only the two values.
+/// kctl adds the advice at the end; upstream's message has only the two values.
 pub(crate) fn mismatch(field: &str, required: &str, stored: &Value) -> String {
     let stored = stored.as_str().unwrap_or_default();
     format!("the precondition names {field} {required:?}, but the stored object has {stored:?}: read it again")

@@ -1,4 +1,4 @@
-//! Defaults and the strategy of a kind: what a write resets, the generation, and the status.
+//! Defaults and the strategy of a kind: the fields that a write resets, the generation, and the status.
 //!
 //! Upstream splits this into defaulting (on decoding) and strategy (`PrepareForCreate`,
 //! `PrepareForUpdate`). The kind supplies functions for both (`Rules`); this file fixes their
@@ -48,18 +48,18 @@ impl Environment for State {
 
 /// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
 ///
-/// For the schema of the `DELETE` response.
+/// It decides the schema of the `DELETE` response.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.rules.delete_answer == DeleteAnswer::Object
 }
 
 /// The states of a new object from which its field ownership is computed.
 pub(super) struct New {
-    /// As the client sent it.
+    /// The object as the client sent it.
     pub(super) sent: Value,
-    /// With defaults, before plugins complete it.
+    /// The object with defaults, before plugins complete it.
     ///
-    /// Compared with `sent` to find what the server has filled in.
+    /// Compared with `sent` to find the fields that the server has filled in.
     pub(super) prepared: Value,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
 
 /// Applies defaults and the strategy to an object that need not be stored.
 ///
-/// Also used for an object that is only shown to webhooks.
+/// Also used for an object that only webhooks see.
 pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
         None => prepare_new(state, info, object),
@@ -146,11 +146,10 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     (rules.drop_unstored)(object);
 }
 
-/// Runs `PrepareForUpdate`: restores what this subresource does not write, restores the metadata that only the server
-/// sets, and increments the generation if something that counts has changed.
+/// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
+/// server sets, and increments the generation if a counted field has changed.
 ///
-/// Order matters: the reset comes first, so that fields outside the subresource do not count as
-/// changed.
+/// The reset runs first, so that fields outside the subresource do not count as changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
     reset(resource, subresource, old, new);

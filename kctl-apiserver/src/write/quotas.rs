@@ -1,4 +1,4 @@
-//! The admission plugin `ResourceQuota`: rejects writes beyond a quota of the namespace, and charges the others.
+//! The admission plugin `ResourceQuota`: rejects writes that exceed a quota of the namespace, and charges the others.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{
     store::Key,
 };
 
-/// The field manager of the usage.
+/// The field manager of the usage in the status of quotas.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// Quotas with their usage once the object is stored.
+/// The quotas with the usage that they have once the object is stored.
 ///
 /// Dropping it without writing would lose usage, hence `must_use`.
 #[derive(Default)]

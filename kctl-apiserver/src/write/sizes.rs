@@ -11,7 +11,7 @@ use crate::{request::RequestInfo, state::State, status::StatusError, store::Key}
 ///
 /// 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
-/// The bytes of an etcd request beside the object and two copies of its key.
+/// The bytes of an etcd request in addition to the object and two copies of its key.
 const REQUEST_BYTES_REST: usize = 43;
 
 /// Checks the size of an object as it would be stored: protobuf for built-in kinds, which is shorter than JSON, and
@@ -73,7 +73,7 @@ mod tests {
         (code, body["message"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// A definition that gives each item of a list 100 kB.
+    /// Returns a CRD whose schema gives each item of a list a default of 100 kB.
     fn filled() -> Value {
         let item =
             json!({ "type": "object", "properties": { "text": { "type": "string", "default": "x".repeat(100_000) } } });

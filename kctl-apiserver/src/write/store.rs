@@ -17,10 +17,10 @@ use crate::{
 
 /// Stores an object, unless the request is a dry run. Returns it in the version of the request.
 ///
-/// The conversion to the storage version comes before everything that writes, because a conversion webhook may have to
-/// be called first. Quotas are charged immediately before the commit: no step in between can fail.
+/// The conversion to the storage version comes before all writes, because a conversion webhook may have to be called
+/// first. Quotas are charged immediately before the commit: no step in between can fail.
 ///
-/// After the commit of a CRD its names are accepted in the same request.
+/// After the commit of a CRD, its names are accepted in the same request.
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.
@@ -50,11 +50,10 @@ pub(super) fn store(
     Ok(converted.answer(written))
 }
 
-/// Returns a custom object as it is read from etcd: numbers as Go's JSON writes them, and without nulls that an apply
-/// has left.
+/// Normalizes a custom object to the form in which it is read from etcd: numbers as Go's JSON writes them, and without
+/// nulls that an apply has left.
 ///
-/// Upstream decodes what etcd returns, so a client sees the object in this form in the response
-/// already.
+/// Upstream decodes the response of etcd, so a client already sees the object in this form in the response.
 fn read_again(info: &RequestInfo, object: &mut Value) {
     let list = info.resource.rules.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {

@@ -1,26 +1,26 @@
 //! Fields that an apply of a custom object stores and no reader ever sees: fields below an object whose schema has no
-//! properties, and values that metadata drop, such as empty labels.
+//! properties, and metadata values that reads drop, such as empty labels.
 //!
-//! kube-apiserver prunes what it reads from etcd, not what was applied. Such an object differs from the stored one
-//! each time it is applied: each apply is a write with a new `resourceVersion`, and a change of the spec is a new
-//! generation.
+//! kube-apiserver prunes the objects that it reads from etcd, not the applied ones. Such an object differs from the
+//! stored one each time it is applied. Each apply is therefore a write with a new `resourceVersion`, and a change of
+//! the spec increments the generation.
 
 use serde_json::{Map, Value};
 
 use crate::request::RequestInfo;
 
-/// The extent of what is stored and not read.
+/// The effect of fields that are stored but not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpersisted {
-    /// Nothing: the usual case.
+    /// There are no such fields: the usual case.
     Nothing,
     /// The write counts as a change, even if readers see no difference.
     ///
-    /// For fields of the status and of metadata.
+    /// Used for fields of the status and of metadata.
     Something,
     /// The write also increments the generation.
     ///
-    /// For fields of the spec.
+    /// Used for fields of the spec.
     Counted,
 }
 
@@ -45,9 +45,9 @@ impl Unpersisted {
     }
 }
 
-/// Returns `true` if metadata have a value that is dropped.
+/// Returns `true` if metadata has a value that is dropped.
 ///
-/// Only metadata fields that an apply can set are looked at.
+/// Only metadata fields that an apply can set are checked.
 pub(crate) fn is_odd(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {

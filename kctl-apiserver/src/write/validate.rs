@@ -19,10 +19,10 @@ use crate::{
     write::{Write, admin_access, body::identity, prepare},
 };
 
-/// Validates changes that must not be made, before the server resets such fields.
+/// Validates changes of fields that the server resets later.
 ///
-/// These run on the object as the client sent it, so that an attempt to change an immutable field
-/// is reported and not silently undone.
+/// It runs on the object as the client sent it, so that an attempt to change an immutable field is reported and not
+/// silently undone.
 pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
@@ -36,7 +36,7 @@ pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<Fi
 /// Validates an object, and adds warnings to the response. `errors` were found before and are reported first.
 ///
 /// An object of another type than the path is rejected before its fields are validated. The order of field errors
-/// within one `Invalid` is not part of the promise of this server.
+/// within one `Invalid` is not guaranteed.
 ///
 /// Warnings are added only if the object is valid.
 ///
@@ -87,9 +87,8 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 
 /// Validates an object of the type of its path.
 ///
-/// Which functions run depends on the subresource: a part (`validate_part`), the status
-/// (`validate_status`), or the whole object. Kinds with `validates_spec_only` skip an unchanged
-/// spec. Autoscalers are validated in version 2.
+/// The subresource decides which functions run: a part (`validate_part`), the status (`validate_status`), or the whole
+/// object. Kinds with `validates_spec_only` skip an unchanged spec. Autoscalers are validated in version 2.
 fn validate_own(
     now: Timestamp,
     info: &RequestInfo,
@@ -98,8 +97,9 @@ fn validate_own(
 ) -> Result<(), StatusError> {
     let (old, object, resource) = (write.old(), &write.object, &info.resource);
     let rules = resource.rules;
-    // Kube-apiserver judges the metadata of these kinds only when the rest is valid.
-    // As `getObjectMeta` of `apiextensions-apiserver/pkg/registry/customresource/validator.go`.
+    // kube-apiserver validates the metadata of Events and PodDisruptionBudgets only if the rest is valid. The metadata
+    // of a custom object has to decode first (`getObjectMeta` of
+    // `apiextensions-apiserver/pkg/registry/customresource/validator.go`).
     if resource.custom.is_some()
         && let Err(why) = decode::typed_metadata(&object["metadata"])
     {
@@ -210,8 +210,8 @@ fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
 
 /// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
 ///
-/// Labels, annotations and owner references are validated here as well, as upstream validates them
-/// in both places. Metadata that the subresource does not write have no errors.
+/// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
+/// Metadata that the subresource does not write has no errors.
 pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Vec::new();
@@ -225,7 +225,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
         let why = "no new finalizers can be added if the object is being deleted";
         field_errors.push(FieldError::forbidden("metadata.finalizers", why));
     }
-    // The deletion timestamp stays whatever is sent, and so does an absent grace period.
+    // An absent value is not an error, nor is a changed deletion timestamp: the stored values are kept.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let value = &is[field];
         let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());

@@ -1,9 +1,9 @@
-//! X.509 certificates and PKCS #10 requests, as far as kube-apiserver validates them. No chain is verified.
+//! X.509 certificates and PKCS #10 requests, to the extent that kube-apiserver validates them. No chain is verified.
 //!
 //! The crate `x509-parser` reads them. This module adds checks of Go's `ParseCertificate` and `ParseCertificateRequest`
-//! (`crypto/x509`) that the crate leaves to its users. Some input that Go rejects is still accepted: names with malformed
-//! attributes, points that are not on their curve, curves that Go doesn't know, and malformed IP addresses and URIs in
-//! `subjectAltName`.
+//! (`crypto/x509`) that the crate leaves to its callers. Some input that Go rejects is still accepted: names with
+//! malformed attributes, points that are not on their curve, curves that Go doesn't know, and malformed IP addresses
+//! and URIs in `subjectAltName`.
 
 pub(crate) mod pem;
 
@@ -45,7 +45,7 @@ impl PublicKey<'_> {
     pub(crate) fn kind(&self) -> KeyKind {
         let algorithm = &self.0.algorithm;
         match self.0.parsed() {
-            // `RSAPublicKey::key_size` takes the first byte for a sign, also where it is not.
+            // `RSAPublicKey::key_size` always drops the first byte as a sign byte, even if it is not one.
             Ok(public_key::PublicKey::RSA(key)) => {
                 KeyKind::Rsa { n_bits: key.modulus.strip_prefix(&[0]).unwrap_or(key.modulus).len() * 8 }
             }
@@ -69,14 +69,14 @@ pub(crate) struct Certificate<'a> {
     pub(crate) key: PublicKey<'a>,
     pub(crate) not_before: Timestamp,
     pub(crate) not_after: Timestamp,
-    /// The certificate may sign others (`basicConstraints`).
+    /// `true` if the certificate may sign others (`basicConstraints`).
     pub(crate) is_authority: bool,
     pub(crate) dns_names: Vec<String>,
     pub(crate) email_addresses: Vec<String>,
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate. `None` if the bytes are not one.
+    /// Parses a certificate; `None` if the bytes are not a certificate.
     pub(crate) fn read(der: &'a [u8]) -> Option<Self> {
         let (rest, parsed) = X509Certificate::from_der(der).ok()?;
         let is_negative = parsed.raw_serial().first().is_none_or(|first| first & 0x80 != 0);
@@ -84,7 +84,7 @@ impl<'a> Certificate<'a> {
         if !rest.is_empty() || parsed.version.0 > X509Version::V3.0 || is_negative || names_two_algorithms {
             return None;
         }
-        // The map does not exist if an extension is repeated.
+        // `extensions_map` fails if an extension is repeated.
         parsed.extensions_map().ok()?;
         let time = |seconds| Timestamp::from_second(seconds).ok();
         let mut certificate = Self {
@@ -128,7 +128,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request. `None` if the bytes are not one.
+    /// Parses a request; `None` if the bytes are not a certificate request.
     pub(crate) fn read(der: &'a [u8]) -> Option<Self> {
         let (rest, parsed) = X509CertificationRequest::from_der(der).ok()?;
         let key = PublicKey(parsed.certification_request_info.subject_pki.clone());
@@ -137,8 +137,8 @@ impl<'a> Request<'a> {
 
     /// Returns `true` if the key of the request has signed it (`CheckSignature`).
     ///
-    /// ECDSA signatures that `ring` can't verify are accepted without a check: those with SHA-512, or on other curves than
-    /// P-256 and P-384. RSA keys under 2048 bits and ECDSA with SHA-1 are rejected, although Go accepts them.
+    /// ECDSA signatures that `ring` can't verify are accepted without a check: those with SHA-512, or on other curves
+    /// than P-256 and P-384. RSA keys under 2048 bits and ECDSA with SHA-1 are rejected, although Go accepts them.
     pub(crate) fn is_signed(&self) -> bool {
         let of_ecdsa = [OID_SIG_ECDSA_WITH_SHA256, OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512];
         match self.parsed.verify_signature() {

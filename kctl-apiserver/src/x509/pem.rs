@@ -1,7 +1,7 @@
 //! Blocks of PEM, as Go finds them (`Decode` of `encoding/pem`).
 //!
-//! The crate `pem` reads another language: it takes a block that begins within a line, fails for the whole text where Go
-//! skips a damaged block, and looks for headers up to the first empty line.
+//! The crate `pem` differs: it accepts a block that begins within a line, fails for the whole text where Go skips a
+//! damaged block, and looks for headers up to the first empty line.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -13,13 +13,14 @@ const DASHES: &str = "-----";
 pub(crate) struct Block {
     /// The label, such as `CERTIFICATE`.
     pub(crate) label: String,
-    /// Lines such as `Proc-Type: 4,ENCRYPTED` stand before the body.
+    /// `true` if lines such as `Proc-Type: 4,ENCRYPTED` precede the body.
     pub(crate) has_headers: bool,
     /// The decoded body.
     pub(crate) der: Vec<u8>,
 }
 
-/// Returns the blocks. Text between them is skipped, and so are blocks without an end or with a body that is not base64.
+/// Returns the blocks. Text between them is skipped, and so are blocks without an end and blocks whose body is not
+/// base64.
 pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -35,7 +36,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
     })
 }
 
-/// Returns what follows `-----BEGIN ` at the beginning of a line.
+/// Returns the text after `-----BEGIN ` at the beginning of a line.
 fn begin(text: &str) -> Option<&str> {
     text.strip_prefix(BEGIN).or_else(|| text.split_once(&format!("\n{BEGIN}")).map(|(_, rest)| rest))
 }

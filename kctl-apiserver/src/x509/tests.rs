@@ -1,4 +1,4 @@
-//! Certificates and requests that openssl made.
+//! Tests with certificates and requests that openssl created.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 

@@ -33,13 +33,13 @@ use self::{
 };
 use crate::clock::Clock;
 
-/// The time from the node to running and ready, unless the Pod says otherwise.
+/// The time from scheduling to running and ready, unless the Pod specifies another.
 const STARTS_AFTER: Duration = Duration::from_secs(1);
 /// The wait after a failed request.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// The time in which a container ends that handles SIGTERM.
+/// The time that a container takes to end if it handles SIGTERM.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
-/// The longest wait. A grace period may be as large as an integer, which no clock can add.
+/// The longest wait. A grace period may be any integer, and adding a larger one to a clock's time would overflow.
 const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Simulates the kubelet of one node, and schedules pods to it.
@@ -106,19 +106,19 @@ pub struct Kubelet {
     progress: Arc<Progress>,
 }
 
-/// How containers react to SIGTERM.
+/// The reaction of containers to SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
-    /// In a second, unless their pod says otherwise.
+    /// They end after a second, unless their Pod specifies otherwise.
     Soon,
-    /// When the grace period is over: they ignore the signal.
+    /// They ignore the signal, and end when the grace period is over.
     AfterGrace,
 }
 
 /// The progress of a kubelet, read by tests.
 #[derive(Default)]
 struct Progress {
-    /// The last resourceVersion of pods that was seen and acted on.
+    /// The last `resourceVersion` of Pods whose changes were handled.
     seen: AtomicU64,
     /// The number of planned steps, without those that repeat forever.
     pending: AtomicUsize,
@@ -129,25 +129,25 @@ struct Progress {
 /// The next change of a Pod's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It has no node and is scheduled.
+    /// The Pod has no node, and is scheduled.
     Bind,
-    /// It waits for this reason, which its status shows.
+    /// The Pod waits for this reason, which its status shows.
     Hold(&'static str),
-    /// Its containers start.
+    /// The containers of the Pod start.
     Start,
-    /// It becomes ready.
+    /// The Pod becomes ready.
     Ready,
-    /// Its containers fail and will be restarted.
+    /// The containers of the Pod fail, and will be restarted.
     Crash,
-    /// Its crashed containers start again.
+    /// The crashed containers of the Pod start again.
     Restart,
-    /// Its containers end for good.
+    /// The containers of the Pod end for good.
     Finish,
-    /// It has terminated and is removed.
+    /// The Pod has terminated, and is removed.
     End,
-    /// Its node is lost: it becomes not ready, and is deleted later.
+    /// The node of the Pod is lost: the Pod becomes not ready, and is deleted later.
     Lose,
-    /// It is deleted, because its node was lost for too long.
+    /// The Pod is deleted, because its node was lost for too long.
     Evict,
 }
 
@@ -224,7 +224,7 @@ impl Kubelet {
     }
 
     /// Reads the node, and writes its state if it is lost or found. Returns the `resourceVersion` of the list, from
-    /// which to watch: that of the node may be compacted already.
+    /// which the watch starts. The version of the node itself may be compacted already.
     async fn look_at_node(&self) -> kube::Result<String> {
         let only = ListParams::default().fields(&format!("metadata.name={}", self.node));
         let list = Api::<Node>::all(self.client.clone()).list(&only).await?;
@@ -331,8 +331,8 @@ impl Kubelet {
 
     /// Returns the next step of a Pod and the time until it.
     ///
-    /// A step depends only on the state of the Pod, so a kubelet that restarts continues where it stopped. In order:
-    /// a lost node, deletion, scheduling, start, and what the stage asks for.
+    /// A step depends only on the state of the Pod, so a kubelet that restarts continues where it stopped. The checks
+    /// run in this order: a lost node, deletion, scheduling, start, and the stage.
     fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -341,8 +341,8 @@ impl Kubelet {
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            // With a grace period of 0, either finalizers hold the Pod, which are not the kubelet's, or an API server
-            // that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
+            // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod, or an
+            // API server that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector
             // deletes it.
@@ -441,7 +441,7 @@ impl Kubelet {
         self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
     }
 
-    /// Sets a Pod not ready, because its node is lost.
+    /// Marks a Pod as not ready, because its node is lost.
     async fn lose(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
         let ready = json!({
             "type": "Ready", "status": "False", "reason": node::REASON, "lastTransitionTime": self.clock.seconds(),

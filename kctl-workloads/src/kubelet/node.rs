@@ -1,7 +1,7 @@
 //! The Node of a simulated kubelet: registers it, and marks it as lost or ready.
 //!
-//! Labels and annotations of the Node decide if it is lost: see `stage.rs`. The writes are those
-//! that a kubelet and the node lifecycle controller share on a cluster.
+//! Labels and annotations of the Node decide if it is lost: see `stage.rs`. On a cluster, the kubelet and the node
+//! lifecycle controller make these writes.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
@@ -21,7 +21,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The reason for which Pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
-/// The state of a node for its control plane.
+/// The state of a node from the control plane's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeState {
     Ready,
@@ -30,7 +30,7 @@ pub(super) enum NodeState {
 }
 
 impl NodeState {
-    /// Returns the state that the taints of a node show.
+    /// Returns the state that the taints of a node indicate.
     pub(super) fn of_taints(node: &Node) -> Self {
         if has_taint(node, UNREACHABLE) { Self::Lost } else { Self::Ready }
     }
@@ -61,8 +61,8 @@ pub(super) fn ready(name: &str, clock: &Clock) -> kube::Result<Node> {
 
 /// Returns the condition `Ready`.
 ///
-/// A lost node is `Unknown`, not `False`: the control plane does not know its state. Only the
-/// condition of a lost node sets the time of its transition.
+/// A lost node is `Unknown`, not `False`: its state is unknown to the control plane. Only the condition of a lost node
+/// sets `lastTransitionTime`.
 fn condition(state: NodeState, clock: &Clock) -> Value {
     if state == NodeState::Ready {
         return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
@@ -89,10 +89,9 @@ fn has_taint(node: &Node, key: &str) -> bool {
     taints.into_iter().flatten().any(|taint| taint.key == key)
 }
 
-/// Returns `true` if the taints of a node are those of a lost or of a ready node.
+/// Returns `true` if the node has the taints of this state, lost or ready.
 ///
-/// A node that has not been written yet has the taint of a new node, which belongs to neither
-/// state.
+/// A node that has not been written yet has the taint of a new node, which belongs to neither state.
 pub(super) fn shows(node: &Node, state: NodeState) -> bool {
     NodeState::of_taints(node) == state && !has_taint(node, NOT_READY)
 }
@@ -126,8 +125,7 @@ pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, 
 
 /// Returns the seconds for which a Pod stays on a lost node; `None` if it tolerates the taint forever.
 ///
-/// The smallest `tolerationSeconds` of the tolerations that match counts. Without a match the Pod
-/// is evicted at once.
+/// The smallest `tolerationSeconds` of the matching tolerations is used. Without a match the Pod is evicted at once.
 pub(super) fn stays_for(pod: &Pod) -> Option<u64> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let matching = tolerations.into_iter().flatten().filter(|toleration| {

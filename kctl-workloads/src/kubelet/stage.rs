@@ -1,4 +1,4 @@
-//! Stages: reads from the labels and annotations of a Pod or a Node how it should behave.
+//! Stages: reads the requested behaviour of a Pod or a Node from its labels and annotations.
 //!
 //! ```text
 //! metadata:
@@ -18,13 +18,13 @@ use kube::api::ObjectMeta;
 
 /// The prefix of all keys.
 const DOMAIN: &str = "kubelet.kctl.dev";
-/// The longest delay. Longer ones are cut to it.
+/// The longest delay. Longer ones are reduced to it.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a `slow` Pod takes to start, without a delay.
 const SLOW_START: Duration = Duration::from_secs(30);
 /// The time that containers run before they end, without a delay.
 const RUNS_FOR: Duration = Duration::from_secs(1);
-/// The first pause before a restart, as of a real kubelet. It doubles with each restart.
+/// The first pause before a restart, like that of a real kubelet. It doubles with each restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(10);
 /// The longest pause before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
@@ -40,11 +40,11 @@ pub(super) enum Stage {
     Unpullable,
     /// It runs, but becomes ready only when its delay is over, if it has one.
     Unready,
-    /// Its containers end well, and the pod with them.
+    /// Its containers succeed, and so does the Pod.
     Succeeding,
-    /// Its containers fail, and the pod with them.
+    /// Its containers fail, and so does the Pod.
     Failing,
-    /// Its containers fail again and again.
+    /// Its containers fail repeatedly.
     CrashLooping,
 }
 
@@ -61,11 +61,11 @@ const STAGES: &[(&str, Stage)] = &[
 /// The stage of an unreachable node.
 const LOST: &str = "lost";
 
-/// The behaviour that metadata ask for.
+/// The behaviour that the metadata of a Pod requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StageRequest {
-    /// The behaviour; `None` for a Pod without the key that is restarted after success: it runs
-    /// until it is deleted.
+    /// The behaviour. `None` for a Pod without the key whose containers are restarted after success: it runs until it
+    /// is deleted.
     pub(super) stage: Option<Stage>,
     /// Exit code of containers that end: by default 0 for `succeeding`, and 1 for all others.
     pub(super) exit_code: i32,
@@ -108,7 +108,7 @@ impl StageRequest {
         }
     }
 
-    /// Returns the time from the node to running.
+    /// Returns the time from scheduling to running.
     pub(super) fn starts_after(&self, usually: Duration) -> Duration {
         if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START) } else { usually }
     }
@@ -123,7 +123,7 @@ impl StageRequest {
         self.delay
     }
 
-    /// Returns `true` if a container is affected.
+    /// Returns `true` if the behaviour affects a container.
     pub(super) fn is_about(&self, container: &str) -> bool {
         self.container.as_ref().is_none_or(|name| name == container)
     }

@@ -1,4 +1,4 @@
-//! The statuses of simulated Pods: what a kubelet would report after an event.
+//! The statuses of simulated Pods, as a kubelet would report them after an event.
 //!
 //! The phase follows from the event, and the conditions from phase and readiness:
 //!
@@ -33,8 +33,8 @@ pub(super) enum Event {
 
 /// Returns the status of a Pod after an event.
 ///
-/// `asked` has exit code, reason and message of containers that end, and may name a single
-/// container. Init containers have no status: they are not simulated.
+/// `asked` contains the exit code, reason and message of containers that end, and may name a single container. Init
+/// containers have no status: they are not simulated.
 pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -> Value {
     let known = |name: &str| {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
@@ -117,8 +117,8 @@ fn container_status(
 
 /// Returns the conditions of a Pod.
 ///
-/// A condition whose status stays keeps the time of its transition. Only conditions about
-/// containers have a reason.
+/// A condition whose status is unchanged keeps its `lastTransitionTime`. Only conditions about containers have a
+/// reason.
 fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
     /// Conditions that depend on the containers.
     const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];

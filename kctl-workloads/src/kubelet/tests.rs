@@ -1,4 +1,4 @@
-//! The simulated kubelet under paused time: usual pods, stages, and a node that is lost.
+//! Tests of the simulated kubelet under paused time: usual Pods, stages, and a lost node.
 
 use super::*;
 
@@ -233,7 +233,7 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
     let ready: Vec<&str> =
         conditions.iter().filter(|one| one.type_ == "Ready").map(|one| one.status.as_str()).collect();
     assert_eq!(ready, ["Unknown"]);
-    // The toleration that every pod gets is over after five minutes.
+    // The default toleration of every Pod expires after five minutes.
     after(290).await;
     assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
     after(20).await;

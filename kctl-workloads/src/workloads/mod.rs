@@ -1,7 +1,7 @@
 //! Simulated controllers of Deployments, `ReplicaSets` and Jobs: they create and delete Pods and write the status.
 //!
-//! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each
-//! change they list everything and compare. Each list is the newest state, so no Pod is created twice.
+//! They are an ordinary client, like the simulated kubelet, so they work with a real API server too. After each change
+//! they list all objects and compare. Each list is the newest state, so no Pod is created twice.
 //!
 //! | kind | simulated | not simulated |
 //! |---|---|---|
@@ -57,13 +57,13 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub struct Workloads {
     client: Client,
     clock: Clock,
-    /// The `resourceVersion` up to which everything was compared and nothing was missing.
+    /// The `resourceVersion` up to which all objects were compared and nothing was missing.
     seen: Arc<AtomicU64>,
-    /// Held during a pass: two passes at once would both create a missing Pod.
+    /// Held during a pass, because two concurrent passes would both create a missing Pod.
     passing: Arc<Mutex<()>>,
 }
 
-/// All objects at about one moment.
+/// All objects at approximately the same time.
 struct Lists {
     deployments: Vec<Deployment>,
     sets: Vec<ReplicaSet>,
@@ -96,7 +96,7 @@ impl Workloads {
         self.seen.load(Ordering::Acquire)
     }
 
-    /// Compares the state now and writes what is missing. Returns `true` if nothing was missing. Does not depend on
+    /// Compares the state now and writes the missing changes. Returns `true` if nothing was missing. Does not depend on
     /// watch events, which may be late.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl Workloads {
                 },
                 () = self.due(&lists) => {}
             }
-            // Changes that are already received are part of the same pass.
+            // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
                 let Some(change) = change else { return Ok(()) };
                 change?;
@@ -143,7 +143,7 @@ impl Workloads {
         }
     }
 
-    /// Returns when something is due without a change: the deadline of a Job or Deployment.
+    /// Waits until a deadline of a Job or Deployment, which no change announces.
     async fn due(&self, lists: &Lists) {
         let now = self.clock.now();
         let jobs = lists.jobs.iter().filter_map(|job| job::due(job, now));

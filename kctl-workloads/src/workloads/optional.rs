@@ -1,4 +1,4 @@
-//! Fields that the types of some versions of Kubernetes require and those of others don't.
+//! Fields that the types of some versions of Kubernetes require and those of other versions do not.
 //!
 //! `k8s_openapi` 0.29 has `Deployment.spec: Option<DeploymentSpec>` up to 1.36 and
 //! `Deployment.spec: DeploymentSpec` from 1.37 on, and the reverse for the type and the status of
@@ -26,9 +26,9 @@ impl<T> MaybeField<T> for Option<T> {
     }
 }
 
-/// The spec of a Deployment without one.
+/// The default spec, for a Deployment without one.
 static NO_DEPLOYMENT: LazyLock<DeploymentSpec> = LazyLock::new(DeploymentSpec::default);
-/// The spec of a `ReplicaSet` without one.
+/// The default spec, for a `ReplicaSet` without one.
 static NO_REPLICA_SET: LazyLock<ReplicaSetSpec> = LazyLock::new(ReplicaSetSpec::default);
 
 /// Returns the spec of a Deployment; the default one if it has none.

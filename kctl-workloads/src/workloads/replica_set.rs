@@ -1,4 +1,5 @@
-//! Syncs a `ReplicaSet`: creates and deletes Pods until it has as many as it asks for (`pkg/controller/replicaset`).
+//! Syncs a `ReplicaSet`: creates and deletes Pods until there are `spec.replicas` of them
+//! (`pkg/controller/replicaset`).
 //!
 //! Pods that have ended do not count, so they are replaced. They are not deleted here.
 
@@ -121,14 +122,14 @@ async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n
     Ok(1)
 }
 
-/// Returns `status.terminatingReplicas`, or `None` for a server that drops the field, as before 1.35. `known` is the
-/// observed generation, and the number that the server kept with it.
+/// Returns `status.terminatingReplicas`, or `None` for a server that drops the field, as before 1.35. `known` contains
+/// the observed generation, and the number that the server stored with it.
 pub(super) fn ending(n: i32, known: Option<(Option<i64>, Option<i32>)>) -> Option<i32> {
     let is_dropped = matches!(known, Some((Some(_), None)));
     (n > 0 || !is_dropped).then_some(n)
 }
 
-/// Returns a number as the API has it.
+/// Converts a count to the integer type of the API.
 pub(super) fn count(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }

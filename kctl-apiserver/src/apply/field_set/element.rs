@@ -71,7 +71,7 @@ impl PathElement {
 
     /// Returns the element for a list item by its index.
     ///
-    /// Only for items of atomic lists in messages: such items are never owned on their own.
+    /// Used only in messages, for items of atomic lists. Such items are never owned on their own.
     pub(crate) fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }

@@ -38,7 +38,7 @@ pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 impl Entries {
     /// Returns the entries for a change, which copies them if they are shared.
     ///
-    /// Cost: a copy of this level only. Levels below stay shared.
+    /// It copies only this level. Levels below stay shared.
     pub(super) fn edit(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }

@@ -1,4 +1,4 @@
-//! Sets of paths: read, written, combined.
+//! Tests parsing, encoding and combining sets of paths.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ fn numbers_that_are_equal_are_one_step() {
     }
 }
 
-/// Some of the paths of two steps out of few.
+/// Returns a random subset of the two-step paths over a few elements.
 fn some(rng: &mut Rng) -> FieldSet {
     let mut set = FieldSet::default();
     for first in ["a", "b", "c"].map(PathElement::field) {

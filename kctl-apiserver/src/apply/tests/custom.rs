@@ -1,4 +1,4 @@
-//! Apply and update of custom resources, whose schemas say how lists are merged.
+//! Tests apply and update of custom resources, whose schemas define how lists are merged.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Encodes protobuf messages field by field.
 //!
-//! Only the wire types that gnostic's messages use. Fields with default values are omitted, as
-//! proto3 demands; the caller decides about presence.
+//! Supports only the wire types that gnostic's messages use. Fields with default values are omitted, as proto3 demands;
+//! the caller decides about presence.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,7 @@ const FIXED_64: u32 = 1;
 /// Wire type of strings and nested messages, which have a length prefix.
 const BYTES: u32 = 2;
 
-/// Returns the items of a list; nothing for another value.
-///
-/// Absent lists are alike.
+/// Returns the items of a list, or no items for any other value.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -144,7 +142,7 @@ impl Message {
 
     /// Encodes all `x-…` extensions, each as its name and a message `Any`.
     ///
-    /// In the order of the object's keys.
+    /// The order is that of the object's keys.
     pub(super) fn extensions(&mut self, number: u32, object: &Value) {
         let all = object.as_object().into_iter().flat_map(Map::iter);
         for (name, value) in all.filter(|(name, _)| name.starts_with("x-")) {

@@ -56,7 +56,7 @@ fn path(item: &mut Message, value: &Value) {
 
 /// Encodes an operation.
 ///
-/// A response has a schema or none.
+/// The schema of a response is optional.
 fn operation(item: &mut Message, value: &Value) {
     item.texts(1, &value["tags"]);
     item.text(3, &value["description"]);

@@ -1,4 +1,4 @@
-//! Encodes `OpenAPI` v3 as protobuf (`openapi.v3.Document` of gnostic), which kubectl asks for first.
+//! Encodes `OpenAPI` v3 as protobuf (`openapi.v3.Document` of gnostic), which kubectl requests first.
 //!
 //! Field numbers are those of `openapiv3/OpenAPIv3.proto` of gnostic.
 

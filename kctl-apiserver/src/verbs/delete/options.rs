@@ -16,21 +16,19 @@ use crate::{
 
 /// The kind of the options.
 ///
-/// The only accepted `kind` in a body; an absent one is accepted, too.
+/// A body may have only this `kind` or none.
 const KIND: &str = "DeleteOptions";
-/// The values of `propagationPolicy`.
-///
-/// In the order of the error for an unknown one.
+/// The values of `propagationPolicy`, in the order in which the error for an unknown one lists them.
 const POLICIES: [(&str, Propagation); 3] =
     [("Foreground", Propagation::Foreground), ("Background", Propagation::Background), ("Orphan", Propagation::Orphan)];
 
 /// Valid options of a delete.
 ///
-/// Made by `Options::of` from a request, or by `Options::read` from the options inside an eviction.
+/// Created by `Options::of` from a request, or by `Options::read` from the options inside an eviction.
 pub(in crate::verbs) struct Options {
     /// The options as JSON, for admission.
     ///
-    /// As the client sent it; admission gets a completed copy.
+    /// They are as the client sent them; admission gets a completed copy.
     pub(in crate::verbs) value: Value,
     /// `true` for `dryRun: All`.
     pub(in crate::verbs) is_dry: bool,

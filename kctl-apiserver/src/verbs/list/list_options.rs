@@ -6,10 +6,10 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// The option that says how `resourceVersion` is meant.
+/// The option that defines how `resourceVersion` is interpreted.
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 
-/// Options that are valid for themselves; [`Self::selector`] checks them against the kind.
+/// Options that are valid by themselves; [`Self::selector`] checks them against the kind.
 pub(in crate::verbs) struct ListOptions {
     /// The number of objects of a page; 0 for all.
     ///
@@ -17,7 +17,7 @@ pub(in crate::verbs) struct ListOptions {
     pub(super) limit: usize,
     /// `timeoutSeconds`; 0 if the client names no timeout.
     ///
-    /// Only watches end by it.
+    /// Only watches use it.
     pub(in crate::verbs) seconds: i64,
     /// Label and field selector, before their fields are checked.
     ///
@@ -81,8 +81,7 @@ impl ListOptions {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-                // Every kind supports these two. For a custom kind they are listed, because its error message
-                // lists them.
+                // Every kind supports these two fields. Custom kinds list them too, because their error message does.
                 let always = ["metadata.name", "metadata.namespace"];
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()

@@ -45,7 +45,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(in crate::verbs) struct ListScope {
     /// The revision of the state; `None` for the newest state.
     ///
-    /// Never newer than the state's revision.
+    /// It is never newer than the state's revision.
     pub(super) at: Option<u64>,
     /// The object after which the list continues.
     ///
@@ -62,8 +62,7 @@ pub(in crate::verbs) struct ListScope {
 impl ListScope {
     /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
     ///
-    /// A continue token takes its revision along; a `resourceVersion` beside it is an error, unless
-    /// it is 0.
+    /// A continue token contains its revision. A `resourceVersion` beside it is an error, unless it is 0.
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
@@ -101,8 +100,8 @@ impl ListScope {
 
     /// Returns the table of an older revision, or `None` if the list reads the newest state.
     ///
-    /// `current` is the revision of the table. The token in the error has no revision, so the
-    /// client can go on without a consistent state.
+    /// `current` is the revision of the table. The token in the error has no revision, so the client can continue
+    /// without a consistent state.
     ///
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
@@ -138,10 +137,10 @@ fn not_a_version(version: &str) -> String {
     format!("resourceVersion: must be a number, found {version:?}")
 }
 
-/// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it; here only a
-/// fault or a mistake leads to such a version, so the error comes at once (`NewTooLargeResourceVersionError`).
+/// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it. Here only a
+/// fault or a mistake leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`).
 ///
-/// An unreadable version counts as 0 and passes; the caller reports it.
+/// A malformed version counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if requested <= current {
@@ -159,7 +158,8 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
 /// A JSON object with version, revision (-1 for none) and start key, in base64. Tokens of a list of
 /// all namespaces contain the namespace.
 pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
-    // Relative to the prefix of the list in etcd; the zero byte makes it the first key after the last object.
+    // The key is relative to the prefix of the list in etcd. The zero byte makes it the first key after the last
+    // object.
     let start = if info.namespace.is_empty() && !namespace.is_empty() {
         format!("/{namespace}/{name}\0")
     } else {
@@ -187,10 +187,10 @@ fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), St
     Ok((u64::try_from(revision).ok(), after(info, key)))
 }
 
-/// Returns the key after which a list starts that begins at this key.
+/// Returns the key after which a list starts. `start` is the key in the token.
 ///
-/// Tokens of this server end with a zero byte. Other tokens start at a key inclusively, so the
-/// position just before it is computed.
+/// Tokens of this server end with a zero byte. Other tokens start at a key inclusively, so the position just before it
+/// is computed.
 fn after(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };

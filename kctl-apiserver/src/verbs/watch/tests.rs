@@ -1,4 +1,4 @@
-//! When a watch tells what.
+//! Tests which events a watch sends, and when.
 
 use futures::TryStreamExt;
 use http::Request;

@@ -29,7 +29,7 @@ pub(super) enum WatchEvent {
     Transition(Box<Transition>),
 }
 
-/// Two states of an object, maybe in versions that the watcher has not requested.
+/// Two states of an object, possibly in versions that the watcher has not requested.
 #[derive(Clone)]
 pub(super) struct Transition {
     /// The old state; `None` for a new object.
@@ -88,7 +88,7 @@ pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     }
 }
 
-/// Returns the last state that matched, with the revision at which it stopped to match.
+/// Returns the last state that matched, with the revision at which it stopped matching.
 ///
 /// Upstream does the same, so that a client's version always moves forward.
 pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
@@ -98,8 +98,8 @@ pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
 
 /// Converts the objects of another version, all of them in one call of the webhook.
 ///
-/// The call takes the lock only to be made; the webhook is awaited without it. Objects without a
-/// uid, such as bookmarks, are left alone.
+/// The lock is held only to prepare the call; the webhook is awaited without it. Objects without a uid, such as
+/// bookmarks, are skipped.
 ///
 /// # Errors
 /// Fails if the webhook does.
@@ -138,7 +138,7 @@ pub(super) async fn convert(
 
 /// Returns `true` if a webhook has to convert the object before the selector can be applied.
 ///
-/// Without a selector nothing has to be judged.
+/// Without a selector the order does not matter.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
     !selector.is_empty() && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
 }

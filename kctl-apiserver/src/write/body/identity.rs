@@ -44,10 +44,10 @@ impl DeclaredType {
     }
 }
 
-/// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps what it has until it
-/// is validated.
+/// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps its type until it is
+/// validated.
 ///
-/// `null` as a body of a built-in kind is an empty object.
+/// A `null` body of a built-in kind is an empty object.
 pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
     let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
@@ -70,7 +70,7 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
-    // Absent fields are those of the path.
+    // Absent fields get the values of the path.
     let given_kind = if given_kind.is_empty() { kind } else { given_kind };
     let given_version = if given_version.is_empty() { api_version } else { given_version };
     if (given_kind, given_version) != (kind, api_version) {
@@ -87,7 +87,7 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
 
 /// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name.
 ///
-/// Exact spelling wins. A value that is not a string counts as absent.
+/// The exact spelling takes precedence. A value that is not a string counts as absent.
 pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();

@@ -28,7 +28,7 @@ const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const SECONDS_OF_MOUNTED: i64 = 3_607;
 /// The annotation of mirror Pods.
 ///
-/// Its Pod runs from a file of the node, and the object only shows it.
+/// A mirror Pod runs from a file on the node, and its object only shows it.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The annotation of accounts whose Pods may use only the Secrets of the account.
 ///
@@ -44,7 +44,7 @@ fn is_mirror(pod: &Value) -> bool {
 
 /// Returns a list field.
 ///
-/// Empty for a value of another type.
+/// A value of another type counts as an empty list.
 fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
     of[field].as_array().map_or(&[], Vec::as_slice)
 }

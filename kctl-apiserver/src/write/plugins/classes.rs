@@ -1,6 +1,6 @@
 //! The admission plugins `DefaultStorageClass` and `DefaultIngressClass`.
 //!
-//! Both run on creation only.
+//! Both plugins run only on creation.
 
 use std::sync::Arc;
 
@@ -12,16 +12,15 @@ use crate::{
 
 /// Annotations that mark the default `StorageClass`.
 ///
-/// The beta annotation still counts.
+/// The beta annotation is still accepted.
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 /// The annotation that marks the default `IngressClass`.
 const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
-/// Returns the name of the default class: the newest of several, and the first by name among equally old ones.
+/// Returns the name of the default class. The newest of several is used, and the first by name among equally old ones.
 ///
-/// `None` without a default class. Timestamps have whole seconds, so equal ages are common in
-/// tests.
+/// `None` without a default class. Timestamps have whole seconds, so equal ages are common in tests.
 fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Value> {
     let says = |class: &Arc<Value>| {
         annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")

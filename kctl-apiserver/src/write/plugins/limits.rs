@@ -15,9 +15,9 @@ use crate::{
     write::plugins::{Forbid, text},
 };
 
-/// The annotation of a Pod that lists what was set.
+/// The annotation of a Pod that lists the defaults that were set.
 ///
-/// Users see in it why their Pod has resources that they did not request.
+/// It shows users why their Pod has resources that they did not request.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Returns the `LimitRanges` of a namespace, by name.
@@ -60,15 +60,14 @@ pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
     }
 }
 
-/// Sets the defaults of one container. Returns what was set, for the annotation.
+/// Sets the defaults of one container. Returns the names of the set defaults, for the annotation.
 ///
-/// `default` becomes limits, `defaultRequest` requests. Amounts that are present stay. An empty map
-/// is removed again.
+/// `default` becomes limits, `defaultRequest` requests. Amounts that are present stay. An empty map is removed again.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut messages = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
         let mut names = BTreeSet::new();
-        // The last of several limits wins.
+        // The last of several limits is used.
         let defaults: serde_json::Map<String, Value> = limits(range, "Container")
             .filter_map(|limit| limit[from].as_object())
             .flat_map(|amounts| amounts.iter().map(|(name, amount)| (name.clone(), amount.clone())))
@@ -119,7 +118,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
 
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace.
 ///
-/// Only the storage request; limits of a claim are compared as requests.
+/// Only the storage request is compared; limits of a claim are compared as requests.
 pub(super) fn check_claim(
     state: &State,
     forbid: &Forbid<'_>,

@@ -11,16 +11,14 @@ use crate::{
     write::plugins::{Forbid, text},
 };
 
-/// The preemption policy of a `PriorityClass` that names none.
-///
-/// Also for Pods without a class.
+/// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 /// Labels that are copied from a node to its Pods (`PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Completes a new Pod.
 ///
-/// Errors are `Forbidden`. Labels of topology come from the Node, if the Pod names one at creation.
+/// Errors are `Forbidden`. Topology labels come from the Node, if the Pod names one at creation.
 pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     give_priority(state, info, pod)?;
     give_runtime(state, info, pod)?;
@@ -32,8 +30,8 @@ pub(super) fn fill(state: &State, info: &RequestInfo, pod: &mut Value) -> Result
 
 /// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`).
 ///
-/// The field wins over the annotation. Invalid annotations are reported with the same warning and
-/// otherwise ignored.
+/// The field takes precedence over the annotation. Invalid annotations are reported with the same warning and otherwise
+/// ignored.
 pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -61,7 +59,7 @@ pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
 
 /// Returns the labels that a node gives its Pods. An unknown node gives none.
 ///
-/// Overwrites labels of the same name in the Pod.
+/// They overwrite labels of the same name in the Pod.
 pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
     let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
@@ -86,8 +84,8 @@ pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusErr
 
 /// Sets the priority of a new Pod: that of its class, or of the global default class (plugin `Priority`).
 ///
-/// Of several global defaults the one with the lowest value counts. A priority or policy that the
-/// client sent must be equal to the computed one.
+/// If there are several global defaults, the one with the lowest value is used. A priority or policy that the client
+/// sent must be equal to the computed one.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = crate::kinds::scheduling::priority_class::KIND.group_resource();

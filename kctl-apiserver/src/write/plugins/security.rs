@@ -24,10 +24,9 @@ use crate::{
     status::StatusError,
 };
 
-/// The number of Pods that are checked when a namespace becomes stricter; further ones are not
-/// (`defaultNamespaceMaxPodsToCheck`).
+/// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
 ///
-/// A warning says that the check is incomplete.
+/// If there are more, a warning says that the check is incomplete.
 const PODS_LEN_MAX: usize = 3000;
 /// Subresources that cannot change anything that the standards check.
 ///
@@ -36,7 +35,7 @@ const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "
 
 /// Checks the object of a request.
 ///
-/// Workloads are never rejected: their Pods are.
+/// Workloads are never rejected, only their Pods.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
@@ -121,8 +120,7 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
 
 /// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard.
 ///
-/// Invalid labels that were there before are accepted. Warnings are for updates that raise the
-/// level or change the version.
+/// Invalid labels that existed before are accepted. Updates that raise the level or change the version cause warnings.
 fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
     let policy = Policy::of(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
@@ -139,10 +137,10 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
     Ok(())
 }
 
-/// Returns the warnings about existing Pods. Pods with the same violations share one.
+/// Returns the warnings about existing Pods. Pods with the same violations share a warning.
 ///
-/// At most `PODS_LEN_MAX` Pods are checked. A line about the namespace comes first, then one per
-/// set of violations, sorted.
+/// At most `PODS_LEN_MAX` Pods are checked. A line about the namespace comes first, then one per set of violations,
+/// sorted.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
     let pods = by_priority(state.objects(&pod::KIND.group_resource(), Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Cluster IPs of Services: checks families and requested addresses.
 //!
-//! One address family, IPv4, as in a cluster with default flags. The kind allocates the address
-//! itself (`allocate`), after this check.
+//! There is one address family, IPv4, as in a cluster with default flags. The kind allocates the address itself
+//! (`allocate`), after this check.
 
 use std::net::IpAddr;
 
@@ -88,9 +88,9 @@ fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
     vec![FieldError::invalid("spec.ipFamilyPolicy", policy, why)]
 }
 
-/// Checks that a second family is released only by the policy `SingleStack`.
+/// Checks that the second family is removed only with the policy `SingleStack`.
 ///
-/// Only for headless Services, whose families can change.
+/// Only headless Services are checked, because their families can change.
 fn released(was: &Value, is: &Value) -> Vec<FieldError> {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
@@ -102,8 +102,8 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
 
 /// Checks that a requested address is in the range and not in use.
 ///
-/// One error for both cases. Services that are stored have the taken addresses; there is no
-/// separate allocation.
+/// Both cases have the same error. The taken addresses are those of the stored Services; there is no separate
+/// allocation.
 fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
     // The first address is that of the network, the last one is the broadcast address.

@@ -28,10 +28,10 @@ pub(super) fn check_subject(attributes: &Attributes<'_>, object: &Value) -> Resu
     Ok(())
 }
 
-/// Checks that the user has the right on a signer that the kind of the object requires for the write. The right is to the
-/// signer by its name, or to `domain/*` (`IsAuthorizedForSignerName`).
+/// Checks that the user has the permission on a signer that the kind of the object requires for the write. The
+/// permission is for the signer by its name, or for `domain/*` (`IsAuthorizedForSignerName`).
 ///
-/// Cluster-wide rules count only: signers have no namespace.
+/// Only cluster-wide rules apply: signers have no namespace.
 pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let right = (info.resource.rules.signer_right)(&info.subresource, attributes.old.as_deref(), object);
@@ -60,8 +60,8 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
     }
 }
 
-/// Returns `true` if a PEM request has the organization `system:masters`. One that cannot be read has none, and is
-/// rejected by validation.
+/// Returns `true` if a PEM request has the organization `system:masters`. Returns `false` for a malformed request,
+/// which validation rejects.
 fn names_administrators(request: &str) -> bool {
     let request = STANDARD.decode(request).unwrap_or_default();
     let block = pem::blocks(&String::from_utf8_lossy(&request)).next();

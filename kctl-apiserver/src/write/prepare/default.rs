@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{autoscaling, crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
 
-/// Sets the defaults of fields that were left out. Parts that are as in the stored object have their defaults already.
+/// Sets the defaults of fields that were left out. Parts that equal the stored object have their defaults already.
 ///
 /// Null values of an applied custom object stay until it is validated.
 pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
@@ -49,9 +49,9 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
     set(&mut object["status"], field, before);
 }
 
-/// Sets the defaults that a new object has once it is decoded, which webhooks see.
+/// Sets the defaults that decoding gives a new object, which webhooks see.
 ///
-/// For built-in kinds these are fewer than the defaults of storing.
+/// For built-in kinds these are fewer than the defaults of stored objects.
 pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     let resource = &info.resource;
     if resource.custom.is_some() || resource.rules.is_autoscaler {
@@ -62,7 +62,7 @@ pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     }
 }
 
-/// Like [`as_read`], for an existing object.
+/// Sets the defaults of decoding like [`as_read`], for an existing object.
 pub(in crate::write) fn changed_as_read(info: &RequestInfo, object: &mut Value) {
     keep_set_once(&info.resource, object, |object| as_read(info, object));
 }

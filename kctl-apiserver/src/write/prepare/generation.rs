@@ -16,12 +16,12 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
 
 /// Returns `true` if changes are counted.
 ///
-/// A kind with `Fixed` keeps 1 for ever.
+/// A kind with `Fixed` always keeps generation 1.
 pub(super) fn counts_generations(resource: &Resource) -> bool {
     matches!(resource.rules.generation, Generation::Counted | Generation::CountedFromNone)
 }
 
-/// Returns `true` if a write through the subresource changes something that counts.
+/// Returns `true` if a write through the subresource changes a counted field.
 ///
 /// A few kinds also count labels or annotations.
 pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> bool {

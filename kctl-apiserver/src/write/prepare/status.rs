@@ -8,7 +8,7 @@ use crate::{
     registry::{Kind, Resource},
 };
 
-/// Takes over from the live object what is not written through a subresource.
+/// Copies the fields from the live object that are not written through a subresource.
 ///
 /// | subresource | taken from the client |
 /// |---|---|
@@ -36,9 +36,8 @@ pub(in crate::write) fn reset(resource: &Resource, subresource: &str, old: &Valu
     }
 }
 
-/// Returns `true` if a subresource writes a part of the specification.
-///
-/// Such as `ephemeralcontainers` and `resize` of Pods.
+/// Returns `true` if a subresource writes a part of the specification, such as `ephemeralcontainers` and `resize` of
+/// Pods.
 pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> bool {
     resource.rules.parts.contains(&subresource)
 }
@@ -57,9 +56,9 @@ fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
     }
 }
 
-/// Returns the metadata that a write through the subresource leaves as it is.
+/// Returns the metadata that a write through the subresource does not change.
 ///
-/// Errors in metadata that are kept anyway are not reported.
+/// Errors in unchanged metadata are not reported.
 pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     match subresource {
         "status" => resource.rules.kept_by_status,
@@ -70,8 +69,7 @@ pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) ->
 
 /// Returns the fields that a write through the subresource resets.
 ///
-/// For ownership: a manager does not own a field that its write can not change. Upstream:
-/// `GetResetFields`.
+/// A manager does not own a field that its write cannot change. Upstream: `GetResetFields`.
 pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);

@@ -46,11 +46,11 @@ impl Bounds {
         Self { replicas, surge, unavailable: unavailable.min(replicas), recreates: false }
     }
 
-    /// Returns the replicas of the current set, which has `has`, if all sets together ask for `n_asked`
+    /// Returns the new replicas of the current set. It has `has` replicas now, and all sets together have `n_asked`
     /// (`NewRSNewReplicas`).
     ///
-    /// A set that is too large is scaled down to the replicas at once. Otherwise it grows into the
-    /// room that the other sets leave below the surge.
+    /// A set that is too large is scaled down to the replicas at once. Otherwise it grows by the number of Pods that
+    /// the other sets leave below the surge.
     pub(super) fn of_current(&self, has: i32, n_asked: i32) -> i32 {
         if has > self.replicas || self.recreates {
             return self.replicas;
@@ -59,9 +59,9 @@ impl Bounds {
         has + room.min(self.replicas - has)
     }
 
-    /// Returns the largest number of Pods at once.
+    /// Returns the maximum number of Pods at a time.
     ///
-    /// A Deployment with 0 replicas has none, without a surge.
+    /// A Deployment with 0 replicas may have none, not even a surge.
     pub(super) fn most(&self) -> i32 {
         if self.replicas == 0 { 0 } else { self.replicas + self.surge }
     }

@@ -2,8 +2,8 @@
 //!
 //! The steps and the messages are those of the deployment controller (`pkg/controller/deployment`).
 //!
-//! A pass is one step: it grows the current set or shrinks old ones, and the next change causes the
-//! next step. All state is in the objects, so a process that stops continues where it was.
+//! A pass performs one step: it grows the current set or shrinks old ones, and the next change causes the next step.
+//! All state is in the objects, so a restarted process continues where it stopped.
 //!
 //! | annotation or label | on | meaning |
 //! |---|---|---|
@@ -40,15 +40,15 @@ use {bounds::Bounds, status::StatusUpdate};
 ///
 /// It is in the selector of the set, so that sets of one Deployment never select each other's Pods.
 const HASH: &str = "pod-template-hash";
-/// The characters of a hash: without vowels, so that it spells no words (`rand.SafeEncodeString`).
+/// The characters of a hash. There are no vowels, so that a hash contains no words (`rand.SafeEncodeString`).
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The length of a hash.
 const HASH_LEN: usize = 10;
 
 /// A Deployment and its `ReplicaSets`.
 ///
-/// Built for one pass from lists that are a moment old. A write to an object that has been deleted
-/// or replaced since is skipped.
+/// Built for one pass from lists that may be slightly outdated. A write to an object that has been deleted or replaced
+/// since is skipped.
 struct Rollout<'a> {
     workloads: &'a Workloads,
     deployment: &'a Deployment,
@@ -59,11 +59,10 @@ struct Rollout<'a> {
     bounds: Bounds,
 }
 
-/// Creates the set of the template, scales the sets by one step, and updates the status. Returns the number of
-/// writes.
+/// Creates the set of the template, scales the sets by one step, and updates the status. Returns the number of writes.
 ///
-/// A set belongs to the present template if its label has the hash of it, not by comparing
-/// templates: defaults of the API server may have been added.
+/// A set belongs to the present template if its label has the hash of the template. Templates are not compared, because
+/// the API server may have added defaults.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
     let hash = hash(&optional::deployment(deployment).template);
     let sets = controlled(deployment, &lists.sets);
@@ -119,7 +118,7 @@ impl<'a> Rollout<'a> {
 
     /// Returns the sum of `spec.replicas` of all sets.
     ///
-    /// It is the number that the sets want, not the number of existing Pods.
+    /// It is the desired number of Pods, not the number of existing Pods.
     fn n_asked(&self) -> i32 {
         self.sets().map(replicas).sum()
     }
@@ -143,10 +142,10 @@ impl<'a> Rollout<'a> {
         if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
     }
 
-    /// Scales old sets down, as far as enough Pods stay available.
+    /// Scales old sets down, as long as enough Pods stay available.
     ///
-    /// Pods of the current set that are not available yet reserve availability, so old ones stay
-    /// for them.
+    /// Pods of the current set that are not available yet reduce the number that can be removed, so old Pods are kept
+    /// in their place.
     ///
     /// - First, unavailable Pods of old sets are removed, oldest set first.
     /// - Then available ones, as long as `replicas - unavailable` of all sets remain.
@@ -188,7 +187,7 @@ impl<'a> Rollout<'a> {
 
     /// Returns `true` if a Pod of an old template has not ended.
     ///
-    /// A Pod that is being deleted counts until it has ended, even if its set wants no replicas.
+    /// A Pod that is being deleted counts until it has ended, even if its set has no replicas.
     fn runs_old(&self, pods: &[Pod]) -> bool {
         pods.iter().any(|pod| {
             !["Succeeded", "Failed"].contains(&replica_set::phase(pod))
@@ -196,21 +195,21 @@ impl<'a> Rollout<'a> {
         })
     }
 
-    /// Scales a set, unless it has these replicas.
+    /// Scales a set, unless it already has these replicas.
     async fn scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
         if replicas(set) == to { Ok(0) } else { self.write_scale(set, to).await }
     }
 
     /// Writes the replicas of a set, with the annotations for the present size of the Deployment.
     ///
-    /// The annotations tell a later resize from a rollout: see `is_resized`.
+    /// The annotations distinguish a later resize from a rollout: see `is_resized`.
     async fn write_scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
         let annotations = self.bounds.annotations();
         self.patch(set, json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": to } })).await?;
         Ok(1)
     }
 
-    /// Patches a set. The uid protects a new set of the same name.
+    /// Patches a set. The uid in the patch prevents a write to a new set of the same name.
     async fn patch(&self, set: &ReplicaSet, mut patch: serde_json::Value) -> kube::Result<()> {
         patch["metadata"]["uid"] = set.uid().into();
         unless_outdated(self.api().patch(&set.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
@@ -250,7 +249,7 @@ impl<'a> Rollout<'a> {
 
     /// Returns a set for the present template.
     ///
-    /// Its replicas are those that the bounds allow now: 0 if old sets have used up the surge.
+    /// Its replicas are those that the bounds allow at present: 0 if old sets have used up the surge.
     fn new_set(&self, hash: &str) -> ReplicaSet {
         let spec = optional::deployment(self.deployment).clone();
         let with_hash = |labels: Option<BTreeMap<String, String>>| {
@@ -292,10 +291,9 @@ fn available(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
 
-/// Returns `true` if a set has no Pods and its controller has observed that it asks for none.
+/// Returns `true` if a set has no Pods and its controller has observed `spec.replicas: 0`.
 ///
-/// `observedGeneration` matters: a set that was just scaled to 0 has Pods that its status does not
-/// show yet.
+/// `observedGeneration` is compared because a set that was just scaled to 0 has Pods that its status does not show yet.
 fn is_over(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     replicas(set) == 0 && status.replicas == 0 && status.observed_generation >= set.metadata.generation

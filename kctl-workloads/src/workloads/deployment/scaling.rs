@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use super::{Rollout, available, bounds, replicas};
 
 impl<'a> Rollout<'a> {
-    /// Iterates over the sets that ask for Pods.
+    /// Iterates over the sets with replicas.
     fn active(&self) -> impl Iterator<Item = &'a ReplicaSet> {
         self.sets().filter(|set| replicas(set) > 0)
     }
@@ -25,7 +25,7 @@ impl<'a> Rollout<'a> {
         self.active().filter_map(|set| said(set, bounds::DESIRED)).any(|desired| desired != self.bounds.replicas)
     }
 
-    /// Scales the sets to the new size, without progress of the rollout.
+    /// Scales the sets to the new size, without advancing the rollout.
     ///
     /// | sets with replicas | done |
     /// |---|---|
@@ -59,11 +59,11 @@ impl<'a> Rollout<'a> {
         said(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
     }
 
-    /// Distributes the difference in proportion to the sizes of the sets. The largest set gets the rest.
+    /// Distributes the difference in proportion to the sizes of the sets. The largest set gets the remainder.
     ///
-    /// Upward, the newer of two sets of one size comes first; downward, the older one. No set gets
-    /// more than what is left, and none becomes negative. Annotations are written even if the size
-    /// stays, so that the resize counts as done.
+    /// When scaling up, the newer of two sets of one size comes first; when scaling down, the older one. No set gets
+    /// more than what is left, and none becomes negative. Annotations are written even if the size is unchanged, so
+    /// that the resize counts as done.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
         let more = self.bounds.most() - self.n_asked();
         if more > 0 {
@@ -96,7 +96,7 @@ impl<'a> Rollout<'a> {
 
     /// Returns the change of a set that keeps its share (`getReplicaSetFraction`).
     ///
-    /// The size before is that of the annotation, or of the status if the set has none.
+    /// The previous size is read from the annotation, or from the status if the set has none.
     fn part(&self, set: &ReplicaSet) -> i32 {
         let has = replicas(set);
         if self.bounds.replicas == 0 {

@@ -30,7 +30,7 @@ use super::{
 const AVAILABLE: &str = "Available";
 /// The condition for the progress of a rollout.
 const PROGRESSING: &str = "Progressing";
-/// The reason of `Progressing` after which no progress is expected.
+/// The reason of `Progressing` for a complete rollout. No further progress is expected.
 const COMPLETE: &str = "NewReplicaSetAvailable";
 /// The reason of `Progressing` after `progressDeadlineSeconds` without progress.
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
@@ -52,7 +52,7 @@ pub(super) struct StatusUpdate<'a> {
 }
 
 impl<'a> StatusUpdate<'a> {
-    /// Counts Pods, and takes the conditions of the stored status.
+    /// Counts Pods, and copies the conditions of the stored status.
     pub(super) fn new(rollout: &'a Rollout<'a>, now: Time) -> Self {
         let before = rollout.deployment.status.clone().unwrap_or_default();
         let mut new = counted(rollout);
@@ -67,8 +67,8 @@ impl<'a> StatusUpdate<'a> {
 
     /// Sets `Progressing` for a paused or resumed Deployment (`checkPausedConditions`).
     ///
-    /// A Deployment without a progress deadline has no such condition. A rollout that has timed out
-    /// stays so while paused.
+    /// A Deployment without a progress deadline has no such condition. A rollout that has timed out keeps its condition
+    /// while paused.
     pub(super) fn pause(&mut self) {
         let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
@@ -85,7 +85,7 @@ impl<'a> StatusUpdate<'a> {
 
     /// Sets `Progressing` for a new set.
     ///
-    /// The deadline counts from here.
+    /// The deadline starts at this time.
     pub(super) fn created(&mut self, name: &str) {
         self.has_created = true;
         if deadline(self.deployment()).is_some() {
@@ -95,7 +95,7 @@ impl<'a> StatusUpdate<'a> {
 
     /// Returns `true` if all Pods exist and are of the present template (`DeploymentComplete`).
     ///
-    /// Pods of old sets that still run make `replicas` larger than wanted.
+    /// Running Pods of old sets make `replicas` larger than desired.
     pub(super) fn is_complete(&self) -> bool {
         let wanted = self.rollout.bounds.replicas;
         let has = |n: Option<i32>| n.unwrap_or(0) == wanted;
@@ -104,8 +104,8 @@ impl<'a> StatusUpdate<'a> {
 
     /// Writes the status and the revision of the Deployment, if they differ. Returns the number of writes.
     ///
-    /// Status and annotation go in one request: the API server takes annotations of a Deployment in
-    /// a write of its status.
+    /// Status and annotation are written in one request: the API server accepts annotations of a Deployment in a write
+    /// of its status.
     pub(super) async fn write(&mut self) -> kube::Result<usize> {
         self.set_available();
         self.set_progressing();
@@ -140,9 +140,8 @@ impl<'a> StatusUpdate<'a> {
 
     /// Sets the condition `Progressing` (`syncRolloutStatus` upstream).
     ///
-    /// A complete rollout stays complete until there are Pods of another template: Pods that fail
-    /// later do not belong to the rollout. Progress keeps the time of the transition and renews the
-    /// time of the update, from which the deadline counts.
+    /// A complete rollout stays complete until there are Pods of another template: Pods that fail later do not belong
+    /// to the rollout. Progress keeps `lastTransitionTime` and renews `lastUpdateTime`, from which the deadline counts.
     fn set_progressing(&mut self) {
         let Some(deadline) = deadline(self.deployment()) else {
             self.new
@@ -196,7 +195,7 @@ impl<'a> StatusUpdate<'a> {
 
     /// Sets a condition. An unchanged one keeps its times; a changed one moves to the end (`SetDeploymentCondition`).
     ///
-    /// The time of the transition changes only with the status; a new reason alone keeps it.
+    /// `lastTransitionTime` changes only with the status; a new reason alone keeps it.
     fn set(&mut self, kind: &str, status: &str, reason: &str, message: String) {
         let all = self.new.conditions.get_or_insert_default();
         let at = all.iter().position(|known| string(&known.type_) == Some(kind));
@@ -219,8 +218,8 @@ impl<'a> StatusUpdate<'a> {
 
 /// Returns the counts (`calculateStatus`).
 ///
-/// Unavailable Pods are those that the sets want and that are not available. Counts are sums over
-/// the statuses of the sets, so they lag behind the Pods by a pass.
+/// Unavailable Pods are desired Pods that are not available. Counts are sums over the statuses of the sets, so they lag
+/// behind the Pods by a pass.
 fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
     let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| rollout.sets().filter_map(|set| of(&status(set))).sum::<i32>();
@@ -255,7 +254,7 @@ fn deadline(deployment: &Deployment) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Returns the time at which progress is overdue, or `None` if none is expected.
+/// Returns the time at which progress is overdue, or `None` if no progress is expected.
 ///
 /// The deadline counts from the last update of the condition.
 fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
@@ -270,7 +269,7 @@ fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> boo
     waits_until(status, deadline).is_some_and(|end| end < now)
 }
 
-/// Returns the time until progress is overdue, or `None` if none is expected.
+/// Returns the time until progress is overdue, or `None` if no progress is expected.
 ///
 /// The caller sleeps until then, because no change announces that a deadline has passed.
 pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
@@ -278,7 +277,7 @@ pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Opti
         return None;
     }
     let end = waits_until(deployment.status.as_ref()?, deadline(deployment)?)?;
-    // Times in objects are whole seconds; the deadline has passed after the last of them.
+    // Times in objects are whole seconds, so the deadline has passed only after its last second.
     let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
     Some(wait + Duration::from_secs(1))
 }

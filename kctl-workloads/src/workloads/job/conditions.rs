@@ -1,7 +1,7 @@
 //! The conditions of a Job.
 //!
-//! Upstream: `pkg/controller/job/job_controller.go`. A result is announced first, and becomes final
-//! when no Pod is left:
+//! Upstream: `pkg/controller/job/job_controller.go`. A result is announced first, and becomes final when no Pods are
+//! left:
 //!
 //! | result | announced by | final |
 //! |---|---|---|
@@ -35,7 +35,7 @@ impl Verdict {
 
     /// Creates the result of a failed Job.
     ///
-    /// The reason says which limit or rule was exceeded.
+    /// The reason names the limit that was exceeded or the rule that matched.
     pub(super) fn failed(reason: &str, message: &str) -> Self {
         Self { has_succeeded: false, reason: reason.into(), message: message.into() }
     }
@@ -71,7 +71,7 @@ pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
 
 /// Returns the result that the conditions of a Job record.
 ///
-/// A result stays: Pods that end after it do not change it.
+/// A result is final: Pods that end after it do not change it.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
     let of_condition = |kind: &str| {
         let known = is_true(of(job), kind)?;
@@ -111,7 +111,7 @@ pub(super) fn next(
 
 /// Sets a condition. An unchanged one keeps its times.
 ///
-/// The reason of an existing condition stays, even if the new one differs.
+/// An existing condition keeps its reason, even if the new reason differs.
 fn set(all: &mut Vec<JobCondition>, (kind, status): (&str, &str), (reason, message): (&str, &str), now: Timestamp) {
     if all.iter().any(|known| known.type_ == kind && known.status == status) {
         return;

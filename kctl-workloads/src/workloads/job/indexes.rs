@@ -22,13 +22,13 @@ pub(super) fn of(pod: &Pod) -> Option<i32> {
 
 /// The number of failed Pods of the same index before this one.
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// The number of them that a policy ignored.
+/// The number of failed Pods of the same index that a policy ignored.
 const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// The failures of one index.
 ///
-/// They decide when the index has failed (`backoffLimitPerIndex`), and are ordered, so that the
-/// newest Pod has the maximum.
+/// They decide if the index has failed (`backoffLimitPerIndex`). They are ordered, so that the newest Pod has the
+/// maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failures {
     /// Failures that count towards the limit of the index.
@@ -57,10 +57,10 @@ impl Failures {
     }
 }
 
-/// Sets the index of a new Pod, in all places where the job controller does.
+/// Sets the index of a new Pod, in all places where the job controller sets it.
 ///
-/// The places are: generated name, host name, annotation, label, and the environment of all
-/// containers. A variable of the same name in the template is kept.
+/// These are the generated name, host name, annotation, label, and the environment of all containers. A variable of the
+/// same name in the template is kept.
 pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
     pod.metadata.generate_name = Some(format!("{job}-{index}-"));
     pod.annotations_mut().insert(INDEX.into(), index.to_string());

@@ -1,8 +1,8 @@
 //! Syncs a Job: runs Pods until enough of them have succeeded, or too many have failed.
 //!
-//! Each Pod that has ended is counted once, whenever this process stops, as by the job controller
-//! (`pkg/controller/job`): its uid is added to `status.uncountedTerminatedPods`, its finalizer is removed, and only
-//! then it is counted. A pass either writes the status or changes Pods. Backoff between failed Pods is not simulated.
+//! Like the job controller (`pkg/controller/job`), it counts each ended Pod exactly once, even if this process stops.
+//! First the Pod's uid is added to `status.uncountedTerminatedPods`. Then its finalizer is removed, and only then it is
+//! counted. A pass either writes the status or changes Pods. Backoff between failed Pods is not simulated.
 //!
 //! | case | result |
 //! |---|---|
@@ -64,7 +64,7 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     state.act(workloads, now).await
 }
 
-/// Removes the finalizer of Pods whose Job is gone. Returns the number of writes.
+/// Removes the finalizer of Pods whose Job no longer exists. Returns the number of writes.
 pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kube::Result<usize> {
     let mut n_writes = 0;
     for pod in lists.pods.iter().filter(|pod| is_tracked(pod)) {
@@ -76,7 +76,7 @@ pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kub
     Ok(n_writes)
 }
 
-/// Returns the time after which something is due without a change.
+/// Returns the time until the Job's deadline or expiry, which no change announces.
 pub(super) fn due(job: &Job, now: Timestamp) -> Option<Duration> {
     let at = if is_finished(job) { expires(job) } else { deadline(job) };
     at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default())
@@ -112,7 +112,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
 }
 
 impl JobState<'_> {
-    /// Does what the status demands: deletes and creates Pods.
+    /// Deletes and creates Pods as the status demands.
     async fn act(&self, workloads: &Workloads, now: Timestamp) -> kube::Result<usize> {
         let mut n_writes = 0;
         for pod in &self.held {
@@ -153,7 +153,7 @@ impl JobState<'_> {
             Some(completions) => {
                 at_once.min(usize::try_from(completions).unwrap_or(0).saturating_sub(self.n_succeeded()))
             }
-            // After the first success of a Job without `completions`, no Pod is created and the others end by
+            // After the first success of a Job without `completions`, no Pod is created, and the running Pods end by
             // themselves.
             None if self.n_succeeded() > 0 => self.active.len().min(at_once),
             None => at_once,
@@ -197,7 +197,7 @@ fn new_pod(job: &Job, index: Option<i32>) -> Pod {
     pod
 }
 
-/// Removes the finalizer of a Pod. Returns `false` if another Pod has its name.
+/// Removes the finalizer of a Pod. Returns `false` if another Pod has the same name.
 async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
     let rest: Vec<_> = pod.finalizers().iter().filter(|name| *name != TRACKING).collect();
     let version = &pod.metadata.resource_version;
@@ -210,7 +210,7 @@ async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
     Ok(is_current)
 }
 
-/// Deletes a Pod. The uid protects a new Pod of the same name.
+/// Deletes a Pod. The uid is a precondition, so that a new Pod of the same name is not deleted.
 async fn delete(workloads: &Workloads, pod: &Pod) -> kube::Result<usize> {
     let exactly = Preconditions { uid: pod.uid(), resource_version: None };
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &pod.namespace().unwrap_or_default());

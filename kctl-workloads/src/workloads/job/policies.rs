@@ -16,11 +16,11 @@ use super::{super::optional::string, indexes};
 /// The consequence of a failed Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PodFailure {
-    /// It counts towards `backoffLimit`.
+    /// The failure counts towards `backoffLimit`.
     Counts,
-    /// It is replaced without being counted.
+    /// The Pod is replaced, and the failure is not counted.
     Ignored,
-    /// Its index has failed.
+    /// The index of the Pod has failed.
     OfIndex,
     /// The Job has failed, for this reason.
     OfJob(String),
@@ -34,8 +34,8 @@ pub(super) fn has_failure_policy(job: &Job) -> bool {
 /// Returns the consequence of a failed Pod: that of the first matching rule (`matchPodFailurePolicy` of
 /// `pkg/controller/job/pod_failure_policy.go`).
 ///
-/// A rule matches by exit codes or by conditions of the Pod. `Count`, and a Pod that no rule
-/// matches, count as usual.
+/// A rule matches by exit codes or by conditions of the Pod. The failure counts as usual if the rule's action is
+/// `Count` or no rule matches.
 pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
     for (index, rule) in policy.iter().flat_map(|policy| &policy.rules).enumerate() {
@@ -52,15 +52,15 @@ pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     PodFailure::Counts
 }
 
-/// Returns namespace and name.
+/// Returns namespace and name of a Pod.
 fn named(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
 /// Returns the message of a matching rule on exit codes.
 ///
-/// The first container that fits is named in the message. Exit code 0 never fits, also not with
-/// `NotIn`. Init containers are checked after the others.
+/// The message names the first matching container. Exit code 0 never matches, not even with `NotIn`. Init containers
+/// are checked after the others.
 fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
@@ -92,8 +92,8 @@ fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Po
 /// Returns the message of a success policy that is met (`matchSuccessPolicy` of
 /// `pkg/controller/job/success_policy.go`).
 ///
-/// `done` are the indexes that have succeeded. A rule with indexes and a count needs that many of
-/// these indexes; one with indexes alone needs all of them.
+/// `done` are the indexes that have succeeded. A rule with indexes and a count requires that many of these indexes; a
+/// rule with only indexes requires all of them.
 pub(super) fn success(job: &Job, done: &BTreeSet<i32>) -> Option<String> {
     let policy = job.spec.as_ref()?.success_policy.as_ref()?;
     let fits = policy.rules.iter().position(|rule| {

@@ -1,8 +1,8 @@
-//! The state of a Job: which of its Pods count for what.
+//! The state of a Job: decides how each of its Pods is counted.
 //!
-//! A Pod is counted in three steps (`trackJobStatusAndRemoveFinalizers` upstream): noted in
-//! `status.uncountedTerminatedPods`, released from its finalizer, and counted when it has lost the finalizer. Each
-//! step is idempotent, so a crash between two of them counts no Pod twice.
+//! A Pod is counted in three steps (`trackJobStatusAndRemoveFinalizers` upstream). Its uid is recorded in
+//! `status.uncountedTerminatedPods`, its finalizer is removed, and it is counted once the finalizer is gone. Each step
+//! is idempotent, so a crash between two of them counts no Pod twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl<'a> JobState<'a> {
     /// `pods` are all Pods that the Job controls, in any state.
     pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
-        // With a `podFailurePolicy`, a deleted Pod is judged only after it has ended.
+        // With a `podFailurePolicy`, a deleted Pod is evaluated only after it has ended.
         let waits = policies::has_failure_policy(job);
         let is_held = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
         let mut state = Self {
@@ -73,10 +73,9 @@ impl<'a> JobState<'a> {
         state
     }
 
-    /// Counts the Pods that were noted earlier and have lost their finalizer.
+    /// Counts the Pods that were recorded earlier and have lost their finalizer.
     ///
-    /// A noted Pod without the finalizer may also be gone altogether; both mean that the finalizer
-    /// was removed.
+    /// A recorded Pod may also have been deleted entirely, which means as well that its finalizer was removed.
     fn count(&mut self) {
         let known = self.counted.uncounted_terminated_pods.take().unwrap_or_default();
         let held: Vec<_> = self.held.iter().filter_map(|pod| pod.uid()).collect();
@@ -92,10 +91,10 @@ impl<'a> JobState<'a> {
         self.noted = UncountedTerminatedPods { succeeded, failed };
     }
 
-    /// Notes the Pods that have ended. A Pod that someone else deleted has failed; the finalizer of a Pod that the
-    /// Job deletes is removed before.
+    /// Records the Pods that have ended. A Pod that another client deleted has failed. If the Job deletes a Pod, it
+    /// removes the finalizer first.
     ///
-    /// An index is noted with the Pod, so that both are stored by the same write.
+    /// An index is recorded with the Pod, so that both are stored by the same write.
     fn note(&mut self) {
         for pod in self.held.clone() {
             let Some(uid) = pod.uid() else { continue };
@@ -115,10 +114,10 @@ impl<'a> JobState<'a> {
         }
     }
 
-    /// Returns `true` if a failed Pod counts.
+    /// Returns `true` if a failed Pod is counted.
     ///
-    /// It also records a failed index, and the result of a rule `FailJob`. An ignored failure is
-    /// not counted, but its Pod is released and replaced.
+    /// It also records a failed index, and the result of a rule `FailJob`. An ignored failure is not counted, but the
+    /// finalizer of its Pod is removed and the Pod is replaced.
     fn note_failure(&mut self, pod: &Pod) -> bool {
         let failure = policies::failure(self.job, pod);
         let limit = self.limit_per_index();
@@ -141,8 +140,8 @@ impl<'a> JobState<'a> {
 
     /// Counts the failures of each index, which the next Pod of the index carries in annotations.
     ///
-    /// Only Jobs with `backoffLimitPerIndex` need them. Failed Pods may be deleted, so the highest
-    /// count of those left counts.
+    /// Only Jobs with `backoffLimitPerIndex` need them. Failed Pods may be deleted, so the highest count of the
+    /// remaining Pods is used.
     fn count_by_index(&mut self, pods: &[&'a Pod]) {
         if self.limit_per_index().is_none() {
             return;
@@ -188,7 +187,7 @@ impl<'a> JobState<'a> {
         self.job.spec.as_ref().is_some_and(|spec| spec.completion_mode.as_deref() == Some("Indexed"))
     }
 
-    /// Returns the number of successes, including those that are only noted.
+    /// Returns the number of successes, including recorded ones that are not counted yet.
     ///
     /// For an indexed Job it is the number of indexes; two successful Pods of one index count once.
     pub(super) fn n_succeeded(&self) -> usize {
@@ -198,15 +197,14 @@ impl<'a> JobState<'a> {
         all_of(self.counted.succeeded, self.noted.succeeded.as_deref())
     }
 
-    /// Returns the number of failures, including those that are only noted.
+    /// Returns the number of failures, including recorded ones that are not counted yet.
     fn n_failed(&self) -> usize {
         all_of(self.counted.failed, self.noted.failed.as_deref())
     }
 
-    /// Returns how often containers of the active Pods were started again.
+    /// Returns the number of container restarts of the active Pods.
     ///
-    /// With `restartPolicy: OnFailure`, failures are restarts within a Pod, and count towards
-    /// `backoffLimit` as well.
+    /// With `restartPolicy: OnFailure`, failures are restarts within a Pod, and count towards `backoffLimit` as well.
     fn n_restarts(&self) -> i32 {
         let statuses =
             self.active.iter().flat_map(|pod| pod.status.iter().flat_map(|status| &status.container_statuses));
@@ -215,9 +213,8 @@ impl<'a> JobState<'a> {
 
     /// Returns the result of the Job so far, if it has one.
     ///
-    /// The first of these decides: a stored result, a rule `FailJob`, the backoff limit, the
-    /// deadline, indexes, a success policy and completions. A suspended Job may fail, but not
-    /// succeed.
+    /// The first that applies decides: a stored result, a rule `FailJob`, the backoff limit, the deadline, indexes, a
+    /// success policy and completions. A suspended Job may fail, but not succeed.
     pub(super) fn verdict(&self, now: Timestamp) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
         if let Some(known) = verdict(self.job).or_else(|| self.failure.clone()) {
@@ -245,7 +242,8 @@ impl<'a> JobState<'a> {
         (is_enough && !self.is_suspended()).then(succeeded)
     }
 
-    /// Returns `true` if too many indexes have failed, or if some have failed and no other index is left.
+    /// Returns the failure of the Job if too many indexes have failed, or if some have failed and no other index is
+    /// left.
     ///
     /// It is `None` as long as an index can still succeed.
     fn verdict_of_indexes(&self) -> Option<Verdict> {
@@ -261,8 +259,8 @@ impl<'a> JobState<'a> {
 
     /// Returns the new status of the Job.
     ///
-    /// A suspended Job has no start time, so that its deadline starts anew when it resumes. A Job
-    /// with a result always has one.
+    /// A suspended Job has no start time, so that its deadline starts again when it resumes. A Job with a result always
+    /// has one.
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
         let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
@@ -286,7 +284,7 @@ impl<'a> JobState<'a> {
     }
 }
 
-/// Returns the sum of counted and noted Pods.
+/// Returns the sum of counted and recorded Pods.
 fn all_of(counted: Option<i32>, noted: Option<&[String]>) -> usize {
     usize::try_from(counted.unwrap_or(0)).unwrap_or(0) + noted.map_or(0, <[String]>::len)
 }

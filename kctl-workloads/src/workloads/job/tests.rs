@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// A Job `work` with this in its spec, whose pods go this way.
+    /// Creates a Job `work` with these fields in its spec. The stage decides the behaviour of its Pods.
     async fn create(&self, spec: Value, stage: &str) {
         let mut job = json!({
             "metadata": { "name": "work" },
@@ -56,7 +56,7 @@ impl World {
         self.jobs.patch("work", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// The status of the Job once nothing changes any more, without its times.
+    /// Returns the status of the Job once nothing changes any more, without its times.
     async fn settled(&self) -> Value {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
@@ -80,7 +80,7 @@ impl Drop for World {
     }
 }
 
-/// Conditions as `Complete CompletionsReached`; those that are false with a `!`.
+/// Formats conditions, such as `Complete CompletionsReached`. False conditions get a `!`.
 fn said(conditions: &Value) -> Value {
     let one = |condition: &Value| {
         let mark = if condition["status"] == "True" { "" } else { "!" };
@@ -247,7 +247,7 @@ async fn rules_say_what_a_failed_pod_means() {
         format!("Container work for pod default/{pod} failed with exit code 1 matching FailJob rule at index 0");
     assert_eq!(job.conditions.unwrap()[0].message.as_deref(), Some(expected.as_str()));
 
-    // No rule fits: it counts.
+    // No rule matches, so the failure counts.
     let world = World::new();
     world.create(rule("FailJob", "NotIn"), "failing").await;
     assert_eq!(world.settled().await["failed"], 7);

@@ -1,4 +1,4 @@
-//! Workloads of one embedded server with a simulated kubelet.
+//! Tests of workloads in one embedded server with a simulated kubelet.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ struct World {
 }
 
 impl World {
-    /// Everything that makes the pods of a Deployment ready.
+    /// Starts a server, controllers and a kubelet, which make the Pods of a Deployment ready.
     fn new() -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
@@ -58,7 +58,7 @@ impl World {
         self.deployments.patch("web", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Replicas, those that are ready and those of the newest template, once nothing changes any more.
+    /// Returns the replicas, the ready ones and those of the newest template, once nothing changes any more.
     async fn settled(&self) -> (i32, i32, i32) {
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));

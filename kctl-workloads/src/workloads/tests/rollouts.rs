@@ -1,4 +1,4 @@
-//! From one template to the other, as the deployment controller of Kubernetes 1.36 was seen to go.
+//! Tests rollouts from one template to another, with the steps that the deployment controller of Kubernetes 1.36 takes.
 
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -11,13 +11,13 @@ fn image(image: &str) -> Value {
     json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } })
 }
 
-/// The template with pods that do not become ready for a long time.
+/// Returns the template with Pods that do not become ready for a long time.
 fn slow() -> Value {
     json!({ "template": { "metadata": { "annotations": { "kubelet.kctl.dev/stage": "slow" } } } })
 }
 
 impl World {
-    /// Revision, those that the set had before, and replicas of each set, by revision.
+    /// Returns the revision, the earlier revisions and the replicas of each set, by revision.
     async fn revisions(&self) -> Vec<(String, Option<String>, i32)> {
         let sets = self.sets.list(&ListParams::default()).await.unwrap().items;
         let of = |set: &ReplicaSet| {
@@ -30,7 +30,7 @@ impl World {
         revisions
     }
 
-    /// Status and reason of the condition `Progressing`.
+    /// Returns status and reason of the condition `Progressing`.
     async fn progress(&self) -> (String, String) {
         let status = self.deployments.get("web").await.unwrap().status.unwrap_or_default();
         let mut conditions = status.conditions.unwrap_or_default().into_iter();
