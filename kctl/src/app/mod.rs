@@ -488,7 +488,7 @@ impl App {
     /// Prints the CRDs of the kinds that [`App::interpreter_chain`] follows with `generate-crds`
     /// and `generate-manifests`.
     ///
-    /// Use it for a control plane without Karmada, which has CRDs of its own. `dev` installs them
+    /// Use it for a control plane without Karmada, because Karmada installs its CRDs itself. `dev` installs them
     /// in any case.
     #[cfg(feature = "karmada-chain")]
     #[must_use]

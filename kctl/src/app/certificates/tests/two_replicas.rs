@@ -53,7 +53,7 @@ impl Process {
     }
 }
 
-/// Grants the same roles to two service accounts, so that their writes can be told apart.
+/// Grants the same roles to two service accounts, so that the request log shows which one wrote.
 async fn allow(server: &ApiServer, names: [&str; 2]) {
     let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
     let mut roles = roles(&configuration.unwrap());
