@@ -1,4 +1,4 @@
-//! What happens to a key after its reconcile: growing backoff, exhausted retries, and durations beyond the clock's
+//! The fate of a key after its reconcile: growing backoff, exhausted retries, and durations beyond the clock's
 //! range.
 
 use kctl::prelude::*;

@@ -153,7 +153,7 @@ async fn writes_without_the_lease_fail_with_the_reason() {
     assert!(WritePermit::always().acquire("write").await.is_ok());
 }
 
-/// What happens to the only write of a reconcile.
+/// The fate of the only write of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Write {
     Answered,

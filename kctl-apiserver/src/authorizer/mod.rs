@@ -154,8 +154,8 @@ pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &At
 
 /// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver.
 ///
-/// The first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators to whom no
-/// rule applies also get `None`.
+/// The first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a
+/// rule also get `None`.
 pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
     let resources = Resources::of(attributes);
     let user_rules = resolver.rules_for(user, attributes.namespace);

@@ -193,7 +193,7 @@ impl Rules {
 
     /// Evaluates the rules of this schema and of those below it. Null values have no rules.
     ///
-    /// Old values follow by field name, and by keys in map lists. Elsewhere there is no old value, and
+    /// Old values follow by field name, and by keys in map lists. Elsewhere an old value is unknown, and
     /// transition rules are skipped.
     fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
         if value.is_null() {

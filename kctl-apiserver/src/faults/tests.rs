@@ -174,7 +174,7 @@ async fn stale_list_returns_an_old_state_if_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn stale_changes_count_per_resource() {
-    // Before the first change there were no objects.
+    // No object existed before the first change.
     let cases = [(0, vec!["a 2", "b 1"]), (1, vec!["a 2"]), (2, vec!["a 1"]), (3, vec![]), (9, vec![])];
     for (n_changes, expected) in cases {
         let world = World::new();

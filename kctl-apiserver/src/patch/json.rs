@@ -154,7 +154,7 @@ pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperati
     }
 }
 
-/// Returns `true` if there is no value at the path, but its parent is a map.
+/// Returns `true` if the path has no value, but its parent is a map.
 fn could_have(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     object.pointer(path).is_none() && parent.is_some_and(Value::is_object)

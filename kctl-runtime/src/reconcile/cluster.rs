@@ -79,7 +79,7 @@ pub trait WritesOn<M, K>: Controller {
     const SEAL: Seal;
 }
 
-// With these impls rustc reports which kind is not declared on which cluster. Without them it reports that there is no
+// With these impls rustc reports which kind is not declared on which cluster. Without them it reports a missing
 // method `objects`.
 #[diagnostic::do_not_recommend]
 impl<C: Whole, M> WritesOn<M, NoKind> for C {

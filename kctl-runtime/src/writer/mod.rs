@@ -405,7 +405,7 @@ impl Writer {
 
     /// Requests a token of a service account (`TokenRequest`) and returns the response.
     ///
-    /// The server stores nothing, so there is no cache to update.
+    /// The server stores nothing, so the cache stays as it is.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, Done { text, uncertain }) = self.create_subresource(target, "token", request).await?;
         uncertain.resolved();

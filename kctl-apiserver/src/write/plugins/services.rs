@@ -102,7 +102,7 @@ fn released(was: &Value, is: &Value) -> Vec<FieldError> {
 
 /// Checks that a requested address is in the range and not in use.
 ///
-/// Both cases have the same error. The taken addresses are those of the stored Services; there is no separate
+/// Both cases have the same error. The taken addresses are those of the stored Services, without a separate
 /// allocation.
 fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };

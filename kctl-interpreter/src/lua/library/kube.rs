@@ -91,7 +91,7 @@ const TEMPLATE_STEPS: u64 = 5000;
 /// Converts an answer to a Lua value; `None` is nil.
 fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
     let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
-    // The value is no larger than its source, which fitted into the memory limit of the state.
+    // The value is at most as large as its source, which fitted into the memory limit of the state.
     without_limit(args.lua, || convert::to_lua(args.lua, &value, 0))?.map(one)
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Server {
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
-/// What happens to the open connections.
+/// The fate of the open connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Closed,

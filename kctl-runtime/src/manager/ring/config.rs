@@ -83,7 +83,7 @@ impl RingConfig {
     /// Creates a configuration. The identity of `lease` is the name of the shard, and its namespace and times are those
     /// of the shard's Lease. Its name is not used.
     ///
-    /// Each process of a ring needs a name of its own. In a Pod, the host name is unique.
+    /// Each process of a ring needs another name. In a Pod, the host name is unique.
     ///
     /// # Errors
     /// A name or time is invalid.

@@ -40,7 +40,7 @@ use {bounds::Bounds, status::StatusUpdate};
 ///
 /// It is in the selector of the set, so that sets of one Deployment never select each other's Pods.
 const HASH: &str = "pod-template-hash";
-/// The characters of a hash. There are no vowels, so that a hash contains no words (`rand.SafeEncodeString`).
+/// The characters of a hash. Vowels are left out, so that a hash contains no words (`rand.SafeEncodeString`).
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The length of a hash.
 const HASH_LEN: usize = 10;

@@ -137,7 +137,7 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
 /// Validates that an update of a Pod with scheduling gates only narrows the nodes that it fits.
 ///
 /// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives: their number must not
-/// change, and each may get further requirements at its end. If there were no terms, any may be added.
+/// change, and each may get further requirements at its end. An empty list may get any terms.
 fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
     if entries(&was["schedulingGates"]).next().is_none() {
         return;
