@@ -37,7 +37,7 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Step(StepCommand),
-    /// Runs the named steps, or all of the gate, and prints their times. 40 minutes.
+    /// Runs the named steps, or all of the gate, and prints their times. An hour with nothing installed.
     ///
     /// In the end, every test that `test` ignored has to have passed in another step, unless that step printed what this
     /// machine lacks.
@@ -95,7 +95,7 @@ enum Command {
 /// The steps of the gate, each as a command.
 #[derive(Subcommand)]
 enum StepCommand {
-    /// Runs all tests that need nothing but this repository; the others are printed as ignored. 12 minutes.
+    /// Runs all tests that need nothing but this repository; the others are printed as ignored. 20 minutes.
     Test {
         #[command(flatten)]
         options: Options,
