@@ -47,13 +47,13 @@ pub struct Asked {
     pub method: Method,
     /// The path, without the query.
     pub path: String,
-    /// The query; empty if there is none.
+    /// The query string, or an empty string.
     pub query: String,
     /// `true` for a watch.
     pub is_watch: bool,
-    /// The header `traceparent`; empty if there is none.
+    /// The header `traceparent`, or an empty string.
     pub trace: String,
-    /// The header `accept`; empty if there is none.
+    /// The header `accept`, or an empty string.
     pub accept: String,
 }
 
