@@ -12,11 +12,17 @@ use std::{
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// Maximum JSON size of the decoded objects that stay in memory, in bytes, for the whole process.
+/// Maximum estimated size of the decoded objects that stay in memory, in bytes, for the whole process.
 ///
-/// The oldest value is dropped first. Decoded values take several times the size of their JSON. The bound holds the
-/// hundred Pods of one owner, so that the next reconcile does not decode them again.
-pub const DECODED_BYTES_MAX: usize = 512 << 10;
+/// The oldest value is dropped first. The bound holds the hundred Pods of one owner, so that the next reconcile does not
+/// decode them again.
+pub const DECODED_BYTES_MAX: usize = 2 << 20;
+
+/// Estimated bytes of a decoded value for each byte of its JSON, beside the value itself.
+///
+/// The rest of an object is mostly vectors of large structs: a vector grows to four items at once, and a `Container` takes
+/// 1 KB if it has only an image. A decoded Pod of 1.2 KB of JSON took 10 KB (heap profile of `benches/shards`).
+const BYTES_PER_JSON_BYTE: usize = 6;
 
 /// A decoded object of any type.
 type Decoded = Arc<dyn Any + Send + Sync>;
@@ -38,7 +44,7 @@ impl StateId {
     }
 }
 
-/// A decoded value and the length of the JSON that it came from.
+/// A decoded value and its estimated size.
 struct Entry {
     n_bytes: usize,
     value: Decoded,
@@ -87,8 +93,9 @@ pub(super) fn get(id: StateId) -> Option<Decoded> {
     CACHE.lock().get(id)
 }
 
-/// Inserts a value that was decoded from `n_bytes` of JSON.
-pub(super) fn insert(id: StateId, n_bytes: usize, value: Decoded) {
+/// Inserts a value that was decoded from JSON of this length.
+pub(super) fn insert<T: Any + Send + Sync>(id: StateId, json_len: usize, value: Arc<T>) {
+    let n_bytes = size_of::<T>() + json_len.saturating_mul(BYTES_PER_JSON_BYTE);
     let gone = CACHE.lock().insert(id, Entry { n_bytes, value });
     // Freed without the lock, which would block all readers meanwhile.
     drop(gone);

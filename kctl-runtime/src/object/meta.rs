@@ -242,7 +242,9 @@ pub(super) struct HeadMeta<'a> {
 }
 
 impl From<HeadMeta<'_>> for Meta {
-    fn from(head: HeadMeta<'_>) -> Self {
+    fn from(mut head: HeadMeta<'_>) -> Self {
+        // A vector of one item that grew has room for four.
+        head.owner_references.shrink_to_fit();
         let deletion_timestamp = head.deletion_timestamp.as_deref().map(Time::from);
         let end = End { deletion_timestamp, finalizers: head.finalizers };
         Self {

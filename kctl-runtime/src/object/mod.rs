@@ -34,7 +34,7 @@
 //!   [`View`], and only that field is kept.
 //! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
 //!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
-//! - Decoded values are dropped again after [`DECODED_BYTES_MAX`] bytes of JSON were read by others.
+//! - Decoded values are dropped again when newer ones exceed [`DECODED_BYTES_MAX`].
 //!
 //! [`Uid`], [`Version`] and [`Time`] are the strings of the metadata in a few bytes each. They compare
 //! with `str` and print exactly as the API server wrote them.

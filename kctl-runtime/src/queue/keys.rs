@@ -10,6 +10,9 @@ use hashbrown::HashTable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyId(usize);
 
+/// Number of slots that stay allocated while there are no keys.
+const SLOTS_KEPT: usize = 64;
+
 /// A map from keys to values that also gives each key a [`KeyId`].
 pub(super) struct Keys<K, V> {
     hasher: FixedState,
@@ -68,10 +71,10 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
 
     /// Returns the key of a number, or `None` after it was removed.
     pub(super) fn key(&self, id: KeyId) -> Option<&K> {
-        self.slots[id.0].key.as_ref()
+        self.slots.get(id.0)?.key.as_ref()
     }
 
-    /// Returns the value of a key: the default one after it was removed.
+    /// Returns the value of a key.
     pub(super) fn value(&self, id: KeyId) -> &V {
         &self.slots[id.0].value
     }
@@ -82,15 +85,19 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
     }
 
     /// Removes a key. Does nothing if the ID has no key.
+    ///
+    /// The first list makes all keys of a controller ready at once. Their memory is freed when the last one is done.
     pub(super) fn remove(&mut self, id: KeyId) {
-        let slot = &mut self.slots[id.0];
-        if slot.key.take().is_some() {
-            slot.value = V::default();
-            if let Ok(entry) = self.table.find_entry(slot.hash, |candidate| *candidate == id) {
-                entry.remove();
-            }
-            self.free.push(id);
-            debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
+        let Some(slot) = self.slots.get_mut(id.0).filter(|slot| slot.key.is_some()) else { return };
+        slot.key = None;
+        slot.value = V::default();
+        if let Ok(entry) = self.table.find_entry(slot.hash, |candidate| *candidate == id) {
+            entry.remove();
+        }
+        self.free.push(id);
+        debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
+        if self.table.is_empty() && self.slots.len() > SLOTS_KEPT {
+            *self = Self::default();
         }
     }
 
@@ -113,6 +120,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn memory_of_a_burst_is_freed() {
+        let mut keys = Keys::<u32, u32>::default();
+        let ids: Vec<KeyId> = (0..1000).map(|key| keys.ensure(key)).collect();
+        for id in &ids[1..] {
+            keys.remove(*id);
+        }
+        assert!(keys.slots.capacity() >= 1000, "ids of other keys stay valid");
+        keys.remove(ids[0]);
+        keys.remove(ids[0]);
+        assert_eq!((keys.slots.capacity(), keys.free.capacity(), keys.table.capacity()), (0, 0, 0));
+        assert_eq!((keys.key(ids[0]), keys.len()), (None, 0));
+        let id = keys.ensure(7);
+        assert_eq!(keys.key(id), Some(&7));
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]

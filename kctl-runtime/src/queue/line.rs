@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Gaps are removed once there are more than this, and more than half of the row.
 const GAPS_MAX: usize = 32;
+/// Number of entries for which an empty row keeps its memory.
+const ROW_KEPT: usize = 64;
 
 /// The sorted values: a row for those that arrived in order, a tree for the others.
 pub(super) struct Line<T> {
@@ -73,11 +75,14 @@ impl<T> Line<T> {
         self.late.remove(&number)
     }
 
-    /// Removes the gaps at the front.
+    /// Removes the gaps at the front. Frees the memory of a burst when its last entry has left.
     fn trim(&mut self) {
         while self.row.front().is_some_and(|(_, value)| value.is_none()) {
             self.row.pop_front();
             self.n_gaps -= 1;
+        }
+        if self.row.is_empty() && self.row.capacity() > ROW_KEPT {
+            self.row = VecDeque::new();
         }
         debug_assert!(self.n_gaps < self.row.len().max(1), "the first entry of a row is not a gap");
     }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kctl_runtime::{
-    object::{FieldMask, Kind, Readable},
+    object::{DECODED_BYTES_MAX, FieldMask, Kind, Readable, Stored},
     source::{Identity, Source},
     store::SharedStore,
 };
@@ -24,6 +24,8 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const OBJECTS: usize = 3_000;
 /// Maximum net bytes of one cached Pod of 6 KB (3.3 KB without managedFields), including all indexes.
 const POD_BYTES_MAX: usize = 650;
+/// Maximum net bytes of one cached Pod that shares neither labels nor owner references with another.
+const SINGLE_POD_BYTES_MAX: usize = 1_100;
 /// Maximum net bytes of one cached `ConfigMap` with 2 KB of data.
 const CONFIG_MAP_BYTES_MAX: usize = 830;
 /// Maximum net bytes of one cached Pod of which five fields are kept.
@@ -108,6 +110,15 @@ fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, field
     each
 }
 
+/// Decodes many objects, and returns how many bytes of decoded values stay in memory.
+fn bytes_of_decoded<K: Readable>(make: fn(usize) -> String) -> usize {
+    let accept = |n| Arc::new(Stored::accept(&Kind::of::<K>(), &make(n)).unwrap());
+    let objects: Vec<Arc<Stored>> = (0..OBJECTS).map(accept).collect();
+    let ((), bytes, _peak) = growth(|| objects.iter().for_each(|object| drop(object.decode::<K>().unwrap())));
+    eprintln!("{bytes} bytes of decoded {}s", Kind::of::<K>().kind);
+    bytes
+}
+
 fn bytes_of_an_idle_informer() -> usize {
     const INFORMERS: usize = 100;
     let runtime = runtime();
@@ -131,11 +142,15 @@ fn bytes_of_an_idle_informer() -> usize {
 #[test]
 fn memory_stays_within_its_bounds() {
     let whole = FieldMask::whole();
+    let decoded = bytes_of_decoded::<Pod>(server::pod);
+    assert!((DECODED_BYTES_MAX / 2..DECODED_BYTES_MAX).contains(&decoded), "{decoded} bytes of decoded Pods");
     fill_decoded::<Pod>(server::pod, &whole);
     let each = bytes_of_each::<Pod>(OBJECTS, server::pod, &whole);
     assert!(each <= POD_BYTES_MAX, "{each} bytes for a Pod");
     let few = bytes_of_each::<Pod>(OBJECTS / 2, server::pod, &whole);
     assert!(few.abs_diff(each) * 5 <= each, "{each} bytes for one of {OBJECTS} Pods, {few} for one of half of them");
+    let each = bytes_of_each::<Pod>(OBJECTS, server::single_pod, &whole);
+    assert!(each <= SINGLE_POD_BYTES_MAX, "{each} bytes for a Pod with an owner for itself");
     fill_decoded::<ConfigMap>(server::config_map, &whole);
     let each = bytes_of_each::<ConfigMap>(OBJECTS, server::config_map, &whole);
     assert!(each <= CONFIG_MAP_BYTES_MAX, "{each} bytes for a ConfigMap");

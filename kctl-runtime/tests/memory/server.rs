@@ -95,7 +95,16 @@ fn watched(counts: &Arc<watch::Sender<Counts>>) -> Body {
 
 /// Returns a Pod of one of many sets of ten, as kube-apiserver lists it, with two entries of managedFields.
 pub(crate) fn pod(n: usize) -> String {
-    let (set, uid) = (n / 10, format!("{:08x}-0000-4000-8000-{n:012x}", n * 0x9E37 + 7));
+    pod_of(n / 10, n)
+}
+
+/// Returns a Pod whose set has no other Pod, so that no other object has equal labels or owner references.
+pub(crate) fn single_pod(n: usize) -> String {
+    pod_of(n, n)
+}
+
+fn pod_of(set: usize, n: usize) -> String {
+    let uid = format!("{:08x}-0000-4000-8000-{n:012x}", n * 0x9E37 + 7);
     let (ip, node, version) = (format!("10.0.{}.{}", n / 250 % 250, n % 250), n % 100, 100_000 + n);
     include_str!("pod.json")
         .trim()
