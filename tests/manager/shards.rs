@@ -289,6 +289,26 @@ async fn one_replica_renews_settings_lease_without_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replicas_starting_together_take_only_their_shares() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let before = world.contest.server.requests().len();
+    let (a, b, c) = (world.start("a").await, world.start("b").await, world.start("c").await);
+    sleep(Duration::from_millis(1500)).await;
+    let mut owned = [&a, &b, &c].map(Replica::n_owned);
+    owned.sort_unstable();
+    assert_eq!(owned, [2, 3, 3]);
+    let requests = world.contest.server.requests().split_off(before);
+    let of_slots = || requests.iter().filter(|request| request.resource == "leases" && request.name.contains("-slot-"));
+    // No Lease was due for its renewal yet, so each update would be a release.
+    assert_eq!(of_slots().filter(|request| request.verb == "update").count(), 0, "no slot has moved");
+    assert!(of_slots().any(|request| request.verb == "get"));
+    let lists = requests.iter().filter(|request| request.resource == "configmaps" && request.verb == "list");
+    assert_eq!(lists.count(), 6, "each replica lists one item for its watch, and all of them once for its slots");
+    world.reaches(0).await;
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
 async fn crashed_replicas_keys_run_within_lease_and_second() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);

@@ -14,6 +14,7 @@ use super::{
     LABEL, Planted, ShardConfig, ShardView,
     division::{Division, SlotHolder},
     seat,
+    settling::Settling,
     slot_task::Holder,
     view::Shared,
 };
@@ -185,17 +186,18 @@ impl Coordinator {
         let (mut seat_ended, mut sweep) = (false, seat::Sweep::default());
         let (n_slots, lease) = (self.config.slots().count(), self.config.lease_duration());
         let mut division = Division::new(n_slots, self.config.retry_period(), lease);
+        let mut settling = Settling::default();
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
-            let wanted = if stopping { Vec::new() } else { self.wanted(&mut division, &held, now) };
+            let wanted = if stopping { Vec::new() } else { self.wanted(&mut division, &mut settling, &held, now) };
             self.update(&wanted, &holder, &mut held, &mut tasks, now);
             if stopping && tasks.is_empty() && seat_ended {
                 return;
             }
             let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().sightings.next_expiry(now);
-            let wake = [expiry, division.next_change(now), swept].into_iter().flatten().min();
+            let wake = [expiry, division.next_change(now), settling.end(), swept].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
@@ -214,9 +216,22 @@ impl Coordinator {
 
     /// Returns the slots that this replica should hold, as far as it can see. The division is calculated again only if
     /// a seat was taken or left, or a note of the live seats has changed: each renewal of a Lease comes here.
-    fn wanted(&self, division: &mut Division, held: &BTreeMap<u32, Held>, now: Instant) -> Vec<u32> {
+    fn wanted(
+        &self,
+        division: &mut Division,
+        settling: &mut Settling,
+        held: &BTreeMap<u32, Held>,
+        now: Instant,
+    ) -> Vec<u32> {
         if let Some(seats) = self.seats_if_changed(division.seats(), now) {
             division.divide(seats);
+        }
+        settling.see(division.seats(), now);
+        if !settling.is_over() {
+            return Vec::new();
+        }
+        if !std::mem::replace(&mut self.shared.lock().asks_for_slots, true) {
+            self.note_changed.notify_one();
         }
         let (phases, shared) = (self.tenures.phases(), self.shared.lock());
         let (name, own) = (self.config.name(), self.config.identity());

@@ -1,7 +1,7 @@
 //! Several active replicas: each reconciles the keys of its slots.
 //!
 //! ```text
-//! membership   seat Lease held ─▶ live seats ─▶ preferred seat of each slot (assignment)
+//! membership   seat Lease held ─▶ others that start too (settling) ─▶ live seats ─▶ preferred seat of each slot (assignment)
 //! gain         slot wanted ─▶ Lease acquired ─▶ tenure ─▶ caches current ─▶ keys queued ─▶ served
 //! hand-over    slot unwanted ─▶ no key given out ─▶ reconciles end ─▶ writes resolved ─▶ Lease released
 //! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ slot given up
@@ -19,6 +19,7 @@ mod coordinator;
 mod division;
 mod planted;
 mod seat;
+mod settling;
 mod sightings;
 mod slot_task;
 mod view;

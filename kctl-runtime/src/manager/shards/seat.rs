@@ -31,9 +31,13 @@ pub(super) struct Sweep {
     tried: BTreeMap<String, Instant>,
 }
 
-/// Returns the live seats that the holder of a seat has noted; `None` without a valid note.
+/// Returns the live seats that the holder of a seat has noted; `None` without a valid note. A holder with an empty note
+/// asks for no slot.
 pub(super) fn noted(lease: &Value) -> Option<Vec<u32>> {
     let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
     text.split(',').map(|seat| seat.parse().ok()).collect()
 }
 
@@ -58,7 +62,7 @@ impl Coordinator {
         if let Some(own) = shared.seat {
             let noted = note(own);
             let is_news = known.live != live || known.noted.get(&own) != noted;
-            if is_news && noted.is_some_and(|noted| *noted != live) {
+            if shared.asks_for_slots && is_news && noted.is_some_and(|noted| *noted != live) {
                 self.note_changed.notify_one();
             }
         }
@@ -133,7 +137,11 @@ impl Coordinator {
     fn note(&self, seat: u32) -> Note {
         let (shared, config) = (self.shared.clone(), self.config.clone());
         let value = move || {
-            let live = live(&shared.lock(), &config, Some(seat), Instant::now());
+            let shared = shared.lock();
+            if !shared.asks_for_slots {
+                return String::new();
+            }
+            let live = live(&shared, &config, Some(seat), Instant::now());
             live.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
         };
         Note { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
@@ -180,7 +188,8 @@ mod tests {
     fn note_that_is_missing_or_invalid_is_no_note() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
         assert_eq!(noted(&lease("0,3".into())), Some(vec![0, 3]));
-        for note in ["".into(), "0,x".into(), Value::Null] {
+        assert_eq!(noted(&lease("".into())), Some(Vec::new()));
+        for note in [",".into(), "0,x".into(), Value::Null] {
             assert_eq!(noted(&lease(note)), None);
         }
         assert_eq!(noted(&json!({})), None);

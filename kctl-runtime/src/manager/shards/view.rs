@@ -29,6 +29,8 @@ pub struct ShardView {
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
+    /// `false` while this replica waits for others that start at the same time.
+    pub(super) asks_for_slots: bool,
     pub(super) sightings: Sightings,
     /// The elections in which this replica takes part, by the name of the Lease.
     pub(super) elections: BTreeMap<String, Leadership>,

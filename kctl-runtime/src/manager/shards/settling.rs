@@ -1,0 +1,82 @@
+//! The wait of a replica that starts, before it asks for slots.
+//!
+//! Replicas often start together. The first one would take all slots, list all objects and hand most of them over again. In
+//! this time its seat has an empty note of live seats, so no owner releases a slot for it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::division::Seats;
+
+/// Wait for another seat, from the last one that was taken or left.
+const NEXT_SEAT_WITHIN: Duration = Duration::from_millis(200);
+/// Longest wait.
+const SETTLES_FOR: Duration = Duration::from_secs(1);
+
+/// Pure: the time is an argument. It begins when this replica has a seat, and never again after that.
+#[derive(Debug, Default)]
+pub(super) enum Settling {
+    /// This replica had no seat yet.
+    #[default]
+    NotBegun,
+    /// It waits until `end`, or for a time after the live seats have changed, but not beyond `limit`.
+    Waiting { live: Vec<u32>, end: Instant, limit: Instant },
+    /// It asks for slots.
+    Over,
+}
+
+impl Settling {
+    /// Observes the seats.
+    pub(super) fn see(&mut self, seats: &Seats, now: Instant) {
+        match self {
+            Self::NotBegun if seats.own.is_some() => {
+                let (end, limit) = (now + NEXT_SEAT_WITHIN, now + SETTLES_FOR);
+                *self = Self::Waiting { live: seats.live.clone(), end, limit };
+            }
+            Self::Waiting { end, .. } if now >= *end => *self = Self::Over,
+            Self::Waiting { live, end, limit } if *live != seats.live => {
+                live.clone_from(&seats.live);
+                *end = (*limit).min(now + NEXT_SEAT_WITHIN);
+            }
+            Self::NotBegun | Self::Waiting { .. } | Self::Over => {}
+        }
+    }
+
+    /// Returns `true` once this replica may ask for slots.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Over)
+    }
+
+    /// Returns when the wait ends without another change.
+    pub(super) fn end(&self) -> Option<Instant> {
+        if let Self::Waiting { end, .. } = self { Some(*end) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_ends_after_the_last_seat_or_a_second() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let seats = |live: &[u32]| Seats { own: Some(0), live: live.to_vec(), ..Seats::default() };
+        let mut settling = Settling::default();
+        settling.see(&Seats::default(), at(0));
+        assert_eq!((settling.end(), settling.is_over()), (None, false), "it begins with the seat");
+        settling.see(&seats(&[0]), at(50));
+        settling.see(&seats(&[0]), at(100));
+        assert_eq!(settling.end(), Some(at(250)));
+        for (n, seat) in (1..6).enumerate() {
+            settling.see(&seats(&(0..=seat).collect::<Vec<_>>()), at(240 + 190 * n as u64));
+        }
+        assert_eq!((settling.end(), settling.is_over()), (Some(at(1050)), false));
+        settling.see(&seats(&[0]), at(1050));
+        assert_eq!((settling.end(), settling.is_over()), (None, true));
+        settling.see(&Seats::default(), at(2000));
+        settling.see(&seats(&[0, 1]), at(2000));
+        assert!(settling.is_over(), "a replica that lost its seat does not wait again");
+    }
+}
