@@ -115,7 +115,7 @@ enum StepCommand {
     Fmt(Options),
     /// Runs clippy over everything; a warning is an error. 3 minutes.
     Clippy(Options),
-    /// Runs clippy over `kctl` and `kctl-runtime` with each feature alone, and with all of them. 4 minutes.
+    /// Runs clippy over `kctl` with each feature alone, and with all of them. 4 minutes.
     Features {
         #[command(flatten)]
         options: Options,
