@@ -142,7 +142,8 @@ impl<C: Reconcile> Pool<C> {
         let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
         (self.begun)(&self.env.spec.name, &key, trace);
         let begun = Instant::now();
-        let run = pass.run(self.traced(&key, &reason, trace));
+        // Boxed, so that an idle worker does not hold the memory of a reconcile.
+        let run = pass.run(Box::pin(self.traced(&key, &reason, trace)));
         let (outcome, written) = own_writes::record(async { run.await.unwrap_or_else(slot_lost) }).await;
         let took = begun.elapsed();
         let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
@@ -253,8 +254,7 @@ impl<C: Reconcile> Pool<C> {
             return Outcome::Vanished;
         };
         let uid = stored.meta().uid.clone();
-        // Boxed, so that an idle worker does not hold the memory of a reconcile, which is several times as large in the
-        // futures around it.
+        // Boxed, because each future around it would be several times as large.
         let run = Box::pin(async {
             match unreadable {
                 Some(unreadable) => self.clean_up_unreadable(&unreadable, tags).await,

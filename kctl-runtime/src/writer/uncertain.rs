@@ -72,7 +72,8 @@ impl UncertainWrites {
             // Puts the mark back if the list fails or this future is dropped.
             let uncertain =
                 UncertainWrite { all: self.clone(), key: key.clone(), scope: Some((source.clone(), scope.clone())) };
-            source.refresh(&scope).await?;
+            // Boxed, because each idle worker would hold the memory of a list that is rarely needed.
+            Box::pin(source.refresh(&scope)).await?;
             uncertain.resolved();
         }
         Ok(())
