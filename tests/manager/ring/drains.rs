@@ -1,0 +1,181 @@
+//! Objects move to another shard by drains: after their reconciles, and with the writes of these.
+
+use std::collections::BTreeSet;
+
+use kctl::{
+    json,
+    k8s::api::coordination::v1::Lease,
+    kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_runtime::manager::metrics::Format;
+use kctl_tests::{Asked, Fault};
+
+use super::{
+    N_KEYS, World,
+    sharder::{self, DRAIN_LABEL, RING},
+};
+use crate::contest::seconds;
+
+#[tokio::test(start_paused = true)]
+async fn shard_that_joins_gets_its_part_by_drains() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let _sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    assert_eq!((a.n_cached("configmaps"), a.n_cached("secrets")), (N_KEYS, N_KEYS));
+    assert_eq!(a.ready_in_ring(), Ok("shard a of the ring podset".into()));
+    let b = world.start("b").await;
+    seconds(5).await;
+    let (of_a, of_b) = (a.n_cached("configmaps"), b.n_cached("configmaps"));
+    assert!(of_a > 0 && of_b > 0 && of_a + of_b == N_KEYS, "{of_a} and {of_b}");
+    assert_eq!((a.n_handed_over(), b.n_handed_over()), (of_b as u64, 0));
+    let text = a.metrics.text(Format::Prometheus);
+    assert!(text.contains(&format!("kctl_ring_handed_over_total{{}} {of_b}\n")), "{text}");
+    assert_eq!((a.n_cached("secrets"), b.n_cached("secrets")), (of_a, of_b));
+    world.change(1).await;
+    world.reaches(1).await;
+    assert_eq!(world.reached(1).1, ["a", "b"].into());
+    assert_eq!(world.assigned("configmaps"), world.assigned("secrets"));
+    world.check_nothing_ran_twice();
+    assert_eq!(world.seen.lock().failed, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_side_apply_never_owns_sharding_labels() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let _sharder = world.shards();
+    let _a = world.start("a").await;
+    world.reaches(0).await;
+    let _b = world.start("b").await;
+    seconds(5).await;
+    world.change(1).await;
+    world.reaches(1).await;
+    for secret in world.server.objects("", "secrets") {
+        let managers = secret["metadata"]["managedFields"].as_array().unwrap();
+        let applied: Vec<_> = managers.iter().filter(|manager| manager["operation"] == "Apply").collect();
+        assert_eq!(applied.len(), 1, "{secret}");
+        assert!(!applied[0]["fieldsV1"].to_string().contains("sharding.timebertt.dev"), "{}", applied[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn drained_key_is_handed_over_after_its_reconcile() {
+    let world = World::new(Duration::from_secs(8)).await;
+    let sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    // Wait for the reconciles that the written Secrets trigger.
+    seconds(100).await;
+    sharder.abort();
+    let moves: BTreeSet<String> =
+        (0..N_KEYS).map(|number| format!("config-{number}")).filter(|name| moves_to_b(name)).collect();
+    let busy: BTreeSet<String> = moves.iter().take(3).cloned().collect();
+    for name in &busy {
+        let patch = Patch::Merge(json!({ "data": { "state": "1" } }));
+        world.configs().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+    let b = world.start("b").await;
+    seconds(2).await;
+    world.sharder.step().await;
+    seconds(2).await;
+    let of_b = || {
+        let assigned = world.assigned("configmaps").into_iter();
+        assigned.filter(|(_, shard)| shard == "b").map(|(name, _)| name).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(of_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
+    assert_eq!((drained(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
+    seconds(5).await;
+    assert_eq!(of_b(), moves);
+    seconds(60).await;
+    assert_eq!(world.reached(1), (3, ["b"].into()), "the next shard reconciles them once more");
+    world.check_nothing_ran_twice();
+    drop(b);
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_during_a_drain_is_reconciled_again() {
+    let world = World::new(Duration::from_secs(8)).await;
+    let sharder = world.shards();
+    let _a = world.start("a").await;
+    world.reaches(0).await;
+    seconds(100).await;
+    sharder.abort();
+    let name = (0..N_KEYS).map(|number| format!("config-{number}")).find(|name| moves_to_b(name)).unwrap();
+    let change = async |state: &str| {
+        let patch = Patch::Merge(json!({ "data": { "state": state } }));
+        world.configs().patch(&name, &PatchParams::default(), &patch).await.unwrap();
+    };
+    change("1").await;
+    // This shard joins, and leaves again before an object is assigned to it.
+    let leases = Api::<Lease>::default_namespaced(world.client.clone());
+    let lease = json!({
+        "metadata": { "name": "b", "labels": { "alpha.sharding.timebertt.dev/controllerring": RING } },
+        "spec": { "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": world.server.now().to_string() },
+    });
+    leases.create(&PostParams::default(), &kctl::from_json(lease).unwrap()).await.unwrap();
+    seconds(1).await;
+    world.sharder.step().await;
+    let leaves = Patch::Merge(json!({ "spec": { "holderIdentity": "" } }));
+    leases.patch("b", &PatchParams::default(), &leaves).await.unwrap();
+    change("2").await;
+    assert!(drained(&world).contains(&name));
+    seconds(30).await;
+    assert_eq!(world.assigned("configmaps")[&name], "a");
+    assert_eq!(world.reached(2), (1, ["a"].into()));
+    world.check_nothing_ran_twice();
+}
+
+/// Returns `true` if the sharder moves an object to `b` when `b` joins `a`.
+fn moves_to_b(name: &str) -> bool {
+    let shards = ["a", "b"].map(ToOwned::to_owned);
+    sharder::assigned(&format!("/ConfigMap/default/{name}"), &shards).as_deref() == Some("b")
+}
+
+/// Returns the objects with the drain label.
+fn drained(world: &World) -> BTreeSet<String> {
+    let objects = world.server.objects("", "configmaps");
+    let drained = objects.iter().filter(|object| !object["metadata"]["labels"][DRAIN_LABEL].is_null());
+    drained.map(|object| object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn hand_over_waits_for_all_controllers_of_kind() {
+    let mut world = World::new(Duration::from_millis(20)).await;
+    world.slow = Some(Duration::from_secs(10));
+    let _sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    let _b = world.start("b").await;
+    seconds(5).await;
+    assert!(!drained(&world).is_empty());
+    assert_eq!(a.n_handed_over(), 0, "the second controller still runs");
+    seconds(20).await;
+    assert!(a.n_handed_over() > 0 && drained(&world).is_empty());
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_write_delays_the_hand_over() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    // The response to the last write of each key is lost.
+    a.faults.add(Fault::LoseAnswer, |asked: &Asked| asked.path.contains("/secrets") && asked.method == "PATCH");
+    world.change(1).await;
+    seconds(1).await;
+    a.faults.clear();
+    let _b = world.start("b").await;
+    seconds(3).await;
+    assert!(!drained(&world).is_empty());
+    assert_eq!(a.n_handed_over(), 0, "its writes may still be on their way");
+    seconds(15).await;
+    assert!(a.n_handed_over() > 0 && drained(&world).is_empty());
+    world.reaches(1).await;
+    world.check_nothing_ran_twice();
+    drop(sharder);
+}

@@ -1,0 +1,101 @@
+//! The Lease of a shard decides where its objects are: it crashes, stops, loses the Lease, or meets a namesake.
+
+use kctl::{
+    json,
+    k8s::api::coordination::v1::Lease,
+    kube::{
+        Api,
+        api::{Patch, PatchParams},
+    },
+    manager::ManagerError,
+    prelude::*,
+};
+
+use super::{
+    N_KEYS, World,
+    sharder::{RING, STATE_LABEL, TAKEN},
+};
+use crate::contest::seconds;
+
+#[tokio::test(start_paused = true)]
+async fn shard_lease_keeps_the_sharders_label() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let _sharder = world.shards();
+    let _a = world.start("a").await;
+    seconds(30).await;
+    let lease = world.lease("a").await;
+    assert_eq!(lease.labels()["alpha.sharding.timebertt.dev/controllerring"], RING);
+    assert_eq!(lease.labels()[STATE_LABEL], "ready");
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn crashed_shards_keys_move_with_its_taken_lease() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let _sharder = world.shards();
+    let (a, _b) = (world.start("a").await, world.start("b").await);
+    world.reaches(0).await;
+    seconds(5).await;
+    a.crash().await;
+    world.change(1).await;
+    let took = world.reaches(1).await;
+    assert!(took > Duration::from_secs(25) && took < Duration::from_secs(33), "{took:?}");
+    assert_eq!((world.holder("a").await.as_str(), world.reached(1).1), (TAKEN, ["b"].into()));
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_shard_keys_move_within_a_second() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let _sharder = world.shards();
+    let (a, _b) = (world.start("a").await, world.start("b").await);
+    world.reaches(0).await;
+    seconds(5).await;
+    world.change(1).await;
+    a.stop().await.unwrap();
+    assert_eq!(world.holder("a").await, "", "it has given its Lease back");
+    let took = world.reaches(1).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shard_whose_lease_was_taken_ends() {
+    let world = World::new(Duration::from_secs(1)).await;
+    let sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    sharder.abort();
+    let patch = Patch::Merge(json!({ "spec": { "holderIdentity": TAKEN } }));
+    let leases = Api::<Lease>::default_namespaced(world.client.clone());
+    leases.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    let lost = tokio::time::timeout(Duration::from_secs(3), a.running).await.expect("it ends by itself");
+    let Err(ManagerError::LeaseLost(why)) = lost.unwrap() else { panic!("it goes on") };
+    assert_eq!(why, "the lease is held by shardlease-controller");
+    let before = world.server.revision();
+    world.change(1).await;
+    seconds(60).await;
+    assert_eq!(world.server.revision(), before + N_KEYS as u64, "it wrote after that");
+}
+
+#[tokio::test(start_paused = true)]
+async fn same_named_shards_never_reconcile_concurrently() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let _sharder = world.shards();
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    let namesake = world.start_as("namesake", "a", 2).await;
+    for state in 1..=30 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    assert!(a.holds_its_lease() && !namesake.holds_its_lease());
+    let waits = namesake.ready_in_ring().unwrap_err();
+    assert!(waits.starts_with("another process holds the Lease of shard a"), "{waits}");
+    a.crash().await;
+    world.change(31).await;
+    let took = world.reaches(31).await;
+    assert!(took > Duration::from_secs(10) && took < Duration::from_secs(25), "{took:?}");
+    assert!(namesake.holds_its_lease() && namesake.ready_in_ring().is_ok());
+    world.check_nothing_ran_twice();
+}
