@@ -72,7 +72,7 @@ pub(crate) struct InterpretOptions {
     output: Format,
 }
 
-/// How the answer is printed.
+/// Formats of the answer.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Format {
     /// One line of JSON

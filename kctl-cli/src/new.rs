@@ -75,9 +75,9 @@ const TAKEN: [&str; 40] = [
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where to create the project, such as `web-site` or `path/to/web-site`
+    /// The folder of the new project, such as `web-site` or `path/to/web-site`
     path: PathBuf,
-    /// Its name: lower case letters, digits and dashes; by default the last component of the path
+    /// The name of the project: lower case letters, digits and dashes; by default the last component of the path
     #[arg(long)]
     name: Option<String>,
     /// The API group of its kind

@@ -56,7 +56,7 @@ pub enum FolderError {
     /// A file or folder can't be read.
     #[error("{}: can't be read: give the folder that holds <group>/<version>/<Kind>/customizations.yaml", path.display())]
     Unreadable {
-        /// Which.
+        /// The operation.
         path: PathBuf,
         /// Why not.
         source: io::Error,

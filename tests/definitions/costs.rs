@@ -8,7 +8,7 @@ use kctl::{Json, from_yaml, manifest::check};
 /// The server reports a larger factor as "more than 100".
 const FACTOR_MAX: f64 = 100.0;
 
-/// How many times the estimated cost of a rule exceeds the limit.
+/// The ratio of the estimated cost of a rule to the limit.
 #[derive(Debug, PartialEq)]
 enum Factor {
     Affordable,

@@ -194,7 +194,7 @@ mod words {
         pub level: Option<Level>,
     }
 
-    /// How loud.
+    /// Volume of the sound.
     #[schema]
     pub enum Level {
         Low,
@@ -333,7 +333,7 @@ mod variants {
         pub fallback: Option<Source>,
     }
 
-    /// Where it comes from.
+    /// Origin of the value.
     #[schema]
     #[serde(rename_all = "camelCase")]
     pub enum Source {

@@ -161,7 +161,7 @@ mod tagged {
         pub outer: Option<Outer>,
     }
 
-    /// Where it is kept.
+    /// Storage of the data.
     #[schema]
     #[serde(tag = "type")]
     pub enum Storage {

@@ -2,7 +2,7 @@
 pub struct Placed {
     /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
     pub metadata: ::kctl::__private_0_1::ObjectMeta,
-    /// Where it runs.
+    /// The node of the pod.
     pub node: Option<String>,
     pub team: Option<String>,
 }

@@ -3,7 +3,7 @@ use kctl::prelude::*;
 
 #[view(of = Pod)]
 pub struct Placed {
-    /// Where it runs.
+    /// The node of the pod.
     #[view(spec.node_name)]
     pub node: Option<String>,
     #[view(metadata.annotations["example.com/team"])]

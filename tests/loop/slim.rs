@@ -231,7 +231,7 @@ async fn metadata_and_full_readers_have_equal_roles() {
     assert_eq!(rules(app().controller::<counter>()), rules(app().controller::<whole>()));
 }
 
-/// Where a pod runs and what its team is.
+/// The node and the team of a pod.
 #[view(of = Pod)]
 #[derive(Debug)]
 struct Placed {
@@ -391,7 +391,7 @@ async fn view_shares_cache_of_full_reader() {
     assert_eq!(world.n_requests("watch", "pods"), 1);
 }
 
-/// How large a widget is, which it has to say.
+/// The size of a widget, which is required.
 #[view(of = Widget)]
 struct Sized {
     #[view(spec.size)]

@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Restart {
         /// The folder given to `up`.
         folder: PathBuf,
-        /// How long it stays away.
+        /// Seconds before it starts again.
         #[arg(default_value_t = 0)]
         seconds: u32,
     },

@@ -15,7 +15,7 @@ const SHORT: [&str; 8] = ["--seconds", "30", "--sets", "100", "--pods", "5", "--
 /// The options of `cargo xtask chaos`.
 #[derive(Args)]
 pub(crate) struct Chaos {
-    /// How long replicas are killed, stopped and frozen.
+    /// Minutes during which replicas are killed, stopped and frozen.
     #[arg(long, default_value_t = 5)]
     minutes: u32,
     /// Further options, for example `--seed 2 --sets 100`; `--help` lists them.

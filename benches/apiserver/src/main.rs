@@ -48,7 +48,7 @@ enum Command {
         /// A folder with the scripts `up DIR` and `down DIR`, which start and stop kube-apiserver and etcd
         #[arg(long, env = "ENVTEST")]
         envtest: Option<PathBuf>,
-        /// Where the servers keep their files
+        /// The folder of the servers' files
         #[arg(long, default_value = "target/apiserver-bench")]
         folder: PathBuf,
         /// Seconds of each load
@@ -63,7 +63,7 @@ enum Command {
     },
     /// The memory of 100,000 Pods
     Memory,
-    /// So many requests of one sort and nothing else; for profilers
+    /// Sends `n` requests of one sort and nothing else; for profilers
     #[command(hide = true)]
     Repeat {
         #[arg(value_enum)]

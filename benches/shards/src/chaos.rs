@@ -64,7 +64,7 @@ pub(crate) struct ChaosOptions {
     /// The folder with the scripts `up DIR` and `down DIR` of kube-apiserver
     #[arg(long, env = "ENVTEST", default_value = "tests/envtest")]
     envtest: PathBuf,
-    /// How long replicas are disturbed
+    /// Seconds during which replicas are disturbed
     #[arg(long, default_value_t = 300)]
     seconds: u64,
     /// Number of sets
@@ -79,7 +79,7 @@ pub(crate) struct ChaosOptions {
     /// The Lease duration in seconds; the other times are those of client-go in proportion
     #[arg(long, default_value_t = 15)]
     lease_seconds: u64,
-    /// Selects which replica is disturbed how and when
+    /// Seed of the random choices: replica, disturbance and time
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The folder of the server, of logs and of the audit log

@@ -19,7 +19,7 @@ use kctl::prelude::*;
 pub(crate) struct RestartPolicySpec {
     /// The `ConfigMap` in the same namespace: its entries become environment variables of all containers.
     pub config_map_name: String,
-    /// How many pods to keep.
+    /// Number of desired pods.
     #[schemars(range(min = 0))]
     pub replicas: i32,
     /// The template of the pods.
@@ -32,7 +32,7 @@ pub(crate) struct RestartPolicySpec {
 pub(crate) struct RestartPolicyStatus {
     /// The generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Pods, without those that are going.
+    /// Pods that are not being deleted.
     pub replicas: i32,
     /// Pods that are ready.
     pub ready: i32,

@@ -15,17 +15,17 @@ use serde_json::Value;
     printcolumn(json_path = ".status.ready", name = "Ready", type_ = "boolean")
 )]
 pub struct ClusterSpec {
-    /// How many replicas it has room for, of all that is divided by room. Without it there is room for any number.
+    /// Maximum number of replicas that are divided by room; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub capacity: Option<i32>,
 }
 
-/// Whether it is there.
+/// Observed state of the cluster.
 #[schema]
 #[derive(Default)]
 pub struct ClusterStatus {
-    /// It answered the last time.
+    /// The cluster answered the last probe.
     pub ready: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -43,23 +43,23 @@ pub struct ClusterStatus {
     printcolumn(json_path = ".status.message", name = "Message", type_ = "string")
 )]
 pub struct PropagationPolicySpec {
-    /// Which objects of the namespace. The first policy by name that selects an object has it.
+    /// Selects objects of the namespace. An object that several policies select belongs to the first by name.
     pub resource_selectors: Vec<ResourceSelector>,
     /// ConfigMaps and Secrets that an object needs go where it goes.
     #[serde(default)]
     pub propagate_deps: bool,
-    /// Where to.
+    /// The clusters of the selected objects, and the division of their replicas.
     #[serde(default)]
     pub placement: Placement,
 }
 
-/// Specification of a policy.
+/// Observed state of the policy.
 #[schema]
 #[derive(Default)]
 pub struct PropagationPolicyStatus {
-    /// How many objects it has.
+    /// Number of objects that the policy selects.
     pub selected: i64,
-    /// Which of its kinds it cannot have, and why.
+    /// Kinds that the policy cannot select, with reasons.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -79,17 +79,17 @@ pub struct ResourceSelector {
     pub labels: std::collections::BTreeMap<String, String>,
 }
 
-/// Where objects go, and how their replicas are divided.
+/// The clusters of objects, and the division of their replicas.
 #[schema]
 #[derive(Default, PartialEq)]
 pub struct Placement {
     /// The clusters; empty is all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<String>,
-    /// How replicas are divided.
+    /// Division of the replicas among the clusters.
     #[serde(default)]
     pub replicas: Division,
-    /// For `Divided`: by what.
+    /// For `Divided`: the rule by which replicas are divided.
     #[serde(default)]
     pub divided_by: DividedBy,
     /// For `Divided` by `Weight`: the weights of clusters. Without any they weigh the same.
@@ -97,7 +97,7 @@ pub struct Placement {
     pub weights: Vec<Weight>,
 }
 
-/// How replicas are divided.
+/// Division of the replicas among the clusters.
 #[schema]
 #[derive(Default, PartialEq)]
 pub enum Division {
@@ -108,7 +108,7 @@ pub enum Division {
     Divided,
 }
 
-/// By what replicas are divided. By room, clusters keep what they have where replicas change: only the difference is divided.
+/// The rule by which replicas are divided. With `Room`, a change of replicas divides only the difference.
 #[schema]
 #[derive(Default, PartialEq)]
 pub enum DividedBy {
@@ -143,13 +143,13 @@ pub struct Weight {
 pub struct ResourceBindingSpec {
     /// The object, in the namespace of the binding.
     pub resource: ResourceRef,
-    /// How many replicas it wants; nothing for kinds without replicas.
+    /// Number of desired replicas; absent for kinds without replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// The policy that selected it; nothing when it only follows others.
+    /// The policy that selects the object; absent if it only follows objects that need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Where it goes by its policy; nothing when it only follows others.
+    /// The placement of its policy; absent if the object only follows others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     /// The bindings of the objects that need it.
@@ -181,13 +181,13 @@ pub struct RequiredBy {
     pub clusters: Vec<String>,
 }
 
-/// A cluster that has an object, with so many of its replicas.
+/// A cluster that has an object, with the number of its replicas there.
 #[schema]
 #[derive(PartialEq)]
 pub struct BindingCluster {
     /// The name.
     pub name: String,
-    /// Nothing for kinds without replicas.
+    /// Number of replicas; absent for kinds without replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 }
@@ -196,7 +196,7 @@ pub struct BindingCluster {
 #[schema]
 #[derive(Default)]
 pub struct ResourceBindingStatus {
-    /// One item a cluster.
+    /// One item per cluster.
     #[serde(default)]
     pub aggregated_status: Vec<StatusItem>,
 }
@@ -211,7 +211,7 @@ pub struct StatusItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub status: Option<Value>,
-    /// It is on the cluster as it should be.
+    /// The cluster has the object as specified.
     #[serde(default)]
     pub applied: bool,
     /// Why not.
@@ -236,7 +236,7 @@ pub struct StatusItem {
 pub struct WorkSpec {
     /// The name of the cluster.
     pub cluster: String,
-    /// The object as it is to be there.
+    /// The object to apply to the cluster.
     #[schemars(schema_with = "any_object")]
     pub manifest: Value,
 }
@@ -245,7 +245,7 @@ pub struct WorkSpec {
 #[schema]
 #[derive(Default)]
 pub struct WorkStatus {
-    /// It is on the cluster as it should be.
+    /// The cluster has the object as specified.
     #[serde(default)]
     pub applied: bool,
     /// Why not.
@@ -272,15 +272,15 @@ pub struct WorkStatus {
 pub struct OverridePolicySpec {
     /// The objects that the policy changes.
     pub resource_selectors: Vec<ResourceSelector>,
-    /// Where, and what.
+    /// The changes, each with its clusters.
     pub rules: Vec<OverrideRule>,
 }
 
-/// Whether a policy can be used.
+/// Observed state of the policy.
 #[schema]
 #[derive(Default)]
 pub struct OverridePolicyStatus {
-    /// Why the policy cannot be applied. Until it is corrected, the selected objects stay as they are on the member clusters.
+    /// The reason why the policy cannot be applied. Until it is corrected, the selected objects stay as they are on the member clusters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -300,9 +300,9 @@ pub struct OverrideRule {
 pub struct PatchOperation {
     /// The operation.
     pub op: PatchOp,
-    /// Where, such as `/spec/template/spec/containers/0/image`.
+    /// Path of the field, such as `/spec/template/spec/containers/0/image`.
     pub path: String,
-    /// With what; for `remove`, nothing.
+    /// The new value; absent for `remove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub value: Option<Value>,

@@ -22,7 +22,7 @@ use kube::{Client, Config, client::ClientBuilder};
 #[derive(Parser)]
 #[command(about = "Prints what happens to the pods of the cluster that KUBECONFIG names")]
 struct Options {
-    /// How many keys are handled at once
+    /// Number of keys that are handled at once
     #[arg(long, default_value = "2", value_name = "N")]
     workers: NonZeroUsize,
 }

@@ -2,7 +2,7 @@
 
 use kctl::prelude::*;
 
-/// So many pods of one template.
+/// A set of pods that one template describes.
 #[resource(
     group = "apps.example.com",
     version = "v1",
@@ -19,10 +19,10 @@ use kctl::prelude::*;
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date")
 )]
 pub struct PodSetSpec {
-    /// How many pods there should be.
+    /// Number of desired pods.
     #[schemars(range(min = 0))]
     pub replicas: i32,
-    /// Which pods belong to the set. The labels of the template must match it.
+    /// Selects the pods of the set. The labels of the template must match it.
     pub selector: LabelSelector,
     /// The template of the pods.
     pub template: PodTemplateSpec,

@@ -4,7 +4,7 @@ use kctl::prelude::*;
 /// A website on any number of hosts.
 #[resource(group = "example.com", version = "v1", kind = "Website", namespaced, status = "WebsiteStatus")]
 pub(crate) struct WebsiteSpec {
-    /// Under which names it is reached; the first one is the main one.
+    /// Host names of the website; the first one is the main one.
     pub hosts: Vec<String>,
     /// Number of replicas; defaults to two.
     pub replicas: Option<i32>,
@@ -13,7 +13,7 @@ pub(crate) struct WebsiteSpec {
 /// Observed state of a website.
 #[schema]
 pub(crate) struct WebsiteStatus {
-    /// How many hosts there are.
+    /// Number of hosts.
     pub hosts: i32,
 }
 
@@ -32,9 +32,9 @@ pub(crate) mod v1alpha1 {
         status = "super::WebsiteStatus"
     )]
     pub(crate) struct WebsiteSpec {
-        /// Under which name it is reached.
+        /// Host name of the website.
         pub host: String,
-        /// How many answer.
+        /// Number of replicas.
         pub replicas: Option<i32>,
     }
 }

@@ -65,7 +65,7 @@ pub enum RequestFault {
     Stale {
         /// The state that is served.
         past: Past,
-        /// How far behind watches stay.
+        /// The delay of watch events.
         lag: Duration,
     },
     /// A server that serves this state as the newest one, as long as the history has it, even to lists that request the
@@ -73,7 +73,7 @@ pub enum RequestFault {
     Outdated {
         /// The state that is served.
         past: Past,
-        /// How far behind watches stay.
+        /// The delay of watch events.
         lag: Duration,
     },
     /// The client's process crashes: no later request of it reaches the server.

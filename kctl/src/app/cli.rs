@@ -146,7 +146,7 @@ struct RoleOptions {
     user_roles: bool,
 }
 
-/// With which cluster manifests are compared.
+/// The cluster that manifests are compared with.
 #[derive(clap::Args)]
 struct DiffOptions {
     /// Print only the missing and the excess permissions of the roles in the cluster; fail if there are any
@@ -160,7 +160,7 @@ struct DiffOptions {
     context: Option<String>,
 }
 
-/// How the program runs in a cluster.
+/// Options for the program in a cluster.
 #[derive(clap::Args, Clone, Copy)]
 struct DeployOptions {
     /// Several replicas with leader election, by a Lease with the name of the roles
@@ -244,7 +244,7 @@ enum Picture {
     Svg,
 }
 
-/// Where to run.
+/// Options of `run`.
 #[derive(clap::Args)]
 pub(super) struct RunOptions {
     /// Read options from this YAML file; keys are flag names without dashes. A flag overrides its environment variable, which
@@ -316,7 +316,7 @@ fn namespace(text: &str) -> Result<String, String> {
     ))
 }
 
-/// How to run without a cluster.
+/// Options of `dev`.
 #[derive(clap::Args)]
 pub(super) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
@@ -350,7 +350,7 @@ pub(super) struct DevOptions {
     pub(super) webhook: super::webhook::ServeOptions,
 }
 
-/// How objects are printed.
+/// Formats of printed objects.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A line for each object

@@ -43,7 +43,7 @@ const WRITTEN_BY: &str = "# Written by kctl: this file is replaced at each start
 /// learned that it stops.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How webhooks are served.
+/// Options of the server of webhooks.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(super) struct ServeOptions {
     /// Serve the webhooks on this address; by default on a free loopback port
@@ -66,7 +66,7 @@ pub(super) struct ServeOptions {
     /// with `kubectl apply --server-side -f FILE`; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
-    /// Where the authority of a certificate that is made at the start is kept: `--data` of `dev`.
+    /// Folder for the CA of a certificate that is created at the start: `--data` of `dev`.
     #[arg(skip)]
     pub(super) keep_in: Option<PathBuf>,
 }

@@ -24,7 +24,7 @@ pub(crate) struct SiteStatus {
     /// The name of what was made for the site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
-    /// How often the site was looked at.
+    /// Number of reconciles of the site.
     #[serde(default)]
     pub runs: i64,
 }

@@ -190,17 +190,17 @@ impl Scrape {
         )?;
         family(
             encoder,
-            ("kctl_cache_lag_seconds", "How long the change that a cache takes in next has waited"),
+            ("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
             caches.iter().map(|(labels, source, _)| (labels.clone(), source.store().lag().as_secs_f64())),
         )?;
         family(
             encoder,
-            ("kctl_cache_synced", "Whether everything that a cache is about has been listed"),
+            ("kctl_cache_synced", "1 if the first list of a cache is complete"),
             each(|source| source.store().is_synced().into()),
         )?;
         family(
             encoder,
-            ("kctl_source_failing", "Whether the list or the watch of a kind fails now"),
+            ("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
             each(|source| source.health().failure.is_some().into()),
         )?;
         counts(
@@ -239,10 +239,7 @@ impl Scrape {
         let spawned_handlers = self.0.spawned_handlers();
         family(
             encoder,
-            (
-                "kctl_handler_lag_seconds",
-                "How long the change that `map` and `when` of a relation are told of next has waited",
-            ),
+            ("kctl_handler_lag_seconds", "Seconds that the next change has waited for `map` and `when` of a relation"),
             spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.lag().as_secs_f64())),
         )?;
         family(
@@ -287,7 +284,7 @@ impl Scrape {
         let labels = |bound: &str| vec![("bound", bound.to_owned())];
         family(
             encoder,
-            ("kctl_bound_used", "How much of a bound of the control loop is used"),
+            ("kctl_bound_used", "Usage of a bound of the control loop"),
             bounds.iter().map(|(name, used, _)| (labels(name), *used)),
         )?;
         family(
@@ -333,7 +330,7 @@ impl Scrape {
         // A sharded program has no leader: all its replicas work.
         let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
         let labels = || vec![("name", leadership.config().name.clone())];
-        let help = "Whether this process leads: 1 is the leader, 0 a candidate";
+        let help = "1 if this process is the leader, 0 if it is a candidate";
         family(encoder, ("leader_election_master_status", help), [(labels(), u32::from(leadership.is_leading()))])?;
         let help = "Renewals of a leader that had to read the lease before";
         counts(encoder, ("leader_election_slowpath", help), [(labels(), leadership.slow_renewals())])

@@ -56,12 +56,12 @@ fn image(options: &ChartOptions) -> Item {
         "image",
         "The image of the program.",
         vec![
-            string("repository", "Its name with the registry.", repository),
-            string("tag", "Its tag; empty for the appVersion of the chart.", tag),
-            string("digest", "Its digest, for example `sha256:…`, which takes the place of the tag.", digest),
+            string("repository", "Repository of the image, with the registry.", repository),
+            string("tag", "Tag of the image; empty for the appVersion of the chart.", tag),
+            string("digest", "Digest of the image, for example `sha256:…`, which takes the place of the tag.", digest),
             value(
                 "pullPolicy",
-                "When the kubelet pulls it.",
+                "Pull policy of the kubelet.",
                 "IfNotPresent".into(),
                 json!({ "type": "string", "enum": ["Always", "IfNotPresent", "Never"] }),
             ),
@@ -99,7 +99,7 @@ fn pods(parts: &Parts) -> Vec<Item> {
         map("nodeSelector", "Labels of the nodes on which the Pods may run.", json!({})),
         map("affinity", "Affinity of the Pods.", json!({})),
         list("tolerations", "Taints of nodes that the Pods tolerate."),
-        list("topologySpreadConstraints", "How the Pods spread over zones and nodes."),
+        list("topologySpreadConstraints", "Rules for the spread of the Pods over zones and nodes."),
         string("priorityClassName", "PriorityClass of the Pods, for example `system-cluster-critical`.", ""),
     ]
 }
@@ -179,7 +179,7 @@ fn disruption_budget() -> Item {
     let number = json!({ "type": ["integer", "string"] });
     section(
         "podDisruptionBudget",
-        "How many Pods a drain of nodes may evict at a time.",
+        "Number of Pods that a drain of nodes may evict at a time.",
         vec![
             switch("enabled", "Create a PodDisruptionBudget.", Switch::On),
             value("maxUnavailable", "Number or percentage of Pods that may be unavailable.", json!(1), number.clone()),
@@ -210,11 +210,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "Needs the Prometheus Operator.",
                 vec![
                     switch("enabled", "Create a ServiceMonitor.", monitoring()),
-                    string(
-                        "interval",
-                        "How often it scrapes, for example `30s`; empty for the default of Prometheus.",
-                        "",
-                    ),
+                    string("interval", "Scrape interval, for example `30s`; empty for the default of Prometheus.", ""),
                     map("labels", "More labels, by which Prometheus selects it.", json!({})),
                 ],
             ),

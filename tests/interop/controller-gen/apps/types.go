@@ -29,18 +29,18 @@ type PodSet struct {
 	Status *PodSetStatus `json:"status,omitempty"`
 }
 
-// So many pods of one template.
+// A set of pods that one template describes.
 type PodSetSpec struct {
-	// How many pods there should be.
+	// Number of desired pods.
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
-	// Which pods belong to the set. The labels of the template must match it.
+	// Selects the pods of the set. The labels of the template must match it.
 	Selector metav1.LabelSelector `json:"selector"`
 	// The template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-// What there is.
+// Observed state.
 type PodSetStatus struct {
 	// Pods that are not being deleted.
 	Replicas int32 `json:"replicas"`

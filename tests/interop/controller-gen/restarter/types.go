@@ -35,20 +35,20 @@ type RestartPolicy struct {
 type RestartPolicySpec struct {
 	// The ConfigMap in the same namespace.
 	ConfigMapName string `json:"configMapName"`
-	// How many pods to keep.
+	// Number of desired pods.
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
 	// The template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-// What there is.
+// Observed state.
 type RestartPolicyStatus struct {
 	// The generation of the spec that this status is about.
 	// +nullable
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Pods, without those that are going.
+	// Pods that are not being deleted.
 	Replicas int32 `json:"replicas"`
 	// Pods that are ready.
 	Ready int32 `json:"ready"`
@@ -62,7 +62,7 @@ type RestartPolicyStatus struct {
 	// +nullable
 	// +optional
 	RegisteredHash *string `json:"registeredHash,omitempty"`
-	// What holds, and since when.
+	// Conditions of the policy.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -163,7 +163,7 @@ type WordsSpec struct {
 	Level *Level `json:"level,omitempty"`
 }
 
-// How loud.
+// Volume of the sound.
 // +k8s:enum
 type Level string
 
@@ -326,7 +326,7 @@ type Website struct {
 
 // A website on any number of hosts.
 type WebsiteSpec struct {
-	// Under which names it is reached; the first one is the main one.
+	// Host names of the website; the first one is the main one.
 	Hosts []string `json:"hosts"`
 	// Number of replicas; defaults to two.
 	// +nullable
@@ -336,6 +336,6 @@ type WebsiteSpec struct {
 
 // Observed state of a website.
 type WebsiteStatus struct {
-	// How many hosts there are.
+	// Number of hosts.
 	Hosts int32 `json:"hosts"`
 }

@@ -24,9 +24,9 @@ type Website struct {
 
 // A website on one host.
 type WebsiteSpec struct {
-	// Under which name it is reached.
+	// Host name of the website.
 	Host string `json:"host"`
-	// How many answer.
+	// Number of replicas.
 	// +nullable
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
