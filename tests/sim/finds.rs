@@ -71,7 +71,8 @@ fn nothing_of_a_run_is_left_after_it() {
         App::new("holds").controller_with(move |_env| std::future::ready(Ok(Holds(each.clone()))))
     };
     let scenario = Scenario::new(app).objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
-    // One of these crashes a process before its server is behind.
+    // In at least one of these runs a process crashes, and its successor starts on an API server that serves an older
+    // state. The rule of that fault used to keep the whole run alive.
     for seed in 0..3 {
         Sim::seeded(seed).run(&scenario).unwrap();
     }

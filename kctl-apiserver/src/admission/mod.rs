@@ -252,10 +252,11 @@ pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Res
     validate(state, &attributes)
 }
 
-/// Runs mutating and validating admission of an object that is sent to a subresource and not stored. Returns the
-/// result.
+/// Runs mutating and validating admission of a create request to a subresource, such as an `Eviction`. Returns the
+/// mutated object.
 ///
-/// For bindings and evictions, and for tokens that have another order.
+/// Such an object is never stored. Bindings and tokens are validated between the two phases, so they call [`mutate`] and
+/// [`validate`] themselves.
 pub(crate) fn admit_sent(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     admit(state, Attributes::new(info, Operation::Create, name, sent))
 }

@@ -211,9 +211,9 @@ fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusErr
 
 /// The mutating webhooks of a request. They run one after the other.
 pub(super) struct Mutating {
-    /// All of the request's group; matching is decided at each call, since labels may change.
+    /// All mutating webhooks. Each is matched just before its call, because an earlier webhook may change labels.
     webhooks: Vec<Webhook>,
-    /// The indexes of webhooks that have run and may run again.
+    /// The indexes of called webhooks with `reinvocationPolicy: IfNeeded` that saw the latest object.
     asked: Vec<usize>,
     /// The indexes of webhooks that have to run again, because the object changed after them.
     due: HashSet<usize>,
@@ -222,13 +222,13 @@ pub(super) struct Mutating {
 impl Mutating {
     /// Collects the webhooks of a request.
     ///
-    /// Created once per run of the request.
+    /// A request that waits for a webhook starts over after the response, with a new value.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
         let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, asked: Vec::new(), due: HashSet::new() }
     }
 
-    /// Notes that something else changed the object after the webhooks ran.
+    /// Records that a policy changed the object after the webhooks ran.
     ///
     /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
     pub(super) fn again(&mut self, changed: bool) {

@@ -237,7 +237,8 @@ impl<'a> Position<'a> {
         if let Some(default) = key.json().get("default") {
             return Some(default.clone());
         }
-        // The table of built-in types has no such defaults; only its types are used by reference.
+        // The recorded schemas of built-in types lack the defaults below. Only built-in types are used by `$ref`, so this
+        // returns for a custom resource.
         schema.text("$ref")?;
         if name == "protocol" {
             return Some("TCP".into());

@@ -33,7 +33,7 @@ fn node(schema: &Value, path: &str, of: SchemaOf, errors: &mut Vec<FieldError>) 
 
 /// Checks the default of one schema: it must be unchanged by pruning, and valid by the schema and its CEL rules.
 ///
-/// Steps, each of which runs only if the earlier ones found nothing, apart from pruning:
+/// The steps run in this order and stop at the first one with errors. Errors of pruning do not stop them:
 ///
 /// - pruning removes nothing (`FieldValueInvalid`, "must not have unknown fields");
 /// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);

@@ -8,12 +8,12 @@ use crate::{
     names::NameRule,
 };
 
-/// Shortest lifetime that may be requested, in seconds (`MinMaxExpirationSeconds`): an hour. No certificate is shorter.
+/// Smallest value of `maxExpirationSeconds` (`MinMaxExpirationSeconds`): one hour. It is also the shortest lifetime of an
+/// issued certificate.
 pub(crate) const LIFETIME_MIN: i64 = 60 * 60;
-/// Longest lifetime that may be requested, in seconds (`MaxMaxExpirationSeconds`): 91 days.
+/// Largest value of `maxExpirationSeconds` (`MaxMaxExpirationSeconds`): 91 days.
 const LIFETIME_MAX: i64 = 91 * 24 * 60 * 60;
-/// Longest lifetime that may be requested from a Kubernetes signer, in seconds (`KubernetesMaxMaxExpirationSeconds`): a
-/// day.
+/// Largest value of `maxExpirationSeconds` for a signer of Kubernetes (`KubernetesMaxMaxExpirationSeconds`): one day.
 const LIFETIME_MAX_OF_KUBERNETES: i64 = 24 * 60 * 60;
 
 /// Longest domain of a signer, in bytes.

@@ -85,10 +85,11 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     }));
 }
 
-/// Validates an object of the type of its path.
+/// Validates metadata and fields of an object. Its type is already known to match the path of the request.
 ///
-/// The subresource decides which functions run: a part (`validate_part`), the status (`validate_status`), or the whole
-/// object. Kinds with `validates_spec_only` skip an unchanged spec. Autoscalers are validated in version 2.
+/// The subresource selects the functions of the kind: `validate_part` for a part such as `scale`, `validate_status` for
+/// the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an unchanged spec. A
+/// `HorizontalPodAutoscaler` is converted to `autoscaling/v2` first, which has all of its rules.
 fn validate_own(
     now: Timestamp,
     info: &RequestInfo,
@@ -171,7 +172,7 @@ fn validate_own(
 
 /// Returns the errors of a changed object.
 ///
-/// Order: tags, rules of the object, rules of the change, rules of the subresource.
+/// Order: declarative validation, rules of the object, rules of the change, rules of the subresource.
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     let rules = info.resource.rules;
     Kind::errors(|errors| {

@@ -88,10 +88,10 @@ fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
 }
 
-/// Validates a changed node as kube-apiserver does: as a new one, and then once more.
+/// Validates the update of a Node (`ValidateNodeUpdate`).
 ///
-/// Swap and Pod ranges come first, as in `ValidateNodeUpdate`. A kubelet's write of the status has
-/// no immutable fields.
+/// The order of errors is that of upstream: swap and Pod ranges, the other rules of every Node, then the immutable
+/// fields. Writes of the status skip the immutable fields.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
     validation::ranges(&new["spec"]["podCIDRs"], errors);
