@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What an operator costs to compile: the same ten controllers on kctl and on kube alone, debug, with all dependencies built.
+"""Measures the time to compile an operator: the same ten controllers on kctl and on kube alone, as a debug build with built dependencies.
 
     benches/compile/measure.py [RUNS] [CONTROLLERS]
 
-Writes both programs into target/compile, builds their dependencies once, and then compiles each of them RUNS times in turn. Counted is
-the CPU time (user + system) of rustc and the linker that it calls, nothing else. Prints each run, the medians and their ratio.
+Writes both programs into target/compile, and builds their dependencies once. Then compiles them RUNS times in turn, and measures only
+the CPU time (user + system) of rustc and of its linker. Prints each run, the medians and their ratio.
 """
 
 import os, pathlib, shutil, statistics, subprocess, sys

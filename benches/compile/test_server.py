@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a test of a CRD controller costs to compile: a crate outside the workspace with one controller and one `TestServer` test.
+"""Measures the time to compile a test of a CRD controller: a crate outside the workspace with one controller and one `TestServer` test.
 
     benches/compile/test_server.py [FEATURES] [CHECKOUT]
 
-FEATURES are those of kctl (default: testing). CHECKOUT is the folder of another commit to compare with. Builds and links the test from
-nothing, runs it once, and then builds it again three times after a change of the crate, with Cargo's incremental compilation. Prints the
-CPU time (user) of Cargo and all compilers, and the time on the clock.
+FEATURES are those of kctl (default: testing). CHECKOUT is the folder of another commit to compare with. Builds and runs the test in an
+empty target folder. Then changes the crate and rebuilds it incrementally, three times. Prints the CPU time (user) of Cargo and all
+compilers, and the elapsed time.
 """
 
 import os, pathlib, resource, shutil, subprocess, sys, time

@@ -1,5 +1,5 @@
-"""Prints what a new version of Kubernetes changed, compared with a git revision: the data beside this file kind by kind, and the
-recorded answers case by case.
+"""Prints the changes that a new version of Kubernetes brings, compared with a git revision. Lists the changed data in this folder kind by
+kind, and the changed recorded responses case by case.
 
     python3 kctl-apiserver/data/changes.py [REVISION]  # HEAD without one
 """
@@ -18,7 +18,7 @@ SHOWN_MAX = 120
 
 
 def was(path):
-    """A JSON file as it was; None if it did not exist."""
+    """Returns a JSON file at the git revision; None if it did not exist."""
     show = ["git", "-C", path.parent, "show", f"{revision}:./{path.name}"]
     found = subprocess.run(show, check=False, capture_output=True)
     return json.loads(found.stdout) if found.returncode == 0 else None
@@ -41,7 +41,7 @@ def heading(title, lines):
 
 
 def changes(before, after, show=shown):
-    """The entries of two maps that differ: `+` is new, `-` is gone."""
+    """Returns the entries that differ between two maps: `+` is new, `-` is removed."""
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
             yield f"+ {name}{show_of(show, after[name])}"
@@ -57,18 +57,18 @@ def show_of(show, value):
 
 
 def resources(entries):
-    """The served resources by version and name."""
+    """Returns the served resources by version and name."""
     return {f"{group['groupVersion']} {of['name']}": of["kind"] for group in entries for of in group["resources"]}
 
 
 def gates(entries):
-    """The default and the stage of each feature gate."""
+    """Returns the default and the stage of each feature gate."""
     last = {gate["name"]: gate["stages"][-1] for gate in entries}
     return {name: f"{stage['stage']}, {'on' if stage['default'] else 'off'} by default" for name, stage in last.items()}
 
 
 def gated(entries):
-    """The feature gates that a field needs, by type and field."""
+    """Returns the feature gates that each field needs, by type and field."""
     found = {}
     for entry in entries:
         for name, fields in entry.get("fields", {}).items():
@@ -78,7 +78,7 @@ def gated(entries):
 
 
 def references(node):
-    """The names of the types that a schema refers to."""
+    """Returns the names of the types that a schema refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"]
@@ -90,7 +90,7 @@ def references(node):
 
 
 def kinds_of_types(types):
-    """The kinds that contain each type."""
+    """Returns the kinds that contain each type."""
     found = {}
     for name, described in types.items():
         for of in described.get("x-kubernetes-group-version-kind", []):
@@ -111,7 +111,7 @@ def fields_of(described):
 
 
 def of_type(before, after, rules_before, rules_after, gates_of_fields):
-    """The changes of one type: fields, enums, tags and the rest of the schema."""
+    """Returns the changes of one type: fields, enums, tags and the rest of the schema."""
     old, new = fields_of(before), fields_of(after)
     for name in sorted(old.keys() | new.keys()):
         needs = gates_of_fields.get(name)
@@ -167,7 +167,7 @@ def by_name(entries):
 
 
 def differing(one, other, at=""):
-    """The JSON pointers at which two answers differ, without the texts of messages and warnings."""
+    """Returns the JSON pointers at which two responses differ. Ignores the wording of messages and warnings."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             if key not in ("message", "warning"):
@@ -183,7 +183,7 @@ def differing(one, other, at=""):
 
 
 def recorded():
-    """The recorded answers that changed, by topic and case."""
+    """Returns the recorded responses that changed, by topic and case."""
     of_topics = [*(tests / "conformance/recorded").glob("*.json"), *(tests / "kubectl/recorded").glob("*.json")]
     for path in sorted([*of_topics, tests / "schemas/recorded.json"]):
         before, after = was(path) or {}, json.loads(path.read_text())

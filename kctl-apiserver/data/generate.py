@@ -1,26 +1,29 @@
-"""Writes resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json from a running
-kube-apiserver without extensions, and proto.json, validation.json features.json and version.txt from the Go modules of the same version,
-which `go mod download` has put into the module cache.
+"""Generates the data files of this folder, which the embedded API server reads.
+
+resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json come from a running
+kube-apiserver without extensions. proto.json, validation.json, features.json and version.txt come from the Go modules of the same
+version, which `go mod download` has put into the module cache.
 
     KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/generate.py
     python3 kctl-apiserver/data/generate.py modules  # the files from Go modules alone: needs no server
 
-What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
-say of themselves is only for the OpenAPI documents, hence in files of its own that are read when a document is asked for.
-What is kept of the messages is how a field is written to JSON:
+types.json has the parts of the OpenAPI schemas that the server acts on: fields, list types, merge keys and required fields. The
+descriptions are needed only for OpenAPI documents. They are in descriptions.json, which is read when a client requests a document.
 
-    list, map   left out when it is empty; a map has texts as keys
-    pointer     kept when it was sent
-    always      kept, a zero too: the Go field is a struct or lacks `omitempty`
-    inline      its fields are fields of the message around it
-    (nothing)   left out when it is zero
+proto.json has the fields of protobuf messages. For each field it records how Go writes the field to JSON:
 
-A message with `items` is a list in JSON.
+    list, map   omitted if it is empty; the keys of a map are strings
+    pointer     written if it is set
+    always      written even if it is zero, because the Go field is a struct or lacks `omitempty`
+    inline      embedded: its fields are written as fields of the surrounding message
+    (nothing)   omitted if it is zero
 
-What is kept of the Go types of fields are their names, where those of the JSON do not tell them: errors say them.
+A message with `items` is a list in JSON. The name of the Go type of a field is recorded only if it differs from that of the JSON
+value. Error messages of the decoder contain it.
 
-validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: by type and field the rules
-that kctl-apiserver/src/validation/declared.rs applies. Tags under a feature gate are kept if the gate's default allows it.
+validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: the rules for each type and field
+that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate
+turns the tag on.
 
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
@@ -76,7 +79,7 @@ SCALARS = {"string", "bytes", "bool", "int32", "int64", "double"}
 
 
 def go_fields(folder):
-    """The fields of the structs of a package: by struct and number the Go type, the JSON name and its options."""
+    """Returns the fields of the structs of a package. Keys are struct and protobuf number; values are Go type, JSON name and JSON options."""
     found = {}
     for path in sorted(folder.glob("*.go")):
         if path.name.endswith("_test.go") or path.name.startswith("zz_generated"):
@@ -105,7 +108,7 @@ def form(kind, repeated, go_type, options):
 
 
 def message(package, lines, fields):
-    """The fields of a message; those that Go does not write to JSON are none."""
+    """Returns the fields of a message, without those that Go does not write to JSON."""
     entries = []
     for label, kind, name, number in PROTO_FIELD.findall(lines):
         of_map = kind.startswith("map<")
@@ -178,7 +181,7 @@ GATE_ALIASES = {"PodCertificateProjection": "PodCertificateRequest"}
 
 
 def gate_stages(cache):
-    """The feature gates of kube-apiserver: by name the version, the default and the stage of each step of its life."""
+    """Returns the feature gates of kube-apiserver by name. Each has a list of steps: the version, the default and the stage."""
     found = {}
     for module, folder in GATE_MODULES:
         version = VERSION if module != "kubernetes" else KUBERNETES
@@ -195,7 +198,7 @@ def gate_stages(cache):
 
 
 def gated_fields(lines):
-    """The fields of a package with a `+featureGate` tag: struct, JSON name and gates. The field needs all of the gates."""
+    """Returns the fields of a package with a `+featureGate` tag: struct, JSON name and gates. The field needs all of the gates."""
     struct, gates = None, []
     for line in lines:
         tag, go_type, field = GATE_TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
@@ -229,7 +232,7 @@ def write_features(cache, served):
 
 
 def rule_of_tag(tag, enabled):
-    """A tag as a rule: its name and its value. None if it is for a state of a feature gate that is not the default."""
+    """Returns the rule of a tag: its name and its value. Returns None if a feature gate turns the tag off by default."""
     tag = re.sub(r'^alpha\(since: *"[^"]*"\)=\+k8s:|^beta\(since: *"[^"]*"\)=\+k8s:', "", tag)
     gated = re.match(r'if(En|Dis)abled\("?(\w+)"?\)=\+k8s:(.*)', tag)
     if gated:
@@ -263,7 +266,7 @@ def rule_of_tag(tag, enabled):
 
 
 def declared_rules(lines, enabled):
-    """The rules of the fields of a package: by struct and JSON name."""
+    """Returns the rules of the fields of a package, by struct and JSON name."""
     struct, tags, enums, found, types = None, [], set(), {}, {}
     n_tags = n_used = 0
     unknown = []
@@ -305,7 +308,7 @@ def declared_rules(lines, enabled):
 
 
 def packages(cache, served):
-    """The packages of k8s.io/api with served types: name and the lines of `types.go`."""
+    """Returns the packages of k8s.io/api with served types: the name and the lines of `types.go`."""
     for path in sorted((cache / "k8s.io" / f"api@{VERSION}").glob("*/*/types.go")):
         package = f"io.k8s.api.{path.parent.parent.name}.{path.parent.name}"
         if any(name.startswith(package + ".") for name in served):
@@ -373,7 +376,8 @@ def write_types():
 
 
 def descriptions(definitions):
-    """The texts that many types share, then by type its own and those of its fields: a text, or the place of a shared one."""
+    """Returns the descriptions that many types share, and by type its description and those of its fields. Each is a string, or the index of
+    a shared one."""
     texts = collections.Counter()
     for definition in definitions.values():
         texts.update(field.get("description") for field in definition.get("properties", {}).values())
@@ -389,7 +393,7 @@ def descriptions(definitions):
 
 
 def parameters(document):
-    """What requests can say, each with what it is for when others have the same name: a subresource, or a method."""
+    """Returns the query parameters of requests. Parameters of the same name are distinguished by their subresource or method."""
     found = {}
     for path, item in document["paths"].items():
         for method, operation in item.items():
@@ -414,7 +418,8 @@ def parameters(document):
 
 
 def access():
-    """The roles and bindings that a new cluster has, without what each of them has: bookkeeping, one label, one annotation."""
+    """Returns the roles and bindings of a new cluster, without the parts that all of them share: system-set metadata, one label and one
+    annotation."""
     root = "/apis/rbac.authorization.k8s.io/v1/"
     for resource in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"]:
         for found in get(root + resource)["items"]:
@@ -431,8 +436,8 @@ def access():
 
 
 def standard():
-    """Other objects that a new cluster has, without uids and times: with a port of the API server's own, which is its default,
-    at an address that is nobody's."""
+    """Returns the other objects of a new cluster, without uids and times. Replaces the port of the API server by the default port, and its
+    address by one that is reserved for documentation."""
     everywhere = {
         "scheduling.k8s.io": ["priorityclasses"],
         "flowcontrol.apiserver.k8s.io": ["flowschemas", "prioritylevelconfigurations"],
@@ -469,7 +474,8 @@ def standard():
 
 
 def tables(groups):
-    """The columns of each listable kind; only a client that names its own Accept header gets them, hence the proxy."""
+    """Returns the table columns of each listable kind. The requests go through a proxy, because kubectl can't set the `Accept` header
+    that selects tables."""
     proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
     try:
         address = "http://" + proxy.stdout.readline().split()[-1]
