@@ -309,7 +309,7 @@ impl Crate {
                 });
                 for variant in &item.variants {
                     let Some(prefix) = attributes(&variant.attrs) else { continue };
-                    out.insert(format!("{shown}::{}: {prefix}variant{}", variant.ident, text(&variant.fields)));
+                    out.insert(format!("{shown}::{}: {prefix}variant{}", variant.ident, without_docs(&variant.fields)));
                 }
                 self.methods(module, &item.ident.to_string(), shown, out);
             }
@@ -365,6 +365,15 @@ impl Crate {
             }
         }
     }
+}
+
+/// Returns the fields of a variant without their docs, so that a reworded doc leaves the record as it is.
+fn without_docs(of: &Fields) -> String {
+    let mut fields = of.clone();
+    for field in &mut fields {
+        field.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+    }
+    text(fields)
 }
 
 /// Returns the fields of a tuple struct as `(…)`, with `_` for private ones.
