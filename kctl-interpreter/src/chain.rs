@@ -133,7 +133,7 @@ pub enum ChainError {
         /// The layer that is waited for.
         layer_kind: LayerKind,
     },
-    /// The layer that has the rule failed. No other layer is asked: it would know less.
+    /// The layer that has the rule failed. Later layers are not called: their rules for the kind are less specific.
     #[error("{} interpreter, {operation} of {}", layer_kind.name(), shown(kind, name))]
     LayerFailed {
         /// The layer.
@@ -144,7 +144,7 @@ pub enum ChainError {
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
-        /// Why the layer failed.
+        /// The error of the layer.
         source: LayerError,
     },
     /// A layer answered in a form that the operation does not have.

@@ -49,16 +49,16 @@ const BUNDLED: [(&str, &str); 6] = [
     ("ray.io/v1/RayCluster", include_str!("../thirdparty/ray.io/v1/RayCluster/customization.yaml")),
 ];
 
-/// Why a folder of customizations can't be used.
+/// A folder of customizations can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// A file or folder can't be read.
     #[error("{}: can't be read: give the folder that holds <group>/<version>/<Kind>/customizations.yaml", path.display())]
     Unreadable {
-        /// The operation.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
     /// A file is not YAML.

@@ -92,8 +92,8 @@ fn drop_own(object: &mut Value) {
 
 /// Converts version 2 to version 1.
 ///
-/// A CPU metric with another target than a utilization is one of the other metrics. If there are
-/// several CPU metrics, the first target and the last current value are in the fields.
+/// A CPU metric whose target is not a utilization is stored with the other metrics, in an annotation. Of several CPU
+/// metrics, the first target and the last current value become fields.
 fn first(second: &Value) -> Value {
     let mut object = second.clone();
     object["apiVersion"] = FIRST.into();

@@ -105,7 +105,8 @@ impl Range<'_> {
     /// fits. The error is `FieldValueInvalid` at `<nil>`.
     fn check(&self, value: &Value) -> Option<FieldError> {
         let number = value.as_f64()?;
-        // Within the range of an i64 the comparison with its bounds as floats is exact enough: upstream prints and parses.
+        // Upstream prints the number and parses it as an integer. A float without a fraction is compared as `i128`, which
+        // gives the same result.
         let integer = value.as_i64().map(i128::from).or_else(|| is_integer_text(number));
         let fits = match (self.r#type, self.format) {
             (Some("integer"), Some("int32")) => integer.is_some_and(|integer| i32::try_from(integer).is_ok()),

@@ -71,7 +71,7 @@ pub(super) struct MessageField {
     /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]
     pub(super) form: FieldForm,
-    /// `true` if an absent list, map or pointer is null and not omitted.
+    /// `true` if an absent list, map or pointer is written as null instead of being omitted.
     #[serde(default)]
     null: bool,
 }

@@ -19,7 +19,7 @@ use nodes::SchemaNode;
 pub(crate) struct Schema<'a> {
     /// The type itself: `properties`, `items` and so on.
     node: &'a Value,
-    /// The use of a referenced type: list types and merge keys are beside the `$ref`.
+    /// The node with the `$ref`: list types and merge keys are beside the reference.
     usage: &'a Value,
     /// The node in the table of built-in types; `None` for a structural schema.
     built_in_type: Option<&'static SchemaNode>,

@@ -208,7 +208,7 @@ fn stuck_or_ok(name: String, what: &str, stuck: Option<Duration>) -> Check {
 
 /// Describes the longest reconcile, once it takes a minute.
 ///
-/// That may be right. It is an error only beyond the declared timeout: a future that cannot be cancelled
+/// A long reconcile may be intended. It is an error only beyond the declared timeout: a future that cannot be cancelled
 /// blocks its thread.
 fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
     let mut running = queue.processing_for(STUCK_AFTER).into_iter();

@@ -1,4 +1,4 @@
-//! Which part of its objects a cache keeps: everything, the metadata, or named fields.
+//! The part of its objects that a cache keeps: everything, the metadata, or named fields.
 //!
 //! The cut happens while the JSON is read: values that are not kept are skipped and never allocated.
 
@@ -233,7 +233,7 @@ impl<'de> Visitor<'de> for Metadata<'_> {
     }
 }
 
-/// Visits an object below the root. One without kept members leaves no trace.
+/// Visits an object below the root. An object without kept members is omitted.
 struct NestedObject<'a> {
     name: &'a str,
     members: &'a BTreeMap<Cow<'static, str>, Fields>,

@@ -388,7 +388,8 @@ impl Cache {
     fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let (revision, key) = (object.meta().revision(), object.key().clone());
         let changes = self.upsert(object);
-        // The response of a write to an object that was deleted since only ends its predecessor.
+        // `upsert` does not store a state from before a delete. Then the changes only remove a predecessor of that name, and
+        // the watch will not report the write.
         let is_present = |revision| self.get(&key).is_some_and(|stored| stored.meta().revision() == Some(revision));
         if let Some(revision) = revision.filter(|revision| !changes.is_empty() && is_present(*revision)) {
             self.unreported.insert(revision, key);

@@ -191,7 +191,7 @@ impl Writer {
         Self { manager: manager.into(), permit: WritePermit::always(), uncertain_writes: UncertainWrites::default() }
     }
 
-    /// Replaces the permit that is asked before each write.
+    /// Replaces the permit that is checked before each write.
     ///
     /// ```
     /// use std::time::Duration;

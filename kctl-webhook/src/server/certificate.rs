@@ -95,7 +95,7 @@ pub enum CertificateError {
     FileUnreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The files are not a certificate with its key: write PEM, and the key that belongs to the
@@ -114,7 +114,7 @@ pub enum CertificateError {
     NotMade {
         /// The DNS names and addresses of the certificate.
         names: Vec<String>,
-        /// Why not.
+        /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

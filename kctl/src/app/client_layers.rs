@@ -17,14 +17,14 @@ mod dry_run;
 /// Options of `run` for each request to an API server. The default sends requests unchanged and unlimited.
 #[derive(clap::Args, Default, Clone)]
 pub(super) struct ClientOptions {
-    /// Requests a second to the API server at most, on average, without those about the lease; nothing limits them by default:
-    /// the API server's own fairness does
+    /// Maximum average number of requests per second to the API server, without those about the Lease [default: no limit, because
+    /// the API server has priority and fairness]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
     kube_api_qps: Option<f64>,
-    /// With --kube-api-qps: so many requests at once
+    /// With --kube-api-qps: maximum number of requests at once
     #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]
     kube_api_burst: u32,
-    /// Give up a request that is not answered after this time; watches and followed logs are not concerned [default: 60s]
+    /// Fail a request without a response within this time; watches and followed logs have no limit [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
     request_timeout: Option<Duration>,
     /// Change nothing: send each write with dryRun=All, and print it. Consequences of a write, such as Pods of a Deployment, don't occur

@@ -177,7 +177,7 @@ fn add_roles<'a>(
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
 /// Alerts of leader election and of shards are within conditions in the same `PrometheusRule`. They are found by generating the
-/// rule with and without them. The dashboard is there once for each, since its panels are one string.
+/// rule with and without them. The chart has one dashboard for each case, since the panels are one string.
 fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, String)) -> Result<()> {
     let of = |leader_elect, shards| {
         let mut manager = manifest::ManagerOptions::default().with_metrics();

@@ -20,15 +20,15 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The form of a line.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
 pub(super) enum LogFormat {
     /// For people
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
-    /// As text, without the time: where the simulated time is another one, and the output the same each time.
+    /// Text without the time, for `dev`: the simulated time differs from the real one, and the output is reproducible.
     #[value(skip)]
     Timeless,
 }

@@ -131,7 +131,7 @@ async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>
 
 /// Returns `true` if a single permission is allowed, by a `SelfSubjectAccessReview`.
 ///
-/// It costs one request per permission, so it is asked only where the rules review is incomplete.
+/// It costs one request per permission, so it is used only where the rules review is incomplete.
 async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
     let spec = match &grant.on {
         On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),

@@ -31,11 +31,11 @@ use super::recent::Recent;
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 /// The tenth detail of one kind, each within [`SIMILAR_WITHIN`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
-/// Pause after which details are counted again.
+/// Pause after which the count of details starts anew.
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
-/// Number of requests about one object at once …
+/// Maximum number of requests about one object in a burst.
 const BURST: u32 = 25;
-/// … and the time after which one more is allowed.
+/// Time after which a used-up burst allows one more request.
 const REFILL_AFTER: Duration = Duration::from_secs(300);
 /// A series ends when its event has not repeated for this time; its final count is sent then.
 const SERIES_ENDS_AFTER: Duration = Duration::from_secs(360);

@@ -6,7 +6,7 @@
 //!
 //! 1. [`Recorder::record`] builds an `events.k8s.io/v1` Event and puts it into a queue of [`EVENTS_MAX`].
 //! 2. `correlate` decides if it is new, a repetition, one of many similar ones, or too much.
-//! 3. `send` creates or patches it. The permit is asked before each request, so that a standby stays silent.
+//! 3. `send` creates or patches it. The permit is checked before each request, so that a standby sends nothing.
 //!
 //! Events are not state. API servers delete them after an hour, and they may be dropped here, so a controller must
 //! never read its own events to decide something: use a condition.
@@ -151,8 +151,8 @@ impl RecorderView {
 impl Recorder {
     /// Creates a recorder, and the future that sends its events. Nothing is sent unless the future is polled.
     ///
-    /// `reporter` becomes `reportingController` (the name of the program), and `controller` tells events of
-    /// two controllers of one program apart. `clock` sets `eventTime`, and `permit` is asked before each
+    /// `reporter` becomes `reportingController` (the name of the program), and `controller` distinguishes
+    /// events of two controllers of one program. `clock` sets `eventTime`, and `permit` is checked before each
     /// request, so a process that does not lead sends nothing.
     ///
     /// The future ends after the last recorder is dropped and everything queued has been sent. Dropping it earlier

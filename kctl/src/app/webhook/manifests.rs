@@ -28,11 +28,11 @@ const CERTIFICATES: &str = "/var/run/webhook-tls";
 /// The address of the webhooks in generated manifests.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(in crate::app) struct RegisterOptions {
-    /// The URL that the webhooks are reached at; by default the Service of the name of the roles
+    /// The URL of the webhooks; by default the Service with the name of the roles
     #[arg(long, value_name = "URL", conflicts_with = "helm")]
     webhook_url: Option<String>,
-    /// The authority that has signed the certificate; by default interpreters are trusted by the roots of Karmada's system, and
-    /// the program itself has admission functions and conversions trusted
+    /// A file with the CA of the certificate. By default, Karmada verifies interpreters with the roots of its system, and the
+    /// program writes its own CA into the configurations of admission functions and conversions
     #[arg(long, value_name = "FILE", conflicts_with = "helm")]
     webhook_ca_file: Option<PathBuf>,
 }
