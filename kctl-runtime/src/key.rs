@@ -61,7 +61,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The key of an object of kind `K`: an [`ObjectKey`] that the compiler tells apart by kind.
+/// The key of an object of kind `K`: an [`ObjectKey`] with the kind as a type parameter.
 ///
 /// Mappers return keys of the primary, and [`Store::get`](crate::store::Store::get) takes the key of its kind.
 ///

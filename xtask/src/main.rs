@@ -25,7 +25,7 @@ type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
 ///
-/// Times are of two cores without anything built yet; steps share what is built.
+/// Times are those of a machine with two cores and nothing built yet. Later steps reuse the build of earlier ones.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 struct Cli {
@@ -145,20 +145,20 @@ enum StepCommand {
     },
     /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
     Workflows(Options),
-    /// Makes a project with `kctl new`, and runs what its README and its workflow say. 5 minutes.
+    /// Creates a project with `kctl new`, and runs the commands of its README and its workflow. 5 minutes.
     NewProject(Options),
-    /// Compares what kubectl prints with what it printed on a real server. Needs kubectl 1.32. 1 minute.
+    /// Compares the output of kubectl with that on a real server, which is recorded. Needs kubectl 1.32. 1 minute.
     Kubectl(Options),
-    /// Tries the page of `dev` in a browser. Needs chromedriver and Chromium (`--install` installs them with apt-get), and
+    /// Tests the debug page of `dev` in a browser. Needs chromedriver and Chromium (`--install` installs them with apt-get), and
     /// npm for the checker of accessibility. 1 minute.
     Browser(Options),
     /// Runs clients and controllers in other languages against the embedded API server. Needs any of Go, Java with Maven,
-    /// Node.js, Python 3, curl and openssl; those that are there are tried. 5 minutes.
+    /// Node.js, Python 3, curl and openssl; missing ones are skipped. 5 minutes.
     Interop(Options),
     /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to put it into `target/xtask` (3 minutes).
     /// 1 minute.
     Helm(Options),
-    /// Runs the suites that a real kube-apiserver judges. Needs what `server` and `interop` need. 10 minutes, and 8 for the
+    /// Runs the test suites that need a real kube-apiserver. Needs what `server` and `interop` need. 10 minutes, and 8 for the
     /// first start.
     RealServer {
         #[command(flatten)]

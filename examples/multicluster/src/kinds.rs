@@ -27,7 +27,7 @@ pub struct ClusterSpec {
 pub struct ClusterStatus {
     /// The cluster answered the last probe.
     pub ready: bool,
-    /// Why not.
+    /// The error of the last probe.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -67,9 +67,9 @@ pub struct PropagationPolicyStatus {
 /// Objects by kind, and by name or labels where these are given.
 #[schema]
 pub struct ResourceSelector {
-    /// Such as `apps/v1`.
+    /// Group and version, such as `apps/v1`.
     pub api_version: String,
-    /// Such as `Deployment`: any kind with namespaces that the control plane has, now or later.
+    /// The kind, such as `Deployment`: any namespaced kind of the control plane, even one that is installed later.
     pub kind: String,
     /// The name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -163,9 +163,9 @@ pub struct ResourceBindingSpec {
 /// An object of the control plane.
 #[schema]
 pub struct ResourceRef {
-    /// Such as `apps/v1`.
+    /// Group and version, such as `apps/v1`.
     pub api_version: String,
-    /// Such as `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
     /// The name.
     pub name: String,
@@ -214,7 +214,7 @@ pub struct StatusItem {
     /// The cluster has the object as specified.
     #[serde(default)]
     pub applied: bool,
-    /// Why not.
+    /// The error, if the object could not be applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
     /// `Healthy`, `Unhealthy` or `Unknown`.
@@ -248,7 +248,7 @@ pub struct WorkStatus {
     /// The cluster has the object as specified.
     #[serde(default)]
     pub applied: bool,
-    /// Why not.
+    /// The error, if the object could not be applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
     /// The part of its status there that `InterpretStatus` selects.

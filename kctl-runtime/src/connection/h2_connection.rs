@@ -47,7 +47,7 @@ pub(super) struct H2Connection {
 }
 
 impl H2Connection {
-    /// Nothing is opened. `limits.streams` sizes the flow-control window of the whole connection.
+    /// Creates the client without opening a connection. `limits.streams` sizes the flow-control window of the whole connection.
     pub(super) fn new(connector: &Connector, limits: Limits) -> Self {
         let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
         let mut builder = Client::builder(TokioExecutor::new());

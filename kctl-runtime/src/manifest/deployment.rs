@@ -78,7 +78,7 @@ fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: 
         args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
     }
     match manager.shards {
-        // The program would share its keys by itself.
+        // Without the flag, the program would use its own number of slots.
         Some(0) => args.push("--shards=0".into()),
         Some(n) => args.extend([format!("--shards={n}"), format!("--leader-election-id={name}")]),
         None => {}

@@ -64,7 +64,7 @@ impl FieldSet {
 
     /// Returns the entry of an element, which is created if it is missing.
     fn entry(&mut self, element: &PathElement) -> &mut Entry {
-        // Most steps come in their order.
+        // Usually the steps arrive in order, so the last entry is compared first.
         let at = match self.entries.last() {
             Some(last) if last.element >= *element => self.entries.binary_search_by(|entry| entry.element.cmp(element)),
             _ => Err(self.entries.len()),
@@ -271,7 +271,7 @@ impl FromIterator<Step> for FieldSet {
         for (element, is_member, below) in
             steps.into_iter().filter(|(_, is_member, below)| *is_member || !below.is_empty())
         {
-            // Most steps come in their order.
+            // Usually the steps arrive in order, so the last entry is compared first.
             if later.is_empty() && entries.last().is_none_or(|last| last.element < element) {
                 entries.push(Entry { element, is_member, below });
             } else {
