@@ -38,12 +38,12 @@ pub(crate) struct Options {
 enum What {
     /// Add a kind with its controller, tests and a sample: `kctl add controller tea-room`
     Controller {
-        /// Its name: lower case letters, digits and dashes. The module is named after it
+        /// The name of the controller and of its module: lower case letters, digits and dashes
         name: String,
-        /// The API group of its kind; by default that of the project's first kind
+        /// The API group of the kind; by default that of the project's first kind
         #[arg(long)]
         group: Option<String>,
-        /// Its kind; by default derived from the name: `TeaRoom`
+        /// The kind; by default derived from the name: `TeaRoom`
         #[arg(long)]
         kind: Option<String>,
     },

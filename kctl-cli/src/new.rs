@@ -80,10 +80,10 @@ pub(crate) struct Options {
     /// The name of the project: lower case letters, digits and dashes; by default the last component of the path
     #[arg(long)]
     name: Option<String>,
-    /// The API group of its kind
+    /// The API group of the kind
     #[arg(long, default_value = "example.com")]
     group: String,
-    /// Its kind; by default derived from the name: `WebSite`
+    /// The kind; by default derived from the name: `WebSite`
     #[arg(long)]
     kind: Option<String>,
     /// Depend on kctl in this folder instead of the published one

@@ -218,7 +218,7 @@ async fn f_hot_key_starves_keys_that_wait() {
         assert!(order.len() > 200, "the hot key runs all the time: {order:?}");
         starved.push(names.iter().filter(|name| !order.contains(name)).count());
     }
-    // Which keys starve depends on their hashes. A single round with 21 keys may starve none.
+    // The hashes of keys decide which of them starve. A single round with 21 keys may starve none.
     assert!(starved.iter().any(|n| *n > 0), "each of 20 keys has its turn within 200 runs now");
 }
 
