@@ -163,10 +163,10 @@ struct DiffOptions {
 /// Options for the program in a cluster.
 #[derive(clap::Args, Clone, Copy)]
 struct DeployOptions {
-    /// Several replicas with leader election, by a Lease with the name of the roles
+    /// For several replicas with leader election; the Lease has the name of the roles
     #[arg(long)]
     leader_elect: bool,
-    /// Several replicas that share the keys by this number of slots. 0 turns it off [default: as the program sets, or 0]
+    /// For several replicas that share the keys by this number of slots; 0 turns it off [default: as the program sets, or 0]
     #[arg(long, value_name = "N", value_parser = super::options::n_slots(), conflicts_with = "leader_elect")]
     shards: Option<u32>,
     /// Serve `/metrics` over TLS, to clients that RBAC allows it
@@ -177,7 +177,7 @@ struct DeployOptions {
 /// The ring of kubernetes-controller-sharding that the replicas form.
 #[derive(clap::Args)]
 struct RingOptions {
-    /// Several replicas as shards of this ring of kubernetes-controller-sharding; adds the permissions of the sharder
+    /// For several replicas that are shards of this ring of kubernetes-controller-sharding; adds the permissions of the sharder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["leader_elect", "shards"])]
     controller_ring: Option<String>,
 }
@@ -233,7 +233,7 @@ enum With {
     CertManager,
 }
 
-/// Languages of pictures.
+/// Formats of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Picture {
     /// Mermaid, which GitHub renders

@@ -55,11 +55,12 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// All replicas work: they share the keys by this number of slots, 1 to 256. 0 turns it off [default: as the program sets, or 0]
+    /// Let all replicas reconcile: they share the keys by this number of slots, 1 to 256; 0 turns it off [default: as the program
+    /// sets, or 0]
     #[arg(long, value_name = "N", value_parser = n_slots(), help_heading = "Leader election")]
     shards: Option<u32>,
-    /// All replicas work, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard, unless
-    /// --leader-election-identity sets another
+    /// Let all replicas reconcile, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard,
+    /// unless --leader-election-identity sets another
     #[arg(long, value_name = "NAME", help_heading = "Leader election")]
     controller_ring: Option<String>,
     /// The number of slots that the program sets.
