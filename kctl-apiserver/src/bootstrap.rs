@@ -95,7 +95,7 @@ pub(crate) use standard::is_of_system;
 
 /// Stores all objects that the server does not have yet, without events.
 ///
-/// Cluster IPs are counted last, since the Service `kubernetes` has the first.
+/// The next cluster IP is computed last, because the Service `kubernetes` takes the first one.
 pub(crate) fn objects(store: &mut Store) {
     roles(store);
     standard::objects(store);

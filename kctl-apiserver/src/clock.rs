@@ -12,7 +12,7 @@ pub(crate) enum Clock {
     Simulated(Instant),
     /// The clock of the machine, for servers that people use.
     System,
-    /// A fixed time: all runs of a request have the same one.
+    /// A fixed time. A request that runs again after a webhook call sees the same time in each run.
     At(Timestamp),
 }
 

@@ -89,7 +89,7 @@ mod tests {
                 if idx == position {
                     object["metadata"]["managedFields"] = json!([{ "a": text }]);
                 }
-                // Of the metadata fields with such a short name, only `uid` has to be a string.
+                // `uid` has to be a string, unlike other metadata fields with such a short name.
                 object["metadata"][name] = if name == "uid" { json!("u") } else { json!({ text.clone(): [name] }) };
             }
             let json = if pretty { serde_json::to_string_pretty(&object).unwrap() } else { object.to_string() };

@@ -56,7 +56,7 @@ pub(super) fn takes_policies(info: &RequestInfo) -> bool {
 /// Webhooks are not called for configurations of webhooks and policies, because a broken webhook could then not be
 /// repaired. They are not called for reviews either, which a cluster needs to work.
 ///
-/// Objects of custom kinds in this group, if there were any, would still be sent.
+/// A CRD may define a kind in the group `admissionregistration.k8s.io`. Webhooks are called for its objects.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some()
         || (info.resource.of.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())

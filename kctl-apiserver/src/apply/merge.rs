@@ -174,9 +174,9 @@ fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &Fiel
     Some(remove_items(place, value, below))
 }
 
-/// Returns the set with each declared field that has paths of the set below it.
+/// Returns the set, extended by each field of the schema that has a path of the set below it.
 ///
-/// Such a field is owned through its children: it is removed together with the last one.
+/// A manager owns such a field through its children: the field is removed together with the last child.
 pub(crate) fn with_named_fields(place: Position<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {

@@ -110,7 +110,7 @@ impl Measure {
                 self.nesting -= n_conditions;
             }
             '=' if matches!(before, '=' | '<' | '>') => {}
-            // The parser merges repeated signs.
+            // The parser turns several minus signs in a row into one operator or none.
             '-' if before == '-' => {}
             '.' | '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=' => self.last(|level| level.n_operators += 1),
             _ => {}

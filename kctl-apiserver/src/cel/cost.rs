@@ -26,7 +26,7 @@ const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
 /// The cost limit of all match conditions of a webhook or a policy (`RuntimeCELCostBudgetMatchConditions`).
 const CONDITIONS_COST_MAX: usize = 2_500_000;
 
-/// The cost that is left to several expressions.
+/// The remaining cost budget that several expressions share.
 pub(crate) struct Budget {
     /// Never negative: a charge that does not fit fails and leaves the budget unchanged.
     left: usize,

@@ -18,21 +18,21 @@ use kube_cel::{
 use super::conditions::{Cel, map};
 use crate::evaluate::{TYPE, type_name};
 
-/// Names of types that are values.
+/// Names of types that expressions use as values, as in `type(x) == int`.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
 /// The seconds since 1970 of the years 1 to 9999.
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The evaluator's own functions, for calls of functions that accept more types here. Never changed.
+/// A context with only the evaluator's own functions. Functions here that accept more types call these for the rest.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
-/// Calls of the evaluator's own functions with the argument `x`.
+/// Parsed calls of the evaluator's own functions, by their source. The argument is the variable `x`.
 static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
     let calls = ["string(x)", "format.named(x)", "size(x)"];
     calls.into_iter().filter_map(|call| Some((call, Parser::default().parse(call).ok()?))).collect()
 });
 
-/// Calls a function of the evaluator, for a type that our function of the same name leaves to the evaluator.
+/// Calls the evaluator's own function. Used for types that the function of the same name in this file does not handle.
 fn plain(call: &str, value: Cel) -> ResolveResult {
     let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
     let mut scope = PLAIN.new_inner_scope();

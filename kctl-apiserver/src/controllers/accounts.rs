@@ -17,7 +17,7 @@ use crate::{
     store::{Event, Key, Store},
 };
 
-/// The `ServiceAccount` of Pods that name none.
+/// The `ServiceAccount` that Pods get if they do not set `serviceAccountName`.
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 /// The `ConfigMap` with the certificate authority of the server.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";

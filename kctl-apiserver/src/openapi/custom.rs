@@ -103,8 +103,8 @@ fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Va
 
 /// Returns the schema with `change` applied to it and to all schemas below it.
 ///
-/// Only `properties`, `items` and `additionalProperties` are entered: alternatives have no
-/// extensions of interest.
+/// Only `properties`, `items` and `additionalProperties` are visited. Schemas in `allOf`, `anyOf` and `oneOf` have no
+/// extensions that a change would concern.
 fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
     let Some(fields) = schema.as_object() else { return schema.clone() };
     let mut fields = fields.clone();

@@ -174,7 +174,7 @@ struct Apply<'a> {
     source: &'a Arc<Source>,
 }
 
-/// An object that has its desired form.
+/// An object after its apply, or after the decision that no apply is necessary.
 struct Done<K> {
     object: Arc<K>,
     uid: Uid,

@@ -83,7 +83,8 @@ impl Source {
         Ok(())
     }
 
-    /// Returns `true` if the watch delivers this state of an object, a later one, or its end, within this time.
+    /// Returns `true` if the watch delivers this version of an object, a later one, or its deletion before `within` has
+    /// passed.
     pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
         tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
     }

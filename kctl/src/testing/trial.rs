@@ -238,14 +238,14 @@ impl RealServers {
         })
     }
 
-    /// Returns `true` if neither the app nor the simulated kubelet has anything to do, as far as
-    /// they know.
+    /// Returns `true` if the app and the simulated kubelet have no pending work. Changes that their
+    /// watches have not delivered yet do not count.
     fn is_quiet(&self) -> bool {
         self.view.is_idle() && self.servers.iter().all(|server| server.nodes.pending() == 0)
     }
 
-    /// Returns `true` if nothing is on its way to the caches or to the simulations. Quietness is
-    /// checked again after each of the two requests, because work may arrive meanwhile.
+    /// Returns `true` if the caches and the simulations have seen all changes and have no pending
+    /// work. Pending work is checked again after each request, because it may arrive meanwhile.
     async fn is_still(&self) -> bool {
         self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
     }

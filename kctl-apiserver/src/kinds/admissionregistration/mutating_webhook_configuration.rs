@@ -4,7 +4,7 @@
 //!
 //! - The fields are at the top level: the kind has neither a spec nor a status.
 //! - Defaults are those of validating webhooks, and `reinvocationPolicy: Never`.
-//! - Unlike admission policies, configurations are seen by admission policies.
+//! - Admission policies apply to writes of this kind, but not to writes of admission policies.
 //! - `kubectl get` prints name, number of webhooks and age.
 
 use crate::registry::kind::{Generation, Kind};

@@ -676,7 +676,7 @@ mod tests {
                 assert!(singles.is_empty() && seeded.is_empty());
                 continue;
             }
-            // No lapse precedes the first write at 3 s: each one begins longer before a write than that.
+            // Every lapse begins more than 3 s before its write. The first write is at 3 s, so it has no lapse.
             assert_eq!(singles, Lapse::BEFORE_WRITE);
             let before = Duration::from_secs(4)..=Duration::from_secs(10);
             let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();
