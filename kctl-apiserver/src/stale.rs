@@ -1,4 +1,4 @@
-//! Reads of an older state, which faults request and the store performs.
+//! Faults of reads that the store performs: an older state, and the bookmarks of a watch.
 
 use std::time::Duration;
 
@@ -19,4 +19,11 @@ pub(crate) struct Stale {
     pub(crate) lag: Duration,
     /// `true` if requests for the newest state get the older one too, which a correct server never does.
     pub(crate) misleads: bool,
+}
+
+/// More bookmarks than usual, for a time after the start of a watch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrequentBookmarks {
+    pub(crate) every: Duration,
+    pub(crate) lasts: Duration,
 }

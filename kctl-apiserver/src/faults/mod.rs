@@ -80,6 +80,14 @@ pub enum RequestFault {
     Crash(Moment),
     /// Like `Crash`, but this request is already on its way and reaches the server after this delay.
     CrashLate(Duration),
+    /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then moves on
+    /// like that of a kind with steady changes. Other requests are answered as usual.
+    Bookmarks {
+        /// The time between two bookmarks.
+        every: Duration,
+        /// The time for which they are frequent, from the start of the watch.
+        lasts: Duration,
+    },
 }
 
 /// A fault of one watch event.
@@ -126,6 +134,7 @@ impl Fault {
             Self::Request(RequestFault::Outdated { .. }) => "outdated list",
             Self::Request(RequestFault::Crash(_)) => "crash",
             Self::Request(RequestFault::CrashLate(_)) => "late request of a crash",
+            Self::Request(RequestFault::Bookmarks { .. }) => "frequent bookmarks",
             Self::Event(EventFault::Close) => "watch closed",
             Self::Event(EventFault::Expire) => "watch expired",
             Self::Event(EventFault::Hold(_)) => "events held",

@@ -21,7 +21,10 @@ use serde_json::json;
 use tower::Service;
 
 use super::{Connection, Moment, RequestFault, RequestSummary};
-use crate::{response::Body, stale::Stale};
+use crate::{
+    response::Body,
+    stale::{FrequentBookmarks, Stale},
+};
 
 /// The error of a request whose connection was reset by a fault.
 ///
@@ -90,6 +93,9 @@ where
             }
             if let Some(stale) = fault.and_then(stale_of) {
                 request.extensions_mut().insert(stale);
+            }
+            if let Some(RequestFault::Bookmarks { every, lasts }) = fault {
+                request.extensions_mut().insert(FrequentBookmarks { every, lasts });
             }
             request.extensions_mut().insert(connection.clone());
             let performed = server.call(request);

@@ -372,3 +372,32 @@ async fn one_seed_gives_one_series_of_chances() {
     assert_ne!(first, failures(2).await);
     assert!((4..20).contains(&first.iter().filter(|failed| **failed).count()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn frequent_bookmarks_move_a_watch_on_for_a_time() {
+    let (every, lasts) = (Duration::from_millis(100), Duration::from_secs(3));
+    for (fault, n_expected) in [(None, 1), (Some(RequestFault::Bookmarks { every, lasts }), 30)] {
+        let world = World::new();
+        if let Some(fault) = fault {
+            world.faults.add(Rule::request(fault, |request| request.verb == "watch"));
+        }
+        let version = world.server.revision();
+        let events = world.configs().watch(&WatchParams::default(), &version.to_string()).await.unwrap();
+        // A change of another kind: only bookmarks show that the watch is past it.
+        let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(Client::new(world.server.service(), ""));
+        let namespace = json!({ "metadata": { "name": "other" } });
+        namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+        let bookmarks = Arc::<Mutex<Vec<u64>>>::default();
+        let seen = bookmarks.clone();
+        let collect = events.boxed().try_for_each(move |event| {
+            let WatchEvent::Bookmark(bookmark) = event else { panic!("{event:?}") };
+            seen.lock().push(bookmark.metadata.resource_version.parse().unwrap());
+            std::future::ready(Ok(()))
+        });
+        // The next one a minute after the frequent ones has not come yet.
+        let _over = timeout(Duration::from_secs(61), collect).await;
+        let bookmarks = bookmarks.lock();
+        assert!(bookmarks.iter().all(|revision| *revision > version), "{bookmarks:?}");
+        assert_eq!(bookmarks.len(), n_expected);
+    }
+}

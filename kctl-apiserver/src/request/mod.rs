@@ -24,7 +24,7 @@ pub(crate) use params::{Params, decode};
 
 use crate::{
     registry::{Registry, Resource},
-    stale::Stale,
+    stale::{FrequentBookmarks, Stale},
     status::StatusError,
     webhook_round::WebhookRound,
 };
@@ -212,6 +212,8 @@ pub(crate) struct RequestInfo {
     pub(crate) body: Bytes,
     /// The injected fault, if any: an older state that reads return.
     pub(crate) stale: Option<Stale>,
+    /// The injected fault, if any: a watch with many bookmarks.
+    pub(crate) frequent_bookmarks: Option<FrequentBookmarks>,
     /// The webhook calls, shared by all runs of the request.
     pub(crate) round: Arc<WebhookRound>,
 }
@@ -441,6 +443,7 @@ impl RequestInfo {
             caller,
             body,
             stale: parts.extensions.get().copied(),
+            frequent_bookmarks: parts.extensions.get().copied(),
             round: round.clone(),
         }))
     }

@@ -27,6 +27,7 @@ use crate::{
     request::RequestInfo,
     schema,
     selector::Selector,
+    stale::FrequentBookmarks,
     state::State,
     status::{FieldError, StatusError},
     store::{Event, EventType, Lines, Object, event_line, head},
@@ -61,6 +62,8 @@ pub(crate) struct Start {
     ///
     /// The final bookmark of the initial events requires it, too.
     bookmarks: bool,
+    /// The fault that sends bookmarks more often, if any.
+    frequent_bookmarks: Option<FrequentBookmarks>,
     /// The form of the objects in events.
     form: OutputForm,
     /// The time after which the watch ends.
@@ -187,6 +190,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         resource: info.resource.clone(),
         selector,
         bookmarks,
+        frequent_bookmarks: info.frequent_bookmarks,
         form,
         life,
         head: head(&info.resource),
@@ -359,6 +363,7 @@ impl Start {
         let mut watcher = Watcher {
             end: Alarm::at(now + self.life),
             bookmark: Alarm::at(now),
+            started: now,
             start_revision: self.revision,
             over: self.over,
             start: self,
@@ -387,6 +392,8 @@ struct Watcher {
     end: Alarm,
     /// The next bookmark.
     bookmark: Alarm,
+    /// The start of the watch.
+    started: Instant,
     /// The revision at which the watch started: no bookmark repeats it.
     start_revision: u64,
     /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
@@ -535,8 +542,10 @@ impl Watcher {
     /// After the last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.at, self.end.at);
+        let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
+        let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Alarm::at(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY)));
+        self.bookmark = Alarm::at(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
