@@ -43,7 +43,7 @@ use super::{
     lease::{End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
-    shards::{self, serve_new_slots},
+    shards::serve_new_slots,
     unreadable,
 };
 use crate::{
@@ -178,7 +178,7 @@ impl Manager {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
         if let Some(coordinator) = &self.coordinator {
             let envs = self.controllers.iter().map(|controller| &controller.env);
-            shards::limit(envs, coordinator.tenures(), &self.whole);
+            coordinator.limit_caches(envs, &self.whole);
         }
         self.informers.0.begin();
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);

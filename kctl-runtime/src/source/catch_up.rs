@@ -13,7 +13,7 @@ use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
 
 use serde::Deserialize;
 
-use super::{METADATA_LIST, Source, condition::Activity, jitter::Jitter, pages::each_item};
+use super::{METADATA_LIST, Source, condition::Activity, filter::OvertakenList, jitter::Jitter, pages::each_item};
 use crate::{
     key::ObjectKey,
     object::{Uid, Version},
@@ -187,6 +187,10 @@ impl Source {
     async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
         self.store().acknowledged(Delta::Listing(scope.clone())).await;
         let (objects, version) = self.state(scope).await?;
+        if self.filter().is_some_and(|filter| filter.overtaken == OvertakenList::Ignored) {
+            self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
+            return Ok(());
+        }
         if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.overtaken()) }
     }
 }

@@ -34,10 +34,20 @@ pub(crate) enum BelongsTo {
     },
 }
 
+/// The use of a list for gained slots that the watch is past when it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OvertakenList {
+    /// Its objects are added, as they have to be.
+    Applied,
+    /// It is ignored as older than the cache: a bug that the simulator has to find.
+    Ignored,
+}
+
 /// Selects the objects that belong to the primaries of this replica's slots.
 pub(crate) struct Filter {
     share: Arc<dyn Share>,
     rules: Vec<BelongsTo>,
+    pub(super) overtaken: OvertakenList,
 }
 
 /// The metadata that decides.
@@ -77,8 +87,8 @@ struct Controller<'a> {
 
 impl Filter {
     /// Creates a filter that selects what one of the rules assigns to a slot of `share`.
-    pub(crate) fn new(share: Arc<dyn Share>, rules: Vec<BelongsTo>) -> Self {
-        Self { share, rules }
+    pub(crate) fn new(share: Arc<dyn Share>, rules: Vec<BelongsTo>, overtaken: OvertakenList) -> Self {
+        Self { share, rules, overtaken }
     }
 
     /// Returns how many slots have moved so far.
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn controller_reference_of_any_version_selects_the_child() {
         let rule = BelongsTo::Controller { kind: Kind::of::<ReplicaSet>(), namespaced: true };
-        let filter = Filter::new(Arc::new(Even), vec![rule]);
+        let filter = Filter::new(Arc::new(Even), vec![rule], OvertakenList::Applied);
         for (owner, selected) in [
             (Some(("apps/v1", "ReplicaSet", "web-2")), true),
             (Some(("apps/v1beta1", "ReplicaSet", "web-2")), true),
@@ -234,7 +244,7 @@ mod tests {
 
     #[test]
     fn primary_is_selected_by_its_own_key() {
-        let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself]);
+        let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself], OvertakenList::Applied);
         assert!(filter.foreign(&pod("web-2", None)).is_none());
         let json = pod("web-1", None);
         assert_eq!(filter.foreign(&json).unwrap().key(), ObjectKey::new(Some("shop"), "web-1"));

@@ -80,7 +80,7 @@ mod unreadable;
 pub use check::Check;
 pub use condition::Health;
 pub use driver::Source;
-pub(crate) use filter::{BelongsTo, Filter};
+pub(crate) use filter::{BelongsTo, Filter, OvertakenList};
 pub use list_limiter::ListLimiter;
 pub use reflector::{Effect, Input, Reflector, Request};
 pub use unreadable::UNREADABLE_MAX;

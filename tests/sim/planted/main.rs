@@ -47,6 +47,9 @@ const TWIN_SEEDS: u64 = 64;
 
 /// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more.
 const SHARDED_SEEDS: u64 = 2;
+/// Number of seeds with which the sharded examples run (`tests/sim/examples.rs`). A bug of the library has to be found
+/// within them.
+const EXAMPLE_SEEDS: u64 = 16;
 
 /// Tells whether a bug shows without faults.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,6 +140,23 @@ fn hand_over_that_does_not_wait_is_found() {
 #[test]
 fn replicas_that_hash_differently_are_found() {
     check_slot_bug(Planted::AnotherHash, &["a key never runs twice at once", "only the owner writes"]);
+}
+
+/// The correct cache passes the seeds that the bug needs.
+#[test]
+fn cache_that_ignores_overtaken_lists_is_found() {
+    let (twin, bug) = (sharded::with_children(), sharded::with_children().planted(Planted::OvertakenListIgnored));
+    for seed in 0..EXAMPLE_SEEDS {
+        let clean = Sim::seeded(seed).twice(0).run(&twin).unwrap();
+        assert!(clean.failure().is_none(), "{}", clean.failure().unwrap());
+        let report = Sim::seeded(seed).run(&bug).unwrap();
+        if let Some(failure) = report.failure() {
+            println!("{} runs\n{failure}", report.runs());
+            assert_eq!(failure.checker(), "each owner of a site sees its key", "{failure}");
+            return;
+        }
+    }
+    panic!("the simulator does not find the bug");
 }
 
 #[test]

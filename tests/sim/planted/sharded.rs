@@ -2,7 +2,10 @@
 
 use kctl::{__private_0_1::Planted, prelude::*, testing::Scenario};
 
-use crate::site::{Site, ask, reached};
+use crate::{
+    case::External,
+    site::{Site, ask, reached, reached_with, secret},
+};
 
 /// Duration of a reconcile, long enough for a slot to move meanwhile.
 const TAKES: Duration = Duration::from_secs(2);
@@ -58,4 +61,37 @@ async fn all(client: &kctl::kube::Client, version: i32) -> Result<()> {
 
 pub(crate) fn bug(bug: Planted) -> Scenario {
     twin().planted(bug)
+}
+
+/// The sites whose key a reconcile did not see, although it was created before.
+type Unseen = External<Vec<String>>;
+
+/// Creates a key for each site. Nobody deletes keys, so a cache that lacks one is not complete.
+#[controller(owns = Secret(create))]
+async fn keys(site: Arc<Site>, cx: Context<keys>) -> Result<Action> {
+    let (name, keys) = (site.name_any(), cx.owned::<Secret>());
+    if keys.is_empty() {
+        if site.made().is_some() {
+            Unseen::default().with(|unseen| unseen.push(name.clone()));
+        }
+        keys.create(secret(&format!("{name}-key"), "1")).or_get().await?;
+    }
+    cx.patch_status(reached_with(&site, format!("{name}-key"))).await?;
+    Ok(Action::await_change())
+}
+
+/// Three replicas that share sites with children.
+///
+/// An outdated server may list a site of today and the keys of yesterday, so it is left out.
+pub(crate) fn with_children() -> Scenario {
+    Scenario::new(|| App::new("planted").controller::<keys>())
+        .objects(SITES)
+        .instances(3)
+        .sharded()
+        .without_outdated_lists()
+        .step("ask for version 2", |client| async move { all(&client, 2).await })
+        .settled("each owner of a site sees its key", |_snapshot| {
+            let unseen = Unseen::default().with(|unseen| unseen.clone());
+            if unseen.is_empty() { Ok(()) } else { Err(format!("not seen: {unseen:?}")) }
+        })
 }

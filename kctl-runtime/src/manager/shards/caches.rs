@@ -12,14 +12,19 @@ use crate::{
     object::Kind,
     reconcile::Env,
     shard::Tenures,
-    source::{BelongsTo, Filter, Source},
+    source::{BelongsTo, Filter, OvertakenList, Source},
 };
 
 /// A cache, and the rules by which its objects belong to primaries. `None` if a reader needs all objects.
 type Use = (Arc<Source>, Option<Vec<BelongsTo>>);
 
 /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
-pub(in crate::manager) fn limit<'a>(envs: impl Iterator<Item = &'a Arc<Env>>, tenures: &Arc<Tenures>, whole: &[Kind]) {
+pub(super) fn limit<'a>(
+    envs: impl Iterator<Item = &'a Arc<Env>>,
+    tenures: &Arc<Tenures>,
+    whole: &[Kind],
+    overtaken: OvertakenList,
+) {
     let mut uses: Vec<Use> = Vec::new();
     for env in envs {
         let primary = &env.spec.primary;
@@ -40,7 +45,7 @@ pub(in crate::manager) fn limit<'a>(envs: impl Iterator<Item = &'a Arc<Env>>, te
     }
     for (source, rules) in uses {
         if let Some(rules) = rules {
-            source.select(Filter::new(tenures.clone(), rules));
+            source.select(Filter::new(tenures.clone(), rules, overtaken));
         }
     }
 }

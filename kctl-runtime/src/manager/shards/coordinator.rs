@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{
     LABEL, Planted, ShardConfig, ShardView,
+    caches::limit,
     division::{Division, SlotHolder},
     seat,
     settling::Settling,
@@ -29,7 +30,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::Env,
     shard::{Phase, Tenures, slot_name},
-    source::{Identity, Source},
+    source::{Identity, OvertakenList, Source},
     store::{Change, Handler, SharedStore},
     writer::{ShardPermits, WritePermit},
 };
@@ -85,6 +86,15 @@ impl Coordinator {
             self.config = Arc::new(config);
         }
         self
+    }
+
+    /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
+    pub(in crate::manager) fn limit_caches<'a>(&self, envs: impl Iterator<Item = &'a Arc<Env>>, whole: &[Kind]) {
+        let overtaken = match self.planted {
+            Some(Planted::OvertakenListIgnored) => OvertakenList::Ignored,
+            _ => OvertakenList::Applied,
+        };
+        limit(envs, &self.tenures, whole, overtaken);
     }
 
     pub(in crate::manager) fn tenures(&self) -> &Arc<Tenures> {

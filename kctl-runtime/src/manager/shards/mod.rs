@@ -24,7 +24,6 @@ mod sightings;
 mod slot_task;
 mod view;
 
-pub(super) use caches::limit;
 pub use config::{LABEL, ShardConfig, ShardError};
 pub(super) use coordinator::{Coordinator, serve_new_slots};
 #[doc(hidden)]

@@ -9,4 +9,6 @@ pub enum Planted {
     HandOverAtOnce,
     /// Each replica uses another hash to divide the keys.
     AnotherHash,
+    /// A cache ignores the list for gained slots if its watch is past it.
+    OvertakenListIgnored,
 }

@@ -28,10 +28,14 @@ const BEHIND_MAX: usize = 1_000;
 /// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
 /// it over.
 const LAPSE_FOR: Duration = Duration::from_secs(17);
-/// Time for which the lists of a process are slow: long enough that slots move meanwhile.
+/// Time for which the lists of a process are slow: long enough that the Leases of its slots expire and slots move.
 pub(super) const SLOW_LISTS_FOR: Duration = Duration::from_secs(30);
+/// Time between two bookmarks of the watches that overtake slow lists.
+pub(super) const BOOKMARKS_EVERY: Duration = Duration::from_millis(100);
 /// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;
+/// With slots, one of this many seeded faults makes the lists of a process slow.
+const SLOW_LISTS_ONE_IN: u64 = 6;
 /// Maximum number of faults of a seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
@@ -87,8 +91,9 @@ pub(super) enum Timed {
     Lapse(Lapse),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
-    /// The answers of the lists that fill the caches of a process take this long, for [`SLOW_LISTS_FOR`]. Its watches
-    /// go on and overtake them.
+    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the answers of the lists that fill its caches take this
+    /// long, and its watches overtake them: bookmarks move them on, as steady changes of the kind would. Slots move
+    /// meanwhile, because the process that starts again takes a share.
     SlowLists { instance: usize, answer: Duration },
 }
 
@@ -129,7 +134,7 @@ impl fmt::Display for Fault {
                     Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
                     Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
                     Timed::SlowLists { instance, answer } => {
-                        write!(formatter, "the lists of app-{instance} take {answer:?} for {SLOW_LISTS_FOR:?}")
+                        write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*answer))
                     }
                 }
             }
@@ -147,6 +152,11 @@ impl fmt::Display for Behind {
             write!(formatter, "a server{of}{cluster} that is behind (revision {revision})")
         }
     }
+}
+
+/// Describes slow lists, for a timeline.
+pub(super) fn slow_lists(answer: Duration) -> String {
+    format!("take {answer:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
 }
 
 /// Returns the word for a moment relative to the effect of a write.
@@ -182,6 +192,7 @@ pub(super) fn request(fault: RequestFault) -> String {
         }
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
         RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),
+        RequestFault::Bookmarks { every, .. } => format!("a bookmark every {every:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -394,6 +405,10 @@ impl Points {
         if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
             return self.any_lapse(dice);
         }
+        // Draws no number without slots, for the same reason.
+        if self.n_slots > 0 && dice.below(SLOW_LISTS_ONE_IN) == 0 {
+            return self.any_slow_lists(dice);
+        }
         // Reaches a quarter beyond the counts of the run without faults, because faults cause more writes and events.
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + dice.below(reach(self.n_writes));
@@ -458,6 +473,15 @@ impl Points {
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length }) }
     }
 
+    /// Returns slow lists of a process that crashes while the state is not final yet.
+    fn any_slow_lists(&self, dice: &mut Dice) -> Fault {
+        let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
+        let time = Duration::from_millis(dice.below(settled));
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        let answer = Duration::from_millis(dice.within(200, 3_000));
+        Fault::At { time, what: Timed::SlowLists { instance, answer } }
+    }
+
     fn any_time(&self, dice: &mut Dice) -> Duration {
         let length = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX).max(1);
         Duration::from_millis(dice.below(length))
@@ -471,10 +495,6 @@ impl Points {
             return Fault::At { time, what: Timed::LeaseDeleted { slot } };
         }
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        if self.n_slots > 0 && dice.below(3) == 0 {
-            let answer = Duration::from_millis(dice.within(100, 3_000));
-            return Fault::At { time, what: Timed::SlowLists { instance, answer } };
-        }
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },
             1 if !self.without_clock_faults => {
@@ -614,6 +634,22 @@ mod tests {
             _ => None,
         });
         assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
+    }
+
+    #[test]
+    fn only_sharded_replicas_get_slow_lists() {
+        for n_slots in [0, 4] {
+            let settled = Duration::from_secs(60);
+            let points = Points { instances: 3, n_slots, settled, length: 3 * settled, ..Points::default() };
+            let slow = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+                Fault::At { time, what: Timed::SlowLists { instance, .. } } => Some((time, instance)),
+                _ => None,
+            });
+            let slow: Vec<_> = slow.collect();
+            assert!(slow.iter().all(|(time, _)| *time < settled), "{slow:?}");
+            let instances: std::collections::BTreeSet<_> = slow.iter().map(|(_, instance)| *instance).collect();
+            assert_eq!(instances.len(), if n_slots == 0 { 0 } else { 3 });
+        }
     }
 
     #[test]

@@ -360,6 +360,10 @@ impl Scenario {
     /// The checkers then check each slot: a key never runs twice at once, and only the owner of its
     /// slot writes for it.
     ///
+    /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
+    /// crash and have slow lists after their restart. Slots move while such a list is on its way,
+    /// and the watch is past it when it arrives.
+    ///
     /// ```
     /// use kctl::testing::Scenario;
     ///

@@ -27,7 +27,7 @@ use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
     lapse::{Lapse, longest_write},
     ownership::Ownership,
-    plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, SLOW_LISTS_FOR, Timed},
+    plan::{self, BOOKMARKS_EVERY, Behind, Fault, History, OUTAGE, OnWrite, Points, SLOW_LISTS_FOR, Timed},
     process::{self, supervise},
     scenario::{Scenario, Simulated},
     snapshot::Id,
@@ -594,14 +594,17 @@ impl Shared {
         self.faults.add(events.then(holds()));
     }
 
-    /// Delays the answers of the lists that fill the caches of a process. Its watches go on.
+    /// Delays the answers of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
     fn slow_lists(&self, instance: usize, from: Instant, answer: Duration) {
-        let is_slow = move |request: &RequestSummary| {
-            let is_list = request.verb == "list" && !is_bookkeeping(&request.resource);
-            is_list && request.client.starts_with(&format!("app-{instance}."))
-        };
         let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
-        self.faults.add(Rule::request(RequestFault::DelayAnswer(answer), move |request| is_slow(request) && now()));
+        let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
+        for (verb, fault) in [("list", RequestFault::DelayAnswer(answer)), ("watch", bookmarks)] {
+            let of_caches = move |request: &RequestSummary| {
+                let is_own = request.client.starts_with(&format!("app-{instance}."));
+                is_own && request.verb == verb && !is_bookkeeping(&request.resource)
+            };
+            self.faults.add(Rule::request(fault, move |request| of_caches(request) && now()));
+        }
     }
 
     fn longest_write(&self) -> Duration {
@@ -617,22 +620,26 @@ impl Shared {
         drop(leases.delete(&name, &DeleteParams::default()).await);
     }
 
+    /// Ends a process, if it runs.
+    fn crash(&self, instance: usize) {
+        let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
+        if let Some(connection) = connection {
+            self.log("fault", format!("{} crashes", connection.client()));
+            connection.cut();
+        }
+    }
+
     /// Injects a fault that is bound to a time rather than to a request.
     fn at_time(&self, what: Timed) {
         match what {
             Timed::LeaseDeleted { .. } => {}
-            Timed::Crash { instance } => {
-                let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
-                if let Some(connection) = connection {
-                    self.log("fault", format!("{} crashes", connection.client()));
-                    connection.cut();
-                }
-            }
+            Timed::Crash { instance } => self.crash(instance),
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
             }
             Timed::SlowLists { instance, answer } => {
-                self.log("fault", format!("the lists of app-{instance} take {answer:?} for {SLOW_LISTS_FOR:?}"));
+                self.log("fault", format!("the lists of app-{instance} {}", plan::slow_lists(answer)));
+                self.crash(instance);
             }
             Timed::Lapse(lapse) => {
                 let leader = self.checks.lock().leader();
