@@ -27,7 +27,7 @@ const SEED: u64 = 0x6b63_746c;
 /// A role or a binding, without the fields that the server adds.
 struct BootstrapObject {
     /// `clusterroles`, `clusterrolebindings`, `roles` or `rolebindings`.
-    of: GroupResource,
+    group_resource: GroupResource,
     /// Namespace and name; the namespace is empty for cluster-scoped ones.
     key: Key,
     /// The object without the uid and the creation time, which it gets when it is stored.
@@ -51,8 +51,8 @@ fn whole(mut entry: Value) -> BootstrapObject {
     let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
     let resource = take(&mut entry, "resource");
     let key = (take(&mut entry, "namespace"), take(&mut entry, "name"));
-    let of = GroupResource::new(RBAC, &resource);
-    let kind = kinds::find(&of).map_or("", |rules| rules.kind);
+    let group_resource = GroupResource::new(RBAC, &resource);
+    let kind = kinds::find(&group_resource).map_or("", |rules| rules.kind);
     let mut labels = entry["labels"].take();
     labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
     let mut object = json!({
@@ -72,7 +72,7 @@ fn whole(mut entry: Value) -> BootstrapObject {
             object[field] = entry[field].take();
         }
     }
-    BootstrapObject { of, key, object }
+    BootstrapObject { group_resource, key, object }
 }
 
 /// Computes the rules of aggregated roles, until none changes: a role may be part of another aggregated one.
@@ -80,11 +80,14 @@ fn whole(mut entry: Value) -> BootstrapObject {
 /// The result is the one that the controller would compute, so it finds nothing to do.
 fn aggregate(objects: &mut [BootstrapObject]) {
     loop {
-        let roles: Vec<&Value> =
-            objects.iter().filter(|object| cluster_role::KIND.is_of(&object.of)).map(|object| &object.object).collect();
-        let changed = objects.iter().enumerate().find_map(|(index, one)| {
-            let rules = Value::Array(aggregated(&one.object, &roles)?);
-            (one.object["rules"] != rules).then_some((index, rules))
+        let roles: Vec<&Value> = objects
+            .iter()
+            .filter(|object| cluster_role::KIND.is_of(&object.group_resource))
+            .map(|object| &object.object)
+            .collect();
+        let changed = objects.iter().enumerate().find_map(|(index, entry)| {
+            let rules = Value::Array(aggregated(&entry.object, &roles)?);
+            (entry.object["rules"] != rules).then_some((index, rules))
         });
         let Some((index, rules)) = changed else { return };
         objects[index].object["rules"] = rules;
@@ -111,14 +114,14 @@ fn roles(store: &mut Store) {
     let mut rng = Rng::new(SEED);
     for built_in in KNOWN.iter() {
         let uid = rng.uid();
-        if store.get(&built_in.of, &built_in.key).is_some() {
+        if store.get(&built_in.group_resource, &built_in.key).is_some() {
             continue;
         }
         let mut object = built_in.object.clone();
         object["metadata"]["uid"] = uid.into();
         object["metadata"]["creationTimestamp"] = now.clone().into();
         object["metadata"]["managedFields"] = managers(&object, &now);
-        store.put_first(&built_in.of, built_in.key.clone(), object);
+        store.put_first(&built_in.group_resource, built_in.key.clone(), object);
     }
 }
 
@@ -162,10 +165,10 @@ mod tests {
     #[tokio::test]
     async fn default_roles_have_their_aggregated_rules() {
         let server = ApiServer::new();
-        let of = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
+        let role = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
         // Expects the numbers of rules that the controller of kube-controller-manager 1.37 aggregates.
         for (name, n_rules) in [("view", 12), ("edit", 27), ("admin", 29), ("cluster-admin", 2)] {
-            assert_eq!(of(name)["rules"].as_array().map(Vec::len), Some(n_rules), "{name}");
+            assert_eq!(role(name)["rules"].as_array().map(Vec::len), Some(n_rules), "{name}");
         }
         assert_eq!(server.objects(RBAC, "clusterrolebindings").len(), 54);
     }

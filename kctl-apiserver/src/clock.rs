@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_sequence() {
-        let (mut one, mut same, mut other) = (Rng::new(1), Rng::new(1), Rng::new(2));
-        let uid = one.uid();
+        let (mut first, mut same, mut other) = (Rng::new(1), Rng::new(1), Rng::new(2));
+        let uid = first.uid();
         assert_eq!((uid.len(), &uid[14..15]), (36, "4"));
         assert_eq!(uid, same.uid());
         assert_ne!(uid, other.uid());
-        assert_eq!(one.suffix().len(), 5);
+        assert_eq!(first.suffix().len(), 5);
     }
 
     #[tokio::test(start_paused = true)]

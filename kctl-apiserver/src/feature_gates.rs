@@ -124,8 +124,10 @@ mod tests {
 
     #[test]
     fn gated_fields_are_fields_of_served_types() {
-        for (type_name, field) in
-            GATES.iter().flat_map(|gate| &gate.fields).flat_map(|(name, of)| of.iter().map(move |field| (name, field)))
+        for (type_name, field) in GATES
+            .iter()
+            .flat_map(|gate| &gate.fields)
+            .flat_map(|(name, fields)| fields.iter().map(move |field| (name, field)))
         {
             let schema = Schema::named(type_name).unwrap();
             assert!(schema.property(field).is_some(), "{type_name}.{field}");

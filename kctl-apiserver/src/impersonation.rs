@@ -12,7 +12,7 @@ use crate::{
     authorizer::{self, Attributes, RuleResolver},
     kinds::core::{namespace, node, service_account},
     names::NameRule,
-    request::{Caller, Params, ResourcePath, User, decode, place},
+    request::{Caller, Params, ResourcePath, User, decode, parse_path},
     status::StatusError,
     validation,
 };
@@ -98,7 +98,7 @@ impl LastModes {
 /// extra keys are decoded.
 fn requested(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    let header = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
         if let Some(key) = name.as_str().strip_prefix(EXTRA) {
@@ -106,7 +106,7 @@ fn requested(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
         }
     }
     let groups: Vec<String> = headers.get_all(GROUP).iter().map(text).collect();
-    let caller = Caller { user: User { name: one(USER), groups }, uid: one(UID), extra };
+    let caller = Caller { user: User { name: header(USER), groups }, uid: header(UID), extra };
     if !caller.user.name.is_empty() {
         return Ok(Some(caller));
     }
@@ -234,7 +234,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
-        let Some(ResourcePath { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
+        let Some(ResourcePath { group, namespace, resource, name, subresource, watches, .. }) = parse_path(path) else {
             let verb = format!("impersonate-on:{mode}:{method}");
             if authorizer::allows_path(self.resolver, &self.caller.user, &verb, path) {
                 return Ok(());

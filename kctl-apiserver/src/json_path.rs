@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Returns a nested field.
-pub(crate) fn at<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> Option<&'v Value> {
+pub(crate) fn value_at<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> Option<&'v Value> {
     names.into_iter().try_fold(value, |value, name| value.get(name))
 }
 
@@ -40,7 +40,7 @@ mod tests {
         for (names, found) in
             [(["a", "b/c"], Some(json!(1))), (["a", "x"], None), (["d", "0"], None), (["x", "y"], None)]
         {
-            assert_eq!(at(&value, names), found.as_ref(), "{names:?}");
+            assert_eq!(value_at(&value, names), found.as_ref(), "{names:?}");
             assert_eq!(at_mut(&mut value, names), found.clone().as_mut(), "{names:?}");
         }
     }

@@ -79,16 +79,20 @@ pub(crate) fn validate_managed_fields(meta: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let managed = meta["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, entry) in managed.iter().enumerate() {
-        let at = format!("metadata.managedFields[{index}]");
+        let path = format!("metadata.managedFields[{index}]");
         match text(entry, "operation") {
-            "" => errors.push(FieldError::required(&format!("{at}.operation"), "must not be empty")),
+            "" => errors.push(FieldError::required(&format!("{path}.operation"), "must not be empty")),
             "Apply" | "Update" => {}
             other => {
-                errors.push(FieldError::not_supported(&format!("{at}.operation"), &other.into(), &["Apply", "Update"]));
+                errors.push(FieldError::not_supported(
+                    &format!("{path}.operation"),
+                    &other.into(),
+                    &["Apply", "Update"],
+                ));
             }
         }
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
-            errors.push(FieldError::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be FieldsV1"));
+            errors.push(FieldError::invalid(&format!("{path}.fieldsType"), &entry["fieldsType"], "must be FieldsV1"));
         }
     }
     errors

@@ -84,8 +84,8 @@ impl Labels {
         Self {
             code: code.as_u16(),
             dry_run,
-            group: info.resource.of.group.clone(),
-            resource: info.resource.of.resource.clone(),
+            group: info.resource.id.group.clone(),
+            resource: info.resource.id.resource.clone(),
             scope,
             subresource: info.subresource.clone(),
             verb,
@@ -191,8 +191,9 @@ pub(crate) fn exposed<'a>(
     family("apiserver_request_total", "counter", help, &mut samples);
 
     let help = "Objects that are stored, by group and resource.";
-    let mut samples =
-        sizes.map(|(of, size)| (format!("group=\"{}\",resource=\"{}\"", of.group, of.resource), size.to_string()));
+    let mut samples = sizes.map(|(group_resource, size)| {
+        (format!("group=\"{}\",resource=\"{}\"", group_resource.group, group_resource.resource), size.to_string())
+    });
     family("apiserver_resource_objects", "gauge", help, &mut samples);
 
     if let Some(connection) = faults {

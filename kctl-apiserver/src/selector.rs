@@ -32,8 +32,9 @@ impl Selector {
     /// # Errors
     /// Fails if one of them is invalid.
     pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, StatusError> {
-        let invalid =
-            |of, text| StatusError::bad_request(format!("{of}: {text:?} is not a valid selector such as a=b,c!=d"));
+        let invalid = |parameter, text| {
+            StatusError::bad_request(format!("{parameter}: {text:?} is not a valid selector such as a=b,c!=d"))
+        };
         Ok(Self {
             labels: labels::parse(labels).ok_or_else(|| invalid("labelSelector", labels))?,
             fields: field::terms(fields).ok_or_else(|| invalid("fieldSelector", fields))?,
@@ -56,8 +57,8 @@ impl Selector {
                 path => selectable.contains(&path),
             };
             if !is_known {
-                let known = if selectable.is_empty() { &["metadata.namespace"] } else { selectable };
-                let why = format!("fieldSelector: {path:?} is not one of metadata.name, {}", known.join(", "));
+                let allowed = if selectable.is_empty() { &["metadata.namespace"] } else { selectable };
+                let why = format!("fieldSelector: {path:?} is not one of metadata.name, {}", allowed.join(", "));
                 return Err(StatusError::bad_request(why));
             }
         }
@@ -113,11 +114,11 @@ fn field(object: &Value, path: &str) -> String {
     if path == "source" {
         return source_of_event(object);
     }
-    let mut at = object;
+    let mut value = object;
     for part in path.split('.') {
-        at = &at[part];
+        value = &value[part];
     }
-    match at {
+    match value {
         Value::String(text) => text.clone(),
         // The default of these booleans and numbers is compared explicitly.
         Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),

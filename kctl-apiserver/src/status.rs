@@ -63,16 +63,16 @@ impl std::fmt::Display for GroupResource {
 
 /// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object. Empty parts are left
 /// out.
-fn details(of: &GroupResource, name: &str) -> Value {
+fn details(resource: &GroupResource, name: &str) -> Value {
     let mut details = json!({});
-    if !of.resource.is_empty() {
-        details["kind"] = of.resource.clone().into();
+    if !resource.resource.is_empty() {
+        details["kind"] = resource.resource.clone().into();
     }
     if !name.is_empty() {
         details["name"] = name.into();
     }
-    if !of.group.is_empty() {
-        details["group"] = of.group.clone().into();
+    if !resource.group.is_empty() {
+        details["group"] = resource.group.clone().into();
     }
     details
 }
@@ -120,8 +120,8 @@ impl StatusError {
     }
 
     /// Sets the details to a resource and the name of an object.
-    pub(crate) fn for_object(mut self, of: &GroupResource, name: &str) -> Self {
-        self.details = details(of, name);
+    pub(crate) fn for_object(mut self, resource: &GroupResource, name: &str) -> Self {
+        self.details = details(resource, name);
         self
     }
 
@@ -132,13 +132,15 @@ impl StatusError {
     }
 
     /// Returns `NotFound` (404) for an object.
-    pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {name:?} not found")).for_object(of, name)
+    pub(crate) fn not_found(resource: &GroupResource, name: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{resource} {name:?} not found"))
+            .for_object(resource, name)
     }
 
     /// Returns `AlreadyExists` (409) for the name of a create.
-    pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {name:?} already exists")).for_object(of, name)
+    pub(crate) fn already_exists(resource: &GroupResource, name: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{resource} {name:?} already exists"))
+            .for_object(resource, name)
     }
 
     /// Adds to `AlreadyExists` that the name was generated, so that the client may retry (`NewGenerateNameConflict`).
@@ -151,21 +153,22 @@ impl StatusError {
     /// Returns `Conflict` (409).
     ///
     /// The client has to read the object again before it retries its change.
-    pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "Conflict", format!("{of} {name:?}: {why}")).for_object(of, name)
+    pub(crate) fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", format!("{resource} {name:?}: {why}")).for_object(resource, name)
     }
 
     /// Returns `Conflict` (409) for a write whose `resourceVersion` is not the stored one (`OptimisticLockErrorMsg`).
-    pub(crate) fn modified(of: &GroupResource, name: &str) -> Self {
-        Self::conflict(of, name, "the object has been modified: read it again and repeat the change")
+    pub(crate) fn modified(resource: &GroupResource, name: &str) -> Self {
+        Self::conflict(resource, name, "the object has been modified: read it again and repeat the change")
     }
 
     /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
     ///
     /// Admission plugins use it. `why` is free text.
-    pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
-        let object = if name.is_empty() { of.to_string() } else { format!("{of} {name:?}") };
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}")).for_object(of, name)
+    pub(crate) fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let object = if name.is_empty() { resource.to_string() } else { format!("{resource} {name:?}") };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}"))
+            .for_object(resource, name)
     }
 
     /// Returns `Invalid` (422) with one cause per field error.
@@ -181,9 +184,10 @@ impl StatusError {
         }
         let texts: Vec<String> =
             once.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)).collect();
-        let of = GroupResource::new(group, kind);
-        let message = format!("{of} {name:?} is invalid: {}", texts.join(", "));
-        let mut status_error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).for_object(&of, name);
+        let resource = GroupResource::new(group, kind);
+        let message = format!("{resource} {name:?} is invalid: {}", texts.join(", "));
+        let mut status_error =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).for_object(&resource, name);
         status_error.details["causes"] = once
             .iter()
             .map(|field_error| json!({ "reason": field_error.reason, "message": field_error.message, "field": field_error.field }))
@@ -216,10 +220,10 @@ impl StatusError {
     }
 
     /// Returns `MethodNotAllowed` (405) as the handler of custom resources does (`NewMethodNotSupported`).
-    pub(crate) fn not_supported(of: &GroupResource, verb: &str) -> Self {
-        let why = format!("{verb} is not supported on resources of kind \"{of}\"");
+    pub(crate) fn not_supported(resource: &GroupResource, verb: &str) -> Self {
+        let why = format!("{verb} is not supported on resources of kind \"{resource}\"");
         let mut status_error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why);
-        status_error.details = json!({ "group": of.group, "kind": of.resource });
+        status_error.details = json!({ "group": resource.group, "kind": resource.resource });
         status_error
     }
 

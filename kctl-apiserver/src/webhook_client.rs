@@ -15,39 +15,39 @@ use crate::{
 
 /// Validates the `clientConfig` of a webhook and returns the field errors.
 ///
-/// `at` is the path of the configuration, such as `webhooks[0].clientConfig`.
-pub(crate) fn validate(config: &Value, at: &str) -> Vec<FieldError> {
+/// `path` is the field path of the configuration, such as `webhooks[0].clientConfig`.
+pub(crate) fn validate(config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    client_config(config, at, &mut errors);
+    client_config(config, path, &mut errors);
     errors.into_causes()
 }
 
-/// Validates `clientConfig`: exactly one of `url` and `service`. `at` is the field path of the config.
+/// Validates `clientConfig`: exactly one of `url` and `service`. `field_path` is the field path of the config.
 ///
 /// Neither or both is `FieldValueRequired` at the configuration, and ends the validation. A service
 /// needs namespace and name; port and path are optional.
-pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn client_config(config: &Value, field_path: &str, errors: &mut Errors) {
     let (url, service) = (&config["url"], &config["service"]);
     if url.is_string() == service.is_object() {
-        errors.required(at, "exactly one of url or service is required");
+        errors.required(field_path, "exactly one of url or service is required");
         return;
     }
     if let Some(url) = url.as_str() {
-        webhook_url(url, &format!("{at}.url"), errors);
+        webhook_url(url, &format!("{field_path}.url"), errors);
         return;
     }
-    let at = format!("{at}.service");
+    let field_path = format!("{field_path}.service");
     // Upstream passes the two in the wrong order, so a missing name is reported at `namespace`.
     for (field, required) in [("namespace", "name"), ("name", "namespace")] {
         if text(&service[field]).is_empty() {
-            errors.required(&format!("{at}.{required}"), "");
+            errors.required(&format!("{field_path}.{required}"), "");
         }
     }
     if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
-        errors.invalid(&format!("{at}.port"), &service["port"], "must be between 1 and 65535, inclusive");
+        errors.invalid(&format!("{field_path}.port"), &service["port"], "must be between 1 and 65535, inclusive");
     }
     if let Some(path) = service["path"].as_str() {
-        service_path(path, &format!("{at}.path"), errors);
+        service_path(path, &format!("{field_path}.path"), errors);
     }
 }
 
@@ -55,10 +55,10 @@ pub(crate) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 ///
 /// As upstream, a string that is not a URL is `FieldValueRequired`. All other errors are `FieldValueInvalid`, with the
 /// part as value. The port and the path are not restricted.
-fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
-    let Some(parsed) = Url::parse(url) else { return errors.required(at, "must be a URL such as https://host/path") };
+fn webhook_url(url: &str, path: &str, errors: &mut Errors) {
+    let Some(parsed) = Url::parse(url) else { return errors.required(path, "must be a URL such as https://host/path") };
     for (part, why) in parsed.webhook_problems() {
-        errors.invalid(at, &part.into(), why);
+        errors.invalid(path, &part.into(), why);
     }
 }
 
@@ -67,25 +67,25 @@ fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
 ///
 /// `/` and the empty path are valid. Each empty or invalid segment is an error with its index.
 /// Percent escapes are not allowed, since they are not part of a subdomain.
-fn service_path(path: &str, at: &str, errors: &mut Errors) {
+fn service_path(path: &str, field_path: &str, errors: &mut Errors) {
     if path == "/" || path.is_empty() {
         return;
     }
     if path == "//" {
-        errors.invalid(at, &path.into(), "segment[0] may not be empty");
+        errors.invalid(field_path, &path.into(), "segment[0] may not be empty");
         return;
     }
     if !path.starts_with('/') {
-        errors.invalid(at, &path.into(), "must start with a '/'");
+        errors.invalid(field_path, &path.into(), "must start with a '/'");
     }
     let inner = path.get(1..).unwrap_or_default();
     for (index, segment) in inner.trim_end_matches('/').split('/').enumerate() {
         if segment.is_empty() {
-            errors.invalid(at, &path.into(), &format!("segment[{index}] may not be empty"));
+            errors.invalid(field_path, &path.into(), &format!("segment[{index}] may not be empty"));
             continue;
         }
         if let Some(failure) = NameRule::Subdomain.check(segment) {
-            errors.invalid(at, &path.into(), &format!("segment[{index}]: {failure}"));
+            errors.invalid(field_path, &path.into(), &format!("segment[{index}]: {failure}"));
         }
     }
 }

@@ -52,8 +52,8 @@ const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 /// Returns `true` if an expression of a webhook or a policy may use `authorizer`. The variable is added only then.
 ///
 /// Searches all strings for the name. A false positive only costs time.
-pub(super) fn is_asked(of: &Value) -> bool {
-    match of {
+pub(super) fn is_asked(value: &Value) -> bool {
+    match value {
         Value::String(text) => text.contains("authorizer"),
         Value::Array(items) => items.iter().any(is_asked),
         Value::Object(fields) => fields.values().any(is_asked),
@@ -73,8 +73,8 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
     ]);
     let mut of_request = user.clone();
     let parts = [
-        ("group", info.resource.of.group.as_str()),
-        ("resource", &info.resource.of.resource),
+        ("group", info.resource.id.group.as_str()),
+        ("resource", &info.resource.id.resource),
         ("subresource", &info.subresource),
         ("namespace", &info.namespace),
         ("name", &attributes.name),

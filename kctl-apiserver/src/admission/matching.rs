@@ -31,9 +31,9 @@ impl Versioned {
     /// For the resource of a request, this is the requested version.
     pub(crate) fn of(resource: &Resource) -> Self {
         Self {
-            group: resource.of.group.clone(),
+            group: resource.id.group.clone(),
             version: resource.version.clone(),
-            resource: resource.of.resource.clone(),
+            resource: resource.id.resource.clone(),
         }
     }
 
@@ -59,7 +59,7 @@ pub(super) fn takes_policies(info: &RequestInfo) -> bool {
 /// A CRD may define a kind in the group `admissionregistration.k8s.io`. Webhooks are called for its objects.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some()
-        || (info.resource.of.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())
+        || (info.resource.id.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())
 }
 
 /// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).
@@ -105,8 +105,8 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     if EQUIVALENT.iter().any(is_requested) {
         return EQUIVALENT.iter().filter(|other| !is_requested(other)).map(same).collect();
     }
-    let of = GroupResource::new(&requested.group, &requested.resource);
-    let versions = state.registry.versions_of(&of);
+    let group_resource = GroupResource::new(&requested.group, &requested.resource);
+    let versions = state.registry.versions_of(&group_resource);
     versions.filter(|other| other.version != requested.version).map(|other| Versioned::of(&other)).collect()
 }
 

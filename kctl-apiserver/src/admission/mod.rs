@@ -145,10 +145,10 @@ impl<'a> Attributes<'a> {
         }))
     }
 
-    /// Returns the scope in which the expressions of a webhook or policy (`of`) are evaluated.
+    /// Returns the scope in which the expressions of a webhook or policy (`subject`) are evaluated.
     ///
     /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use it.
-    fn scope(&self, state: &State, of: &Value) -> Scope {
+    fn scope(&self, state: &State, subject: &Value) -> Scope {
         let requested = || (Versioned::of(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
         let mut request = review::request(self, &resource, &kind);
@@ -162,7 +162,7 @@ impl<'a> Attributes<'a> {
             ("oldObject", self.old.as_deref().unwrap_or(&null)),
             ("request", &request),
         ]);
-        if authorizer::is_asked(of) {
+        if authorizer::is_asked(subject) {
             authorizer::add(&mut scope, state, self);
         }
         scope

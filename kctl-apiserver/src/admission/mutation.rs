@@ -142,39 +142,39 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
 /// Lists are merged by the rules of server-side apply. Values that an apply can only replace as a whole are rejected,
 /// since an expression would silently drop the fields that others have set.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
-    let place = Position::root(attributes.info.resource.schema());
+    let position = Position::root(attributes.info.resource.schema());
     // Upstream sets the type of the object and ignores the type that the expression returns.
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
     }
     let part = &part;
-    validate(place, part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
+    validate(position, part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
     let mut whole = Vec::new();
-    atomic(place, part, "", &mut whole);
+    atomic(position, part, "", &mut whole);
     if !whole.is_empty() {
         let why = format!("an apply configuration must not set parts of one value: {}", whole.join(", "));
         return Err(MutationFailure::Fails(why));
     }
-    Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
+    Ok(merge(position, Some(&object), Some(part)).unwrap_or(object))
 }
 
 /// Collects the paths of values that an apply could only replace as a whole.
 ///
 /// Paths start with a dot. Nothing below an atomic value is listed.
-fn atomic(place: Position<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
-    match (place.shape(value), value) {
+fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    match (position.shape(value), value) {
         (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
-            found.push(at.into());
+            found.push(path.into());
         }
         (Shape::List(_), Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
-                atomic(place.items(), item, &format!("{at}[{index}]"), found);
+                atomic(position.items(), item, &format!("{path}[{index}]"), found);
             }
         }
         (_, Value::Object(fields)) => {
             for (name, value) in fields {
-                atomic(place.field_position(name), value, &format!("{at}.{name}"), found);
+                atomic(position.field_position(name), value, &format!("{path}.{name}"), found);
             }
         }
         _ => {}
@@ -224,7 +224,7 @@ fn written(value: &Cel) -> Result<Value, String> {
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");
-    let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, &message);
+    let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, &message);
     status_error.message.clone_from(&message);
     status_error.reason = reason.into();
     status_error.details["causes"] = json!([{ "message": message }]);

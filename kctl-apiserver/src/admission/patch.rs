@@ -48,7 +48,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         Value::Array(operations) => operations,
         other => return Err(PatchError::Undecodable(decode::misfit("patch", "a list of operations", &other))),
     };
-    if let Some(other) = operations.iter().find(|one| !one.is_object() && !one.is_null()) {
+    if let Some(other) = operations.iter().find(|candidate| !candidate.is_object() && !candidate.is_null()) {
         return Err(PatchError::Undecodable(decode::misfit("patch", "a list of objects", other)));
     }
     let inapplicable = |why: String| Err(PatchError::Inapplicable(why));

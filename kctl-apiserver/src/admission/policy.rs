@@ -40,7 +40,7 @@ struct Violation {
     /// A reason of `metav1.StatusReason`; empty means `Invalid`.
     reason: String,
     /// Decides if `validationActions` apply.
-    of: Part,
+    part: Part,
 }
 
 /// The part of a policy that failed.
@@ -102,9 +102,9 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
     if !matching::takes_policies(info) {
         return Vec::new();
     }
-    let of = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
-    let bindings: Vec<Arc<Value>> = state.objects(&of("policybindings"), None).collect();
-    let policies = of("policies");
+    let admission_resource = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
+    let bindings: Vec<Arc<Value>> = state.objects(&admission_resource("policybindings"), None).collect();
+    let policies = admission_resource("policies");
     let with_bindings = state.objects(&policies, None).flat_map(|policy| {
         let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == policy["metadata"]["name"]);
         own.map(|binding| Bound { policy: policy.clone(), binding: binding.clone() }).collect::<Vec<_>>()
@@ -162,12 +162,12 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             _ => None,
         };
         let shown = converted.as_ref().unwrap_or(attributes);
-        let violations = all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), shown));
-        for Violation { message, reason, of } in violations {
-            if of == Part::Validation && bound.does("Warn") {
+        let violations = all.iter().flat_map(|params| violations(state, &bound, params.as_deref(), shown));
+        for Violation { message, reason, part } in violations {
+            if part == Part::Validation && bound.does("Warn") {
                 attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
-            if of == Part::Annotation || bound.does("Deny") {
+            if part == Part::Annotation || bound.does("Deny") {
                 deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
             }
         }
@@ -180,7 +180,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 /// The code follows the reason; an unknown reason is 422.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
-    let mut status_error = StatusError::forbidden(&attributes.info.resource.of, name, why);
+    let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, why);
     status_error.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
     status_error.code = match reason {
         "Forbidden" => StatusCode::FORBIDDEN,
@@ -236,9 +236,9 @@ pub(super) fn parameters(
         return Err("spec.paramRef.namespace: must be set if the policy matches cluster-scoped resources".into());
     }
     let found: Vec<Option<Arc<Value>>> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
-        Some(name) => state.get(&resource.of, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
+        Some(name) => state.get(&resource.id, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
         None => state
-            .objects(&resource.of, Some(namespace))
+            .objects(&resource.id, Some(namespace))
             .filter(|object| selects(&reference["selector"], &object["metadata"]["labels"]))
             .map(Some)
             .collect(),
@@ -358,7 +358,7 @@ impl PolicyScope {
 fn names_variable(text: &str, name: &str) -> bool {
     let reference = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
-    text.match_indices(&reference).any(|(at, _)| !text[at + reference.len()..].starts_with(is_letter))
+    text.match_indices(&reference).any(|(offset, _)| !text[offset + reference.len()..].starts_with(is_letter))
 }
 
 /// Returns the violations of a policy, with these parameters.
@@ -370,7 +370,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
-    let failure = |message: String| Violation { message, reason: String::new(), of: Part::Validation };
+    let failure = |message: String| Violation { message, reason: String::new(), part: Part::Validation };
     let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
         Fit::Fits => {}
@@ -378,12 +378,12 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
         Fit::Fails(why) => return failed(why),
     }
     let mut scope = PolicyScope::new(state, policy, params, attributes);
-    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut judged = Vec::new();
     // An exhausted budget denies the request: earlier results do not count.
     let payments: Vec<Result<(), CostExceeded>> =
-        validations.iter().map(|one| scope.pay(&text(one, "expression"))).collect();
+        validations.iter().map(|rule| scope.pay(&text(rule, "expression"))).collect();
     if payments.contains(&Err(CostExceeded::Budget)) {
         return failed(SPENT.to_owned());
     }
@@ -398,7 +398,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     }
     scope.budget = Budget::of_policy();
     let unwritten = annotate(bound, &mut scope, attributes).into_iter().flat_map(failed);
-    judged.extend(unwritten.map(|violation| Violation { of: Part::Annotation, ..violation }));
+    judged.extend(unwritten.map(|violation| Violation { part: Part::Annotation, ..violation }));
     judged
 }
 
@@ -409,7 +409,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
-        |message: String, reason: &str| Violation { message, reason: reason.to_owned(), of: Part::Validation };
+        |message: String, reason: &str| Violation { message, reason: reason.to_owned(), part: Part::Validation };
     let with_message = |message: &str| violation(message.to_owned(), text("reason"));
     match scope.evaluate(text("messageExpression")) {
         Ok(Cel::String(computed)) => {
@@ -489,8 +489,8 @@ mod tests {
         assert!(result.contains(SPENT), "{result}");
     }
 
-    fn fourteen(of: impl Fn(usize) -> Value) -> Vec<Value> {
-        (0..14).map(of).collect()
+    fn fourteen(item: impl Fn(usize) -> Value) -> Vec<Value> {
+        (0..14).map(item).collect()
     }
 
     #[tokio::test]

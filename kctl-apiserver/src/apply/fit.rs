@@ -24,8 +24,8 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     let versions: BTreeSet<String> = managed.iter().map(|(_, owned)| owned.api_version.clone()).collect();
     for version in &versions {
         let live = request.read(live, version)?;
-        let place = request.place_in(version, &live);
-        managed.replace(version, |set| fitted(place, set));
+        let position = request.place_in(version, &live);
+        managed.replace(version, |set| fitted(position, set));
     }
     Ok(managed)
 }
@@ -33,15 +33,15 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
 /// Returns a set without paths below atomic values, or `None` if it has none of them.
 ///
 /// The paths below an atomic value are replaced by the value itself, once.
-fn fitted(place: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
+fn fitted(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {
-        let place = place.step(element);
-        if place.is_one_value() {
+        let position = position.step(element);
+        if position.is_one_value() {
             let fitted: &mut FieldSet = changed.get_or_insert_with(|| set.clone());
             fitted.replace_below(element, FieldSet::default());
             fitted.insert(std::slice::from_ref(element));
-        } else if let Some(below) = fitted(place, below) {
+        } else if let Some(below) = fitted(position, below) {
             changed.get_or_insert_with(|| set.clone()).replace_below(element, below);
         }
     }

@@ -41,9 +41,9 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     }
     let parsed = last_applied(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(last) = parsed else { return conflicts };
-    let place = Position::root(request.schema);
-    let changes = compare(place, &last, live);
-    let set = field_set(place, &last);
+    let position = Position::root(request.schema);
+    let changes = compare(position, &last, live);
+    let set = field_set(position, &last);
     let set = set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed);
     let allowed: Vec<String> = set.paths().iter().map(|path| path_text(path)).collect();
     conflicts.into_iter().filter(|conflict| !allowed.contains(&conflict.field)).collect()

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
-use crate::json_path::at;
+use crate::json_path::value_at;
 
 /// The number of managers with operation `Update`. Beyond it, the oldest are merged into one
 /// (`DefaultMaxUpdateManagers` upstream).
@@ -124,7 +124,7 @@ impl Managed {
 
     /// Parses the `metadata.managedFields` of an object; malformed entries count as absent.
     pub(crate) fn of(object: &Value) -> Self {
-        at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
+        value_at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 
     /// Writes `metadata.managedFields` of an object. Managers without fields are left out; an empty list is removed.

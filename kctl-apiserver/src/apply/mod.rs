@@ -62,7 +62,7 @@ pub(crate) use self::{
     versions::{BuiltInKinds, Versions},
 };
 
-use crate::{json_path::at, schema::Schema};
+use crate::{json_path::value_at, schema::Schema};
 
 /// The manager of fields that existed before the first apply, if the object had no managers
 /// (`NewSkipNonAppliedManager` upstream).
@@ -154,8 +154,8 @@ pub(crate) enum ApplyError {
 
 /// Returns the message of a conflict error (`NewConflictError` upstream).
 fn conflict_text(conflicts: &[Conflict]) -> String {
-    if let [one] = conflicts {
-        return format!("Apply failed with 1 conflict: {}: {}", one.message(), one.field);
+    if let [only] = conflicts {
+        return format!("Apply failed with 1 conflict: {}: {}", only.message(), only.field);
     }
     let mut by_manager: BTreeMap<String, Vec<&Conflict>> = BTreeMap::new();
     for conflict in conflicts {
@@ -182,7 +182,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
         let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
         return Err(ApplyError::IncorrectVersion { applied, expected });
     }
-    if at(applied, ["metadata", "managedFields"]).is_some_and(validate::is_list_of_objects) {
+    if value_at(applied, ["metadata", "managedFields"]).is_some_and(validate::is_list_of_objects) {
         return Err(ApplyError::ManagedFieldsApplied);
     }
     let mut managed = live.map(Managed::of).unwrap_or_default();
@@ -291,12 +291,12 @@ fn apply_typed(
     applied: &Value,
     mut managed: Managed,
 ) -> Result<(Value, Managed), Unapplied> {
-    let place = request.place();
+    let position = request.place();
     let manager = Manager::applier(request.manager, request.subresource);
     let mut merged = without_managed_fields(live);
-    merge_into(place, &mut merged, applied);
+    merge_into(position, &mut merged, applied);
     let last = managed.get(&manager).cloned().unwrap_or_default();
-    let set = request.resets.left_of(field_set(place, applied));
+    let set = request.resets.left_of(field_set(position, applied));
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     let is_one_version = !managed.iter().any(|(_, owned)| request.differs(&owned.api_version));
     managed.insert(manager.clone(), owned.clone());
@@ -362,7 +362,7 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// the ownership of all fields. Writers of subresources cannot send entries. The entries of the live object stay if it
 /// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
-    let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
+    let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();
     let managed = match sent {
         Some(_) if !request.subresource.is_empty() => of_live(),
@@ -402,9 +402,9 @@ fn is_reset(entries: &[Value]) -> bool {
 /// # Errors
 /// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
-    let place = request.place();
-    validate(place, new, None, Duplicates::Allowed)?;
-    validate(place, old, Some(new), Duplicates::Allowed)?;
+    let position = request.place();
+    validate(position, new, None, Duplicates::Allowed)?;
+    validate(position, old, Some(new), Duplicates::Allowed)?;
     let mut managed = fit(request, old, managed)?;
     let changes = Changes::between(request, (old, new), &managed, None)?;
     changes.take_from_others(&mut managed, None);

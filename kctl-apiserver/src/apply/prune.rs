@@ -20,32 +20,32 @@ struct Read<'o, 'a> {
     /// Its root position.
     ///
     /// Positions are those of the schema of that version.
-    place: Position<'a>,
+    position: Position<'a>,
 }
 
 impl<'o, 'a> Read<'o, 'a> {
     /// Converts an object to a version.
     fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, String> {
         let object = request.read(object, api_version)?;
-        let place = request.place_in(api_version, &object);
-        Ok(Self { object, place })
+        let position = request.place_in(api_version, &object);
+        Ok(Self { object, position })
     }
 
     /// Returns a set with the named fields on its paths as members (`EnsureNamedFieldsAreMembers` upstream).
     fn named(&self, set: &FieldSet) -> FieldSet {
-        with_named_fields(self.place, set)
+        with_named_fields(self.position, set)
     }
 
     /// Returns the field set of the object.
     fn fields(&self) -> FieldSet {
-        self.named(&field_set(self.place, &self.object))
+        self.named(&field_set(self.position, &self.object))
     }
 
     /// Returns the object without the fields of a set.
     ///
     /// Removes items of lists by their elements.
     fn without(&self, set: &FieldSet) -> Value {
-        remove_items(self.place, &self.object, set)
+        remove_items(self.position, &self.object, set)
     }
 }
 

@@ -114,8 +114,8 @@ impl<'a> Position<'a> {
     ///
     /// Inherits only `keeps_unknown`.
     fn below(&self, schema: Schema<'a>) -> Self {
-        let place = Self::at(schema);
-        Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }
+        let position = Self::at(schema);
+        Self { keeps_unknown: self.keeps_unknown || position.keeps_unknown, ..position }
     }
 
     /// Returns `true` if the schema declares a list or an object as atomic.
@@ -201,7 +201,7 @@ impl<'a> Position<'a> {
     /// Returns the position of a field, even if the schema does not declare it.
     pub(crate) fn field_position(&self, name: &str) -> Self {
         match self.field(name) {
-            FieldPosition::Named(place) | FieldPosition::Entry(place) => place,
+            FieldPosition::Named(position) | FieldPosition::Entry(position) => position,
             FieldPosition::Undeclared => Self::UNKNOWN,
         }
     }
@@ -305,7 +305,7 @@ impl<'a> Position<'a> {
         names.all(|name| match (left.get(name), right.get(name)) {
             (Some(left), Some(right)) => left == right,
             (None, None) => true,
-            (Some(one), None) | (None, Some(one)) => self.items().key_default(name).as_ref() == Some(one),
+            (Some(key), None) | (None, Some(key)) => self.items().key_default(name).as_ref() == Some(key),
         })
     }
 

@@ -93,8 +93,8 @@ fn applying_an_equal_value_shares_ownership_without_time() {
 #[test]
 fn different_value_of_owned_field_conflicts() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
-    let one = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
-    assert_eq!(one, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
+    let message = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
+    assert_eq!(message, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
     let two = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2", "b": "7"}})));
     assert_eq!(two, "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\n- .data.b");
 }

@@ -24,25 +24,25 @@ pub(crate) struct Comparison {
 /// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
 ///
 /// The root itself is not in the set.
-pub(crate) fn field_set(place: Position<'_>, value: &Value) -> FieldSet {
-    match place.shape(value) {
-        Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
-        Shape::Map { is_atomic: false } => set_of_fields(place, value),
+pub(crate) fn field_set(position: Position<'_>, value: &Value) -> FieldSet {
+    match position.shape(value) {
+        Shape::List(list) if list != ListType::Atomic => set_of_items(position, list, value),
+        Shape::Map { is_atomic: false } => set_of_fields(position, value),
         _ => FieldSet::default(),
     }
 }
 
 /// Returns `true` if a value is owned as a whole.
-fn is_leaf(place: Position<'_>, value: &Value) -> bool {
-    matches!(place.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
+fn is_leaf(position: Position<'_>, value: &Value) -> bool {
+    matches!(position.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
 }
 
 /// Returns the set of an object's fields.
 ///
 /// A declared field with children is not a member: it is owned through them.
-fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
+fn set_of_fields(position: Position<'_>, value: &Value) -> FieldSet {
     let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
-        let (below, is_named) = match place.field(name) {
+        let (below, is_named) = match position.field(name) {
             FieldPosition::Named(below) => (below, true),
             FieldPosition::Entry(below) => (below, false),
             FieldPosition::Undeclared => (Position::UNKNOWN, false),
@@ -57,15 +57,15 @@ fn set_of_fields(place: Position<'_>, value: &Value) -> FieldSet {
 /// Returns the set of a list's items.
 ///
 /// Each item is a member, and has the set of its fields below.
-fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
+fn set_of_items(position: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
-    let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
+    let found = items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item)));
     let mut found: Vec<(PathElement, &Value)> = found.collect();
     found.sort_by(|(left, _), (right, _)| left.cmp(right));
     let steps = found.chunk_by(|(left, _), (right, _)| left == right).filter_map(|same| {
         let (element, item) = same.first()?;
         // Duplicate items are owned as one value.
-        let below = if same.len() == 1 { field_set(place.items(), item) } else { FieldSet::default() };
+        let below = if same.len() == 1 { field_set(position.items(), item) } else { FieldSet::default() };
         Some((element.clone(), true, below))
     });
     steps.collect()
@@ -73,13 +73,13 @@ fn set_of_items(place: Position<'_>, list: ListType<'_>, value: &Value) -> Field
 
 /// Returns the items of a list by their elements. Items without a valid element are left out.
 pub(super) fn by_element<'v>(
-    place: Position<'_>,
+    position: Position<'_>,
     list: ListType<'_>,
     value: Option<&'v Value>,
 ) -> BTreeMap<PathElement, Vec<&'v Value>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, item) in value.and_then(Value::as_array).into_iter().flatten().enumerate() {
-        if let Ok(element) = place.element(list, index, item) {
+        if let Ok(element) = position.element(list, index, item) {
             found.entry(element).or_default().push(item);
         }
     }
@@ -89,9 +89,9 @@ pub(super) fn by_element<'v>(
 /// Compares two objects, except for `metadata.managedFields`.
 ///
 /// Where shapes differ, the paths are those of the new shape.
-pub(crate) fn compare(place: Position<'_>, old: &Value, new: &Value) -> Comparison {
+pub(crate) fn compare(position: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
-    comparer.visit(place, Some(old), Some(new));
+    comparer.visit(position, Some(old), Some(new));
     comparer.found
 }
 
@@ -151,18 +151,18 @@ impl Comparer {
     ///
     /// A value whose shape changed, such as a list that replaces a map, is visited once per shape: its old children
     /// are removed, and the new ones are added.
-    fn visit(&mut self, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
+    fn visit(&mut self, position: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most parts of an object are unchanged.
         if old == new {
             return;
         }
-        let old_shape = old.map(|old| place.shape(old));
-        let new_shape = new.map(|new| place.shape(new));
+        let old_shape = old.map(|old| position.shape(old));
+        let new_shape = new.map(|new| position.shape(new));
         let Some(shape) = new_shape.or(old_shape) else { return };
         if let Some(old_shape) = old_shape.filter(|old_shape| *old_shape != shape) {
-            self.visit_as(old_shape, place, old, new);
+            self.visit_as(old_shape, position, old, new);
         }
-        if self.visit_as(shape, place, old, new) == Descent::Below {
+        if self.visit_as(shape, position, old, new) == Descent::Below {
             match (old, new) {
                 (None, _) => self.found.added.insert(&self.path),
                 (_, None) => self.found.removed.insert(&self.path),
@@ -172,12 +172,18 @@ impl Comparer {
     }
 
     /// Compares two values of this shape.
-    fn visit_as(&mut self, shape: Shape<'_>, place: Position<'_>, old: Option<&Value>, new: Option<&Value>) -> Descent {
+    fn visit_as(
+        &mut self,
+        shape: Shape<'_>,
+        position: Position<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Descent {
         match shape {
             Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
             // An absent value and an empty one differ.
             _ if is_empty(shape, old) && is_empty(shape, new) => self.leaf(old, new),
-            Shape::List(list) => self.visit_items(place, list, old, new),
+            Shape::List(list) => self.visit_items(position, list, old, new),
             Shape::Map { is_atomic: false } => {
                 for name in names(old, new) {
                     let (old, new) = (field(old, name), field(new, name));
@@ -185,7 +191,7 @@ impl Comparer {
                         continue;
                     }
                     self.path.push(PathElement::field(name));
-                    self.visit(place.field_position(name), old, new);
+                    self.visit(position.field_position(name), old, new);
                     self.path.pop();
                 }
                 Descent::Below
@@ -217,32 +223,32 @@ impl Comparer {
     /// Items are paired by their elements and not by their order: moving an item is not a change.
     fn visit_items(
         &mut self,
-        place: Position<'_>,
+        position: Position<'_>,
         list: ListType<'_>,
         old: Option<&Value>,
         new: Option<&Value>,
     ) -> Descent {
         if let (Some(Value::Array(old)), Some(Value::Array(new))) = (old, new)
-            && place.are_paired(list, old, new)
+            && position.are_paired(list, old, new)
         {
-            self.visit_pairs(place, list, old, new);
+            self.visit_pairs(position, list, old, new);
             return Descent::Below;
         }
-        let mut old = by_element(place, list, old);
-        let mut new = by_element(place, list, new);
+        let mut old = by_element(position, list, old);
+        let mut new = by_element(position, list, new);
         let elements: BTreeSet<PathElement> = old.keys().chain(new.keys()).cloned().collect();
         for element in elements {
             let (old, new) = (old.remove(&element).unwrap_or_default(), new.remove(&element).unwrap_or_default());
             self.path.push(element);
             match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.visit(place.items(), old.first().copied(), new.first().copied()),
+                ([] | [_], [] | [_]) => self.visit(position.items(), old.first().copied(), new.first().copied()),
                 // Duplicate items are compared as one value.
                 ([] | [_], _) => {
-                    self.visit(place.items(), old.first().copied(), None);
+                    self.visit(position.items(), old.first().copied(), None);
                     self.found.added.insert(&self.path);
                 }
                 (_, [] | [_]) => {
-                    self.visit(place.items(), None, new.first().copied());
+                    self.visit(position.items(), None, new.first().copied());
                     self.found.removed.insert(&self.path);
                 }
                 _ => {
@@ -259,13 +265,13 @@ impl Comparer {
 
 impl Comparer {
     /// Compares lists with the same items in the same order, the common case.
-    fn visit_pairs(&mut self, place: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
+    fn visit_pairs(&mut self, position: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             if old != new
-                && let Ok(element) = place.element(list, index, new)
+                && let Ok(element) = position.element(list, index, new)
             {
                 self.path.push(element);
-                self.visit(place.items(), Some(old), Some(new));
+                self.visit(position.items(), Some(old), Some(new));
                 self.path.pop();
             }
         }

@@ -33,16 +33,16 @@ pub(crate) enum Duplicates {
 /// # Errors
 /// Returns a message that lists all invalid positions, as kube-apiserver does.
 pub(crate) fn validate(
-    place: Position<'_>,
+    position: Position<'_>,
     value: &Value,
     checked: Option<&Value>,
     duplicates: Duplicates,
 ) -> Result<(), String> {
     let mut validator = Validator { duplicates, errors: Vec::new() };
-    validator.visit(place, value, checked, &ValuePath::Root);
+    validator.visit(position, value, checked, &ValuePath::Root);
     match validator.errors.as_slice() {
         [] => Ok(()),
-        [one] => Err(one.clone()),
+        [message] => Err(message.clone()),
         all => Err(format!("errors:\n  {}", all.join("\n  "))),
     }
 }
@@ -71,8 +71,8 @@ impl fmt::Display for ValuePath<'_> {
         match self {
             Self::Root => Ok(()),
             Self::Field(parent, name) => write!(out, "{parent}.{name}"),
-            Self::Element(parent, place, list, index, item) => {
-                let element = place.element(*list, *index, item).unwrap_or_else(|_| PathElement::index(*index));
+            Self::Element(parent, position, list, index, item) => {
+                let element = position.element(*list, *index, item).unwrap_or_else(|_| PathElement::index(*index));
                 write!(out, "{parent}{element}")
             }
             Self::Index(parent, index) => write!(out, "{parent}[{index}]"),
@@ -111,11 +111,11 @@ impl Validator {
     /// Validates a value at a position.
     ///
     /// `null` fits everywhere: it counts as absent.
-    fn visit(&mut self, place: Position<'_>, value: &Value, checked: Option<&Value>, path: &ValuePath<'_>) {
-        match (place.shape(value), value) {
+    fn visit(&mut self, position: Position<'_>, value: &Value, checked: Option<&Value>, path: &ValuePath<'_>) {
+        match (position.shape(value), value) {
             (_, Value::Null) => {}
             (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, path),
-            (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, path),
+            (Shape::List(list), Value::Array(items)) => self.visit_items(position, list, items, checked, path),
             (Shape::List(_), _) => self.misfit(path, "a list", value),
             (Shape::Map { .. }, Value::Object(fields)) => {
                 let is_own =
@@ -126,9 +126,9 @@ impl Validator {
                         continue;
                     }
                     let path = ValuePath::Field(path, name);
-                    match place.field(name) {
-                        FieldPosition::Named(place) | FieldPosition::Entry(place) => {
-                            self.visit(place, value, checked, &path);
+                    match position.field(name) {
+                        FieldPosition::Named(position) | FieldPosition::Entry(position) => {
+                            self.visit(position, value, checked, &path);
                         }
                         // Upstream also reports only the first such field of a map.
                         FieldPosition::Undeclared => return self.fail(&path, "field not declared in schema"),
@@ -159,7 +159,7 @@ impl Validator {
     /// An item without a valid key ends the validation of its list.
     fn visit_items(
         &mut self,
-        place: Position<'_>,
+        position: Position<'_>,
         list: ListType<'_>,
         items: &[Value],
         checked: Option<&Value>,
@@ -168,23 +168,23 @@ impl Validator {
         let checked = |index: usize| checked.and_then(|checked| checked.get(index));
         if list == ListType::Atomic {
             for (index, item) in items.iter().enumerate() {
-                self.visit(place.items(), item, checked(index), &ValuePath::Index(path, index));
+                self.visit(position.items(), item, checked(index), &ValuePath::Index(path, index));
             }
             return;
         }
         let mut seen = BTreeSet::new();
-        let may_repeat = self.duplicates == Duplicates::Refused && !place.are_distinct(list, items);
+        let may_repeat = self.duplicates == Duplicates::Refused && !position.are_distinct(list, items);
         for (index, item) in items.iter().enumerate() {
-            if let Err(reason) = place.check_element(list, index, item) {
+            if let Err(reason) = position.check_element(list, index, item) {
                 return self.fail(path, &format!("element {index}: {reason}"));
             }
             if may_repeat
-                && let Ok(element) = place.element(list, index, item)
+                && let Ok(element) = position.element(list, index, item)
                 && !seen.insert(element.clone())
             {
                 self.fail(path, &format!("duplicate entries for key {element}"));
             }
-            self.visit(place.items(), item, checked(index), &ValuePath::Element(path, place, list, index, item));
+            self.visit(position.items(), item, checked(index), &ValuePath::Element(path, position, list, index, item));
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) trait Versions: Debug {
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 
     /// Returns `true` if the versions may name or nest fields differently.
-    fn differ(&self, one: &str, other: &str) -> bool;
+    fn differ(&self, left: &str, right: &str) -> bool;
 
     /// Returns `true` if the schema may have changed since managers came to own fields (a CRD was updated).
     fn may_have_changed(&self) -> bool;
@@ -48,8 +48,8 @@ impl Versions for BuiltInKinds {
         Ok(autoscaling::converted(api_version, object))
     }
 
-    fn differ(&self, one: &str, other: &str) -> bool {
-        [one, other].iter().all(|version| [autoscaling::FIRST, autoscaling::SECOND].contains(version)) && one != other
+    fn differ(&self, left: &str, right: &str) -> bool {
+        [left, right].iter().all(|version| [autoscaling::FIRST, autoscaling::SECOND].contains(version)) && left != right
     }
 
     fn may_have_changed(&self) -> bool {
@@ -70,8 +70,8 @@ impl<'a> Request<'a> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
                 let converted = self.versions.converted(object, api_version)?;
-                let place = self.place_in(api_version, &converted);
-                validate(place, &converted, None, Duplicates::Refused)?;
+                let position = self.place_in(api_version, &converted);
+                validate(position, &converted, None, Duplicates::Refused)?;
                 Ok(Cow::Owned(converted))
             }
             _ => Ok(Cow::Borrowed(object)),

@@ -12,7 +12,7 @@ use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
-    request::{Params, RequestInfo, ResourcePath, User, Verb, decode, place, requested_verb},
+    request::{Params, RequestInfo, ResourcePath, User, Verb, decode, parse_path, requested_verb},
     selector,
     status::{GroupResource, StatusError},
 };
@@ -67,8 +67,8 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
     let is_namespace = info.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
-        group: &info.resource.of.group,
-        resource: &info.resource.of.resource,
+        group: &info.resource.id.group,
+        resource: &info.resource.id.resource,
         subresource: &info.subresource,
         namespace: if is_namespace { &info.name } else { &info.namespace },
         name: selected.as_deref().unwrap_or(&info.name),
@@ -86,12 +86,12 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
 /// Fails with 403 if no role allows it.
 pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts: &Parts) -> Result<(), StatusError> {
     let path = decode(parts.uri.path());
-    let Some(place) = place(&path) else { return Ok(()) };
+    let Some(resource_path) = parse_path(&path) else { return Ok(()) };
     let params = Params::parse(parts.uri.query().unwrap_or_default());
-    let verb = requested_verb(&parts.method, &place, &params).map_or("", Verb::name);
-    let ResourcePath { group, resource, subresource, name, .. } = place;
+    let verb = requested_verb(&parts.method, &resource_path, &params).map_or("", Verb::name);
+    let ResourcePath { group, resource, subresource, name, .. } = resource_path;
     let is_namespace = (group, resource) == (namespace::KIND.group, namespace::KIND.resource);
-    let namespace = if is_namespace { name } else { place.namespace };
+    let namespace = if is_namespace { name } else { resource_path.namespace };
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };
     if allowed(resolver, user, &attributes) {
         return Ok(());

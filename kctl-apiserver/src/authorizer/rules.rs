@@ -53,7 +53,7 @@ impl UserRules {
     pub(super) fn error(&self) -> Option<String> {
         match self.missing.as_slice() {
             [] => None,
-            [one] => Some(one.clone()),
+            [error] => Some(error.clone()),
             all => Some(format!("[{}]", all.join(", "))),
         }
     }
@@ -153,8 +153,8 @@ impl Snapshot {
     /// Copies the roles and bindings of a store.
     pub(crate) fn of(store: &Store) -> Self {
         let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
-            let of = kind.group_resource();
-            let objects = store.objects(&of, None);
+            let resource = kind.group_resource();
+            let objects = store.objects(&resource, None);
             let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
             let keyed = objects.map(|object| ((text(&object, "namespace"), text(&object, "name")), object));
             (kind.resource, keyed.collect())
@@ -168,7 +168,7 @@ impl RuleResolver for Snapshot {
         let all = |kind: &Kind| self.0.get(kind.resource).into_iter().flatten();
         let own = all(&role_binding::KIND).filter(|(key, _)| key.0 == namespace);
         let bindings: Vec<Arc<Value>> =
-            all(&cluster_role_binding::KIND).chain(own).map(|(_, one)| one.clone()).collect();
+            all(&cluster_role_binding::KIND).chain(own).map(|(_, binding)| binding.clone()).collect();
         bound_rules(&bindings, user, |kind, key| self.0.get(kind.resource)?.get(key).cloned())
     }
 }
@@ -197,10 +197,11 @@ fn bound_rules(
             Some(namespace) => ("RoleBinding", format!("{own}/{namespace}")),
             None => ("ClusterRoleBinding", own.to_owned()),
         };
-        let (of, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
-        let reason: Arc<str> = format!("RBAC: allowed by {kind} {own:?} of {of} {role_name} to {subject}").into();
+        let (role_kind, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
+        let reason: Arc<str> =
+            format!("RBAC: allowed by {kind} {own:?} of {role_kind} {role_name} to {subject}").into();
         if role.is_none() {
-            let resource = of.to_lowercase();
+            let resource = role_kind.to_lowercase();
             let why = format!("{resource}.{RBAC} {role_name} not found");
             if !missing.contains(&why) {
                 missing.push(why);

@@ -118,7 +118,7 @@ pub(super) fn escaped(json: &str) -> String {
 ///
 /// `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
-    let one = |condition: &Value| {
+    let condition_text = |condition: &Value| {
         ordered([
             ("type", Some(text(&condition["type"]))),
             ("status", Some(text(&condition["status"]))),
@@ -127,7 +127,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
             ("message", non_empty(&condition["message"])),
         ])
     };
-    escaped(&format!("[{}]", conditions.iter().map(one).collect::<Vec<_>>().join(",")))
+    escaped(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
 }
 
 /// Parses conditions; `None` if the annotation is invalid.
@@ -136,7 +136,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
 /// absent.
 pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
-    let one = |condition: &Value| {
+    let read_condition = |condition: &Value| {
         let mut read = json!({ "lastTransitionTime": condition["lastTransitionTime"] });
         for field in ["type", "status", "reason", "message"] {
             let is_needed = ["type", "status"].contains(&field);
@@ -148,7 +148,7 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
         }
         Some(read)
     };
-    let all: Option<Vec<Value>> = conditions.iter().map(one).collect();
+    let all: Option<Vec<Value>> = conditions.iter().map(read_condition).collect();
     all.filter(|all| !all.is_empty()).map(Value::Array)
 }
 

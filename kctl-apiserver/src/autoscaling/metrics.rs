@@ -142,7 +142,7 @@ fn one_written(metric: &Value, sources: &[Source]) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (_, field, fields) in sources {
         let source = &metric[*field];
-        let inner = fields.iter().map(|(name, at, shape)| (*name, shape.written(source.pointer(at))));
+        let inner = fields.iter().map(|(name, pointer, shape)| (*name, shape.written(source.pointer(pointer))));
         parts.push((*field, source.is_object().then(|| ordered(inner))));
     }
     ordered(parts)
@@ -166,9 +166,9 @@ fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
     for (_, field, fields) in present {
         let source = metric[*field].as_object()?;
         let mut converted = json!({});
-        for (name, at, shape) in *fields {
+        for (name, pointer, shape) in *fields {
             if let Some(value) = shape.read(source.get(*name).unwrap_or(&Value::Null)).ok()? {
-                put(&mut converted, at, value);
+                put(&mut converted, pointer, value);
             }
         }
         aim(field, &mut converted);
@@ -180,11 +180,11 @@ fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
 /// Sets a value at a pointer of one or two names.
 ///
 /// Parents are created if they are absent.
-fn put(object: &mut Value, at: &str, value: Value) {
-    let names = at.trim_start_matches('/').split_once('/');
+fn put(object: &mut Value, path: &str, value: Value) {
+    let names = path.trim_start_matches('/').split_once('/');
     match names {
         Some((part, field)) => object[part][field] = value,
-        None => object[at.trim_start_matches('/')] = value,
+        None => object[path.trim_start_matches('/')] = value,
     }
 }
 

@@ -132,10 +132,10 @@ fn first(second: &Value) -> Value {
 
 /// Returns the utilization in a metric, if it is the resource metric of CPU.
 ///
-/// `of` is `target` or `current`.
-fn utilization(metric: &Value, of: &str) -> Option<i64> {
+/// `field` is `target` or `current`.
+fn utilization(metric: &Value, field: &str) -> Option<i64> {
     let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
-    metric["resource"][of]["averageUtilization"].as_i64().filter(|_| is_cpu)
+    metric["resource"][field]["averageUtilization"].as_i64().filter(|_| is_cpu)
 }
 
 /// Removes fields from a part of an object.
@@ -189,10 +189,10 @@ fn second(first: &Value) -> Value {
 
 /// Returns the metric of CPU utilization.
 ///
-/// `of` is `target` or `current`, and `amount` its value.
-fn cpu(of: &str, amount: Value) -> Value {
+/// `field` is `target` or `current`, and `amount` its value.
+fn cpu(field: &str, amount: Value) -> Value {
     let resource: Map<String, Value> =
-        [("name".to_owned(), "cpu".into()), (of.to_owned(), amount)].into_iter().collect();
+        [("name".to_owned(), "cpu".into()), (field.to_owned(), amount)].into_iter().collect();
     json!({ "type": "Resource", "resource": resource })
 }
 

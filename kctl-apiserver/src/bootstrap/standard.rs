@@ -42,9 +42,9 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
 pub(super) fn objects(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);
-    for (of, key, object) in KNOWN.iter() {
+    for (resource, key, object) in KNOWN.iter() {
         let uid = rng.uid();
-        if store.get(of, key).is_some() {
+        if store.get(resource, key).is_some() {
             continue;
         }
         let mut object = object.clone();
@@ -58,7 +58,7 @@ pub(super) fn objects(store: &mut Store) {
         for condition in conditions.into_iter().flatten() {
             condition["lastTransitionTime"] = now.clone().into();
         }
-        store.put_first(of, key.clone(), object);
+        store.put_first(resource, key.clone(), object);
     }
 }
 
@@ -66,5 +66,5 @@ pub(super) fn objects(store: &mut Store) {
 ///
 /// These are `system-cluster-critical` and `system-node-critical`.
 pub(crate) fn is_of_system(class: &str) -> bool {
-    KNOWN.iter().any(|(of, (_, name), _)| priority_class::KIND.is_of(of) && name == class)
+    KNOWN.iter().any(|(resource, (_, name), _)| priority_class::KIND.is_of(resource) && name == class)
 }

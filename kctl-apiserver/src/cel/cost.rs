@@ -87,22 +87,22 @@ pub(crate) fn cost<'a>(tree: &'a IdedExpr, variables: Vec<(&'a str, &'a Cel)>) -
 }
 
 /// Returns an entry of a map.
-fn field<'a>(of: &'a Cel, name: &str) -> Option<&'a Cel> {
-    let Cel::Map(map) = of else { return None };
+fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
+    let Cel::Map(map) = value else { return None };
     map.map.get(&Key::String(name.to_owned().into()))
 }
 
 /// Returns an item of a list.
-fn item(of: &Cel, index: usize) -> Option<&Cel> {
-    let Cel::List(items) = of else { return None };
+fn item(value: &Cel, index: usize) -> Option<&Cel> {
+    let Cel::List(items) = value else { return None };
     items.get(index)
 }
 
 /// Returns the size of a list or map.
 ///
 /// The result of a loop has at most as many items as its range.
-fn n_items(of: &Cel) -> Option<usize> {
-    match of {
+fn n_items(value: &Cel) -> Option<usize> {
+    match value {
         Cel::List(items) => Some(items.len()),
         Cel::Map(map) => Some(map.map.len()),
         _ => None,
@@ -110,9 +110,9 @@ fn n_items(of: &Cel) -> Option<usize> {
 }
 
 /// Returns the length of the longest list, map or string within a value.
-fn longest(of: &Cel) -> usize {
+fn longest(value: &Cel) -> usize {
     let below = |parts: &mut dyn Iterator<Item = &Cel>| parts.map(longest).max().unwrap_or_default();
-    match of {
+    match value {
         Cel::String(text) => text.len(),
         Cel::List(items) => items.len().max(below(&mut items.iter())),
         Cel::Map(map) => map.map.len().max(below(&mut map.map.values())),
@@ -222,7 +222,7 @@ impl<'a> CostWalk<'a> {
         let value = self.place(range).and_then(n_items);
         value.unwrap_or_else(|| match &range.expr {
             Expr::List(list) => list.elements.len(),
-            Expr::Comprehension(of) => self.n_items(&of.iter_range),
+            Expr::Comprehension(comprehension) => self.n_items(&comprehension.iter_range),
             _ => self.longest,
         })
     }

@@ -32,13 +32,13 @@ const WRITER: Writer = Writer::of_manager("");
 ///
 /// A deleted account or `ConfigMap` is created again, and a changed `ConfigMap` is restored. A changed account is
 /// ignored.
-pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
+pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String> {
     let (namespace, name) = &event.key;
-    if namespace::KIND.is_of(of) {
+    if namespace::KIND.is_of(resource) {
         return (!event.deleted).then(|| name.clone());
     }
-    let is_default_account = event.deleted && name == DEFAULT_ACCOUNT && service_account::KIND.is_of(of);
-    let is_authority = name == ROOT_CA && config_map::KIND.is_of(of);
+    let is_default_account = event.deleted && name == DEFAULT_ACCOUNT && service_account::KIND.is_of(resource);
+    let is_authority = name == ROOT_CA && config_map::KIND.is_of(resource);
     (is_default_account || is_authority).then(|| namespace.clone())
 }
 
@@ -46,8 +46,11 @@ pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<String> {
 ///
 /// Used when the controllers are enabled on a server that already has namespaces.
 pub(super) fn all(store: &Store) -> Vec<String> {
-    let of = namespace::KIND.group_resource();
-    store.objects(&of, None).filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    let resource = namespace::KIND.group_resource();
+    store
+        .objects(&resource, None)
+        .filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 /// Creates or repairs the missing objects of a namespace. A namespace that is being deleted is skipped.
@@ -84,44 +87,44 @@ fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
 ///
 /// It has no fields but its metadata: token Secrets are no longer created for accounts.
 fn create_account(store: &mut Store, namespace: &str) {
-    let of = service_account::KIND.group_resource();
+    let resource = service_account::KIND.group_resource();
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
-    if store.get(&of, &key).is_some() {
+    if store.get(&resource, &key).is_some() {
         return;
     }
     let metadata = metadata(store, namespace, DEFAULT_ACCOUNT);
-    store.put(&of, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
+    store.put(&resource, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
 }
 
 /// Creates or restores the `ConfigMap` with the server's certificate authority.
 ///
 /// Other annotations of an existing `ConfigMap` are dropped when its data is restored.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
-    let of = config_map::KIND.group_resource();
+    let resource = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
     let data = json!({ "ca.crt": authority });
-    match store.get(&of, &key) {
+    match store.get(&resource, &key) {
         None => {
             let mut metadata = metadata(store, namespace, ROOT_CA);
             metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
             let new = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data });
-            let new = WRITER.created(store, &of, new);
-            store.put(&of, key, new);
+            let new = WRITER.created(store, &resource, new);
+            store.put(&resource, key, new);
         }
         Some(existing) if existing["data"] == data => {}
         Some(existing) => {
             let mut new = Value::clone(&existing);
             new["data"] = data;
             new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
-            write(store, &of, &key, &existing, new);
+            write(store, &resource, &key, &existing, new);
         }
     }
 }
 
 /// Writes an object if it differs.
-fn write(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
+fn write(store: &mut Store, resource: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
     if new != **old {
-        WRITER.write(store, of, key, old, new);
+        WRITER.write(store, resource, key, old, new);
     }
 }
 

@@ -32,8 +32,8 @@ type Availability = (&'static str, &'static str, String);
 /// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
 ///
 /// Local versions depend on no other object.
-pub(super) fn depend_on(of: &GroupResource) -> bool {
-    service::KIND.is_of(of) || endpoint_slice::KIND.is_of(of)
+pub(super) fn depend_on(resource: &GroupResource) -> bool {
+    service::KIND.is_of(resource) || endpoint_slice::KIND.is_of(resource)
 }
 
 /// Updates the conditions of all `APIServices`.
@@ -75,19 +75,19 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
     let (name, namespace) = (text(&spec["service"]["name"]), text(&spec["service"]["namespace"]));
     let port = spec["service"]["port"].as_i64().unwrap_or(DEFAULT_PORT);
     let missing = |reason: &'static str, message: String| ("False", reason, message);
-    let place: Key = (namespace.to_owned(), name.to_owned());
-    let Some(service) = store.get(&service::KIND.group_resource(), &place) else {
+    let key: Key = (namespace.to_owned(), name.to_owned());
+    let Some(service) = store.get(&service::KIND.group_resource(), &key) else {
         return missing("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
     };
     if service["spec"]["type"] == "ClusterIP" {
         let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-        let Some(found) = ports.into_iter().find(|one| one["port"] == port) else {
+        let Some(found) = ports.into_iter().find(|candidate| candidate["port"] == port) else {
             let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
             return missing("ServicePortError", message);
         };
-        let of = endpoint_slice::KIND.group_resource();
+        let resource = endpoint_slice::KIND.group_resource();
         let slices: Vec<Arc<Value>> = store
-            .objects(&of, Some(namespace))
+            .objects(&resource, Some(namespace))
             .filter(|slice| slice["metadata"]["labels"][SERVICE_NAME] == name)
             .collect();
         if slices.is_empty() {

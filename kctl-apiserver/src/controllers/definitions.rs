@@ -82,10 +82,11 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
     write(store, key, &definition, crd::go_on_ending);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+    let resource =
+        GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::Remaining::default();
     if crd::is_established(&definition) {
-        namespaces::empty(store, &of, None, &mut left);
+        namespaces::empty(store, &resource, None, &mut left);
     }
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
         write(store, key, &definition, |new, now| {

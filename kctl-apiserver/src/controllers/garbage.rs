@@ -31,9 +31,9 @@ pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, objec
     if object["metadata"]["deletionTimestamp"].is_null() {
         collect(store, resource, key, object);
     } else if has_finalizer(object, ORPHAN) {
-        orphan(store, &resource.of, key, object);
+        orphan(store, &resource.id, key, object);
     } else if has_finalizer(object, FOREGROUND) {
-        await_dependents(store, &resource.of, key, object);
+        await_dependents(store, &resource.id, key, object);
     }
 }
 
@@ -70,12 +70,12 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
         .or_else(|| of_list().map(|resource| (resource, true)))
         .filter(|(resource, _)| resource.allows("", "get"))
         .ok_or(Undecided::Kind)?;
-    let place = match (resource.listed.namespaced, namespace) {
+    let owner_namespace = match (resource.listed.namespaced, namespace) {
         (true, "") => return Err(Undecided::Namespace),
         (true, namespace) => namespace.to_owned(),
         (false, _) => String::new(),
     };
-    let owner = store.get(&resource.of, &(place, text("name").to_owned()));
+    let owner = store.get(&resource.id, &(owner_namespace, text("name").to_owned()));
     let Some(owner) = owner.filter(|owner| !is_list && owner["metadata"]["uid"] == reference["uid"]) else {
         return Ok(Fate::Dangling);
     };
@@ -105,20 +105,20 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
         references.iter().map(|reference| fate(store, reference, &key.0)).collect();
     let fates = match fates {
         Ok(fates) => fates,
-        Err(Undecided::Kind) => return store.owners().leave_undecided((resource.of.clone(), key.clone())),
+        Err(Undecided::Kind) => return store.owners().leave_undecided((resource.id.clone(), key.clone())),
         Err(Undecided::Namespace) => return,
     };
     if fates.contains(&Fate::Solid) {
         let others = references.iter().zip(&fates).filter(|(_, fate)| **fate != Fate::Solid);
         let uids: Vec<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
-        return release(store, &resource.of, key, &uids);
+        return release(store, &resource.id, key, &uids);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let dependents = store.dependents(uid);
     let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
-        if dependents.iter().any(|(of, place)| waits(store, of, place)) {
+        if dependents.iter().any(|(group_resource, dependent_key)| waits(store, group_resource, dependent_key)) {
             // Both are in foreground deletion and block each other: unblocking breaks the cycle.
-            unblock(store, &resource.of, key, object);
+            unblock(store, &resource.id, key, object);
         }
         Propagation::Foreground
     } else if has_finalizer(object, ORPHAN) {
@@ -128,7 +128,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     } else {
         Propagation::Background
     };
-    if let Some(object) = store.get(&resource.of, key) {
+    if let Some(object) = store.get(&resource.id, key) {
         lifecycle::delete(store, resource, key, &object, propagation, Grace::Default);
     }
 }
@@ -136,50 +136,50 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
 /// Returns `true` if an object is in foreground deletion.
 ///
 /// The graph of owners records this.
-fn waits(store: &Store, of: &GroupResource, key: &Key) -> bool {
-    let object = store.get(of, key);
+fn waits(store: &Store, resource: &GroupResource, key: &Key) -> bool {
+    let object = store.get(resource, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
 }
 
 /// Sets `blockOwnerDeletion: false` in all references of an object.
 ///
 /// Without it, two objects that own each other would wait for each other forever.
-fn unblock(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn unblock(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let mut new = Value::clone(object);
     for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
         if reference["blockOwnerDeletion"] == true {
             reference["blockOwnerDeletion"] = false.into();
         }
     }
-    WRITER.write(store, of, key, object, new);
+    WRITER.write(store, resource, key, object, new);
 }
 
 /// Removes the references to an object from its dependents, and then its finalizer.
 ///
 /// Dependents are written first: if the process stopped in between, the finalizer would still exist.
-fn orphan(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn orphan(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    for (of, place) in store.dependents(uid) {
-        release(store, &of, &place, &[uid]);
+    for (resource, dependent_key) in store.dependents(uid) {
+        release(store, &resource, &dependent_key, &[uid]);
     }
-    drop_finalizer(store, of, key, ORPHAN);
+    drop_finalizer(store, resource, key, ORPHAN);
 }
 
 /// Removes the finalizer of an object that no dependent blocks any more. Otherwise queues the blocking dependents
 /// (`processDeletingDependentsItem`).
-fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let mut blocking = store.dependents(uid);
-    blocking.retain(|(of, place)| {
-        let dependent = store.get(of, place);
+    blocking.retain(|(resource, dependent_key)| {
+        let dependent = store.get(resource, dependent_key);
         dependent.is_some_and(|found| references(&found).iter().any(|reference| is_blocked_by(reference, uid)))
     });
     if blocking.is_empty() {
-        return drop_finalizer(store, of, key, FOREGROUND);
+        return drop_finalizer(store, resource, key, FOREGROUND);
     }
-    for (of, place) in blocking {
-        if !waits(store, &of, &place) {
-            store.owners().suspect((of, place));
+    for (resource, dependent_key) in blocking {
+        if !waits(store, &resource, &dependent_key) {
+            store.owners().suspect((resource, dependent_key));
         }
     }
 }
@@ -187,8 +187,8 @@ fn await_dependents(store: &mut Store, of: &GroupResource, key: &Key, object: &A
 /// Removes the references to these owners.
 ///
 /// An object that has lost all references has no `ownerReferences`, rather than an empty list.
-fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
-    let Some(object) = store.get(of, key).filter(|_| !uids.is_empty()) else { return };
+fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &[&str]) {
+    let Some(object) = store.get(resource, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);
     if let Some(references) = new["metadata"]["ownerReferences"].as_array_mut() {
         references.retain(|reference| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid)));
@@ -196,15 +196,15 @@ fn release(store: &mut Store, of: &GroupResource, key: &Key, uids: &[&str]) {
             new["metadata"].as_object_mut().map(|meta| meta.remove("ownerReferences"));
         }
     }
-    WRITER.write(store, of, key, &object, new);
+    WRITER.write(store, resource, key, &object, new);
 }
 
 /// Removes a finalizer from a stored object.
-fn drop_finalizer(store: &mut Store, of: &GroupResource, key: &Key, name: &str) {
-    let Some(object) = store.get(of, key) else { return };
+fn drop_finalizer(store: &mut Store, resource: &GroupResource, key: &Key, name: &str) {
+    let Some(object) = store.get(resource, key) else { return };
     let mut new = Value::clone(&object);
     without_finalizer(&mut new, name);
-    WRITER.write(store, of, key, &object, new);
+    WRITER.write(store, resource, key, &object, new);
 }
 
 /// Removes a finalizer from a value.

@@ -52,16 +52,16 @@ impl Remaining {
     }
 
     /// Counts an object. Events count for both of their groups.
-    fn add(&mut self, of: &GroupResource, object: &Value) {
-        self.add_once(of, object);
-        if event::KIND.is_of(of) {
+    fn add(&mut self, resource: &GroupResource, object: &Value) {
+        self.add_once(resource, object);
+        if event::KIND.is_of(resource) {
             self.add_once(&kinds::events::event::KIND.group_resource(), object);
         }
     }
 
     /// Counts an object of a resource.
-    fn add_once(&mut self, of: &GroupResource, object: &Value) {
-        *self.by_resource.entry(of.clone()).or_default() += 1;
+    fn add_once(&mut self, resource: &GroupResource, object: &Value) {
+        *self.by_resource.entry(resource.clone()).or_default() += 1;
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
         for finalizer in finalizers.filter_map(Value::as_str) {
             *self.by_finalizer.entry(finalizer.into()).or_default() += 1;
@@ -106,7 +106,8 @@ impl Remaining {
             }
         };
         let resources = self.by_resource.iter();
-        let resources = resources.map(|(of, n)| format!("{}.{} has {n} resource instances", of.resource, of.group));
+        let resources = resources
+            .map(|(resource, n)| format!("{}.{} has {n} resource instances", resource.resource, resource.group));
         remain(3, "SomeResourcesRemain", "Some resources are", resources.collect());
         let finalizers = self.by_finalizer.iter().map(|(name, n)| format!("{name} in {n} resource instances"));
         remain(4, "SomeFinalizersRemain", "Some content in the namespace has finalizers", finalizers.collect());
@@ -122,10 +123,10 @@ impl Remaining {
 ///
 /// Pods come first, because their containers may still use a `ConfigMap` or the account's token
 /// while they terminate.
-pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
+pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-    let Some(namespace) = store.get(of, key).filter(is_held) else { return };
+    let Some(namespace) = store.get(resource, key).filter(is_held) else { return };
     let pods = pod::KIND.group_resource();
     let mut remaining = Remaining::default();
     empty(store, &pods, Some(&key.1), &mut remaining);
@@ -134,9 +135,9 @@ pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
         // While Pods remain, nothing else is deleted: they may need it to terminate.
         remaining = Remaining::default();
     } else {
-        let inside: Vec<GroupResource> = store.tables().map(|(of, _)| of.clone()).collect();
-        for of in inside {
-            empty(store, &of, Some(&key.1), &mut remaining);
+        let inside: Vec<GroupResource> = store.tables().map(|(resource, _)| resource.clone()).collect();
+        for resource in inside {
+            empty(store, &resource, Some(&key.1), &mut remaining);
         }
     }
     let (mut new, now) = (Value::clone(&namespace), store.clock.seconds());
@@ -144,9 +145,9 @@ pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
         let [r#type, status, reason, message] = &condition;
         crd::set_condition(&mut new, &now, [r#type, status, reason, message]);
     }
-    Writer::of_manager("status").write(store, of, key, &namespace, new);
+    Writer::of_manager("status").write(store, resource, key, &namespace, new);
     if !has_pods && remaining.is_empty() {
-        finalize(store, of, key);
+        finalize(store, resource, key);
     }
 }
 
@@ -154,32 +155,37 @@ pub(super) fn end(store: &mut Store, of: &GroupResource, key: &Key) {
 ///
 /// Finalizers of other controllers keep the namespace. The API server removes an object without
 /// finalizers itself.
-fn finalize(store: &mut Store, of: &GroupResource, key: &Key) {
-    let Some(namespace) = store.get(of, key) else { return };
+fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
+    let Some(namespace) = store.get(resource, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let others: BTreeSet<&str> = finalizers.filter(|name| *name != FINALIZER).collect();
     let mut new = Value::clone(&namespace);
     new["spec"] = if others.is_empty() { json!({}) } else { json!({ "finalizers": others }) };
-    Writer::of_manager("finalize").write(store, of, key, &namespace, new);
+    Writer::of_manager("finalize").write(store, resource, key, &namespace, new);
 }
 
 /// Deletes the objects of a resource, and counts those that still exist.
 ///
 /// With `namespace: None`, all objects of the resource are deleted: this is used when a CRD is deleted. A
 /// cluster-scoped resource has no objects in a namespace.
-pub(super) fn empty(store: &mut Store, of: &GroupResource, namespace: Option<&str>, remaining: &mut Remaining) {
-    let Some(resource) = store.registry.any_version(of) else { return };
+pub(super) fn empty(
+    store: &mut Store,
+    group_resource: &GroupResource,
+    namespace: Option<&str>,
+    remaining: &mut Remaining,
+) {
+    let Some(resource) = store.registry.any_version(group_resource) else { return };
     if namespace.is_some() && !resource.listed.namespaced {
         return;
     }
     let objects: Vec<(Key, Arc<Value>)> =
-        store.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
+        store.table(group_resource).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
         if object["metadata"]["deletionTimestamp"].is_null() {
             lifecycle::delete(store, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
-        if let Some(object) = store.get(of, &key) {
-            remaining.add(of, &object);
+        if let Some(object) = store.get(group_resource, &key) {
+            remaining.add(group_resource, &object);
         }
     }
 }

@@ -141,7 +141,7 @@ impl FromStr for ControllerOptions {
     /// Fails with the first unknown name, even if a dash precedes it.
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        let is_known = |name: &str| Controller::ALL.iter().any(|one| one.name() == name);
+        let is_known = |name: &str| Controller::ALL.iter().any(|candidate| candidate.name() == name);
         for name in &names {
             let bare = name.strip_prefix('-').unwrap_or(name);
             if bare != "*" && !is_known(bare) {

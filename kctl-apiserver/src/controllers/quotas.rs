@@ -29,15 +29,15 @@ const WRITER: Writer = Writer::of_manager("status");
 ///
 /// The look-up does not create the table of a resource that has no objects.
 pub(super) fn has_any(store: &Store) -> bool {
-    let of = kinds::core::resource_quota::KIND.group_resource();
-    store.known_table(&of).is_some_and(|table| !table.is_empty())
+    let resource = kinds::core::resource_quota::KIND.group_resource();
+    store.known_table(&resource).is_some_and(|table| !table.is_empty())
 }
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
 ///
 /// Cluster-scoped objects, and kinds that quotas ignore, never affect a quota.
-pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
-    let quota = kinds::find(of).map_or(&Quota::DEFAULT, |kind| &kind.quota);
+pub(super) fn touched(resource: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
+    let quota = kinds::find(resource).map_or(&Quota::DEFAULT, |kind| &kind.quota);
     if event.key.0.is_empty() || !quota.is_counted {
         return None;
     }
@@ -53,11 +53,11 @@ pub(super) fn touched(of: &GroupResource, event: &Event, now: jiff::Timestamp) -
 ///
 /// Only resources that a quota names in `spec.hard` are read. A quota whose status is up to date is not written.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
-    let of = kinds::core::resource_quota::KIND.group_resource();
-    let quotas: Vec<Arc<Value>> = store.objects(&of, Some(namespace)).collect();
+    let group_resource = kinds::core::resource_quota::KIND.group_resource();
+    let quotas: Vec<Arc<Value>> = store.objects(&group_resource, Some(namespace)).collect();
     for quota in quotas {
         let namespaced = store.registry.all().filter(|resource| resource.listed.namespaced);
-        let resources: BTreeMap<&GroupResource, _> = namespaced.map(|resource| (&resource.of, resource)).collect();
+        let resources: BTreeMap<&GroupResource, _> = namespaced.map(|resource| (&resource.id, resource)).collect();
         let counters: Vec<Counter> = resources.into_values().filter_map(|resource| Counter::of(resource)).collect();
         let hard: Vec<&String> =
             quota["spec"]["hard"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
@@ -70,7 +70,7 @@ pub(super) fn recount(store: &mut Store, namespace: &str) {
         let mut new = Value::clone(&quota);
         new["status"] = status;
         let key: Key = (namespace.to_owned(), quota["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-        WRITER.write(store, &of, &key, &quota, new);
+        WRITER.write(store, &group_resource, &key, &quota, new);
     }
 }
 

@@ -46,9 +46,9 @@ pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
 ///
 /// A role whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
 pub(super) fn aggregate(store: &mut Store) {
-    let of = cluster_role::KIND.group_resource();
-    let Some(resource) = store.registry.any_version(&of) else { return };
-    let roles: Vec<Arc<Value>> = store.objects(&of, None).collect();
+    let group_resource = cluster_role::KIND.group_resource();
+    let Some(resource) = store.registry.any_version(&group_resource) else { return };
+    let roles: Vec<Arc<Value>> = store.objects(&group_resource, None).collect();
     let now = store.clock.seconds();
     let all: Vec<&Value> = roles.iter().map(AsRef::as_ref).collect();
     for role in &roles {
@@ -80,7 +80,7 @@ pub(super) fn aggregate(store: &mut Store) {
                     new["rules"] = Value::Null;
                 }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
-                lifecycle::update(store, &of, &key, role, new);
+                lifecycle::update(store, &group_resource, &key, role, new);
             }
             Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
         }
@@ -124,23 +124,23 @@ mod tests {
 
     #[test]
     fn aggregated_rules_follow_their_parts() {
-        let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
+        let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let key = |name: &str| (String::new(), name.to_owned());
         let mut state = Store::new(Clock::System, 0);
         let whole = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "whole" },
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] }, "rules": null,
         });
-        state.put(&of, key("whole"), whole);
+        state.put(&resource, key("whole"), whole);
         let rules = |state: &mut Store| {
             aggregate(state);
-            state.get(&of, &key("whole")).unwrap().get("rules").cloned()
+            state.get(&resource, &key("whole")).unwrap().get("rules").cloned()
         };
         assert_eq!(rules(&mut state), Some(Value::Null));
         let part = role("part", &json!({ "agg": "yes" }), &["pods"]);
-        state.put(&of, key("part"), part.clone());
+        state.put(&resource, key("part"), part.clone());
         assert_eq!(rules(&mut state), Some(part["rules"].clone()));
-        state.remove(&of, &key("part"));
+        state.remove(&resource, &key("part"));
         assert_eq!(rules(&mut state), Some(Value::Null));
     }
 }

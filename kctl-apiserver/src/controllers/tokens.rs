@@ -47,11 +47,11 @@ pub(super) enum TokenWork {
 ///
 /// A new account causes no work: a Secret that names no existing account is deleted as soon as it
 /// is created.
-pub(super) fn touched(of: &GroupResource, event: &Event) -> Option<TokenWork> {
-    if service_account::KIND.is_of(of) {
+pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
+    if service_account::KIND.is_of(resource) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
     }
-    if !secret::KIND.is_of(of) {
+    if !secret::KIND.is_of(resource) {
         return None;
     }
     let secret = event.object.value();
@@ -72,8 +72,8 @@ fn secrets() -> GroupResource {
 
 /// Returns the work for all Secrets of the type, for a start with existing objects.
 pub(super) fn all(store: &Store) -> Vec<TokenWork> {
-    let of = secrets();
-    let secrets = store.objects(&of, None).filter(|secret| secret["type"] == TOKEN_TYPE);
+    let resource = secrets();
+    let secrets = store.objects(&resource, None).filter(|secret| secret["type"] == TOKEN_TYPE);
     secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
 }
 
@@ -114,22 +114,22 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
 ///
 /// An account with the same name and another uid is another account. The Secret must not get its tokens.
 fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
-    let of = secrets();
-    let Some(secret) = store.get(&of, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
+    let group_resource = secrets();
+    let Some(secret) = store.get(&group_resource, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
     let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
     let account_key = (key.0.clone(), annotation(ACCOUNT_NAME).to_owned());
     let account = store.get(&service_account::KIND.group_resource(), &account_key);
     let uid = annotation(ACCOUNT_UID);
     let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
         if secret["metadata"]["deletionTimestamp"].is_null()
-            && let Some(resource) = store.registry.any_version(&of)
+            && let Some(resource) = store.registry.any_version(&group_resource)
         {
             lifecycle::delete(store, &resource, key, &secret, Propagation::Background, Grace::Default);
         }
         return;
     };
     if let Some(new) = completed(issuer, key, &account, &secret) {
-        WRITER.write(store, &of, key, &secret, new);
+        WRITER.write(store, &group_resource, key, &secret, new);
     }
 }
 
@@ -168,8 +168,8 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
 ///
 /// A Secret that was created again under the same name keeps the reference.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
-    let of = service_account::KIND.group_resource();
-    let Some(existing) = store.get(&of, account) else { return };
+    let resource = service_account::KIND.group_resource();
+    let Some(existing) = store.get(&resource, account) else { return };
     if store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
         return;
     }
@@ -180,7 +180,7 @@ fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
         new.as_object_mut().map(|account| account.remove("secrets"));
     }
     if new != *existing {
-        WRITER.write(store, &of, account, &existing, new);
+        WRITER.write(store, &resource, account, &existing, new);
     }
 }
 
@@ -189,8 +189,8 @@ fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
 ///
 /// It is written at most once a day for each Secret, so that requests do not become writes.
 pub(crate) fn label_used(store: &mut Store, key: &Key) {
-    let of = secrets();
-    let Some(secret) = store.get(&of, key) else { return };
+    let resource = secrets();
+    let Some(secret) = store.get(&resource, key) else { return };
     let today = store.clock.now().strftime("%Y-%m-%d").to_string();
     if secret["metadata"]["labels"][LAST_USED] == today.as_str() {
         return;
@@ -200,5 +200,5 @@ pub(crate) fn label_used(store: &mut Store, key: &Key) {
         new["metadata"]["labels"] = json!({});
     }
     new["metadata"]["labels"][LAST_USED] = today.into();
-    SERVER.write(store, &of, key, &secret, new);
+    SERVER.write(store, &resource, key, &secret, new);
 }

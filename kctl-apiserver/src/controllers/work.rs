@@ -124,21 +124,22 @@ impl Controllers {
         let now = store.clock.now();
         let has_quotas = quotas::has_any(store);
         let has_remote = store.registry.has_remote();
-        for Announced { of, event } in announced {
-            self.roles_changed |= cluster_role::KIND.is_of(&of);
-            if of == *DEFINITIONS {
+        for Announced { resource, event } in announced {
+            self.roles_changed |= cluster_role::KIND.is_of(&resource);
+            if resource == *DEFINITIONS {
                 self.names_freed.extend(definitions::frees_names_in(&event));
             }
             if has_quotas {
-                self.quotas_touched.extend(quotas::touched(&of, &event, now));
+                self.quotas_touched.extend(quotas::touched(&resource, &event, now));
             }
             if self.fills_namespaces() {
-                self.namespaces_touched.extend(accounts::touched(&of, &event));
+                self.namespaces_touched.extend(accounts::touched(&resource, &event));
             }
             if self.runs(Controller::ServiceAccountToken) {
-                self.tokens_touched.extend(tokens::touched(&of, &event));
+                self.tokens_touched.extend(tokens::touched(&resource, &event));
             }
-            self.api_services_touched |= of == *API_SERVICES || (has_remote && api_services::depend_on(&of));
+            self.api_services_touched |=
+                resource == *API_SERVICES || (has_remote && api_services::depend_on(&resource));
         }
     }
 
@@ -228,16 +229,16 @@ impl Controllers {
     /// The deletion of a namespace or a CRD is completed here, too, because both wait for objects that the graph sees
     /// disappear.
     fn sync_suspect(&self, store: &mut Store) -> bool {
-        let Some((of, key)) = store.owners().next_suspect() else { return false };
-        let Some(object) = store.get(&of, &key) else { return true };
-        let Some(resource) = store.registry.any_version(&of) else { return true };
+        let Some((group_resource, key)) = store.owners().next_suspect() else { return false };
+        let Some(object) = store.get(&group_resource, &key) else { return true };
+        let Some(resource) = store.registry.any_version(&group_resource) else { return true };
         if self.runs(Controller::GarbageCollector) {
             garbage::sync(store, &resource, &key, &object);
         }
         if object["metadata"]["deletionTimestamp"].is_string() {
-            if namespace::KIND.is_of(&of) && self.runs(Controller::Namespace) {
-                namespaces::end(store, &of, &key);
-            } else if of == *DEFINITIONS {
+            if namespace::KIND.is_of(&group_resource) && self.runs(Controller::Namespace) {
+                namespaces::end(store, &group_resource, &key);
+            } else if group_resource == *DEFINITIONS {
                 definitions::end(store, &key);
             }
         }

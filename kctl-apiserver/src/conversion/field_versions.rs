@@ -48,8 +48,8 @@ impl Versions for FieldVersions<'_> {
         Ok(renamed)
     }
 
-    fn differ(&self, one: &str, other: &str) -> bool {
-        if self.info.resource.custom.is_some() { one != other } else { BuiltInKinds.differ(one, other) }
+    fn differ(&self, left: &str, right: &str) -> bool {
+        if self.info.resource.custom.is_some() { left != right } else { BuiltInKinds.differ(left, right) }
     }
 
     fn may_have_changed(&self) -> bool {

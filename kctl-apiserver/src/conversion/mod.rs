@@ -28,7 +28,7 @@ use crate::{
 
 /// Returns a custom kind in one of its versions, even if that is not served.
 fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
-    let served = state.registry.get(&resource.of.group, name, &resource.of.resource);
+    let served = state.registry.get(&resource.id.group, name, &resource.id.resource);
     served.or_else(|| resource.in_version(name).map(Arc::new))
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Op
 }
 
 fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> Result<Option<Arc<Value>>, StatusError> {
-    let Some(object) = state.get(&info.resource.of, key) else { return Ok(None) };
+    let Some(object) = state.get(&info.resource.id, key) else { return Ok(None) };
     convert_all(state, info, &info.resource, vec![object], purpose).map(|mut all| all.pop())
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
-        None if resource.rules.is_autoscaler => state.registry.get(&resource.of.group, "v2", &resource.of.resource),
+        None if resource.rules.is_autoscaler => state.registry.get(&resource.id.group, "v2", &resource.id.resource),
         _ => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
@@ -198,7 +198,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
             }
             if resource.rules.is_autoscaler
                 && info.subresource.is_empty()
-                && let Some(before) = state.get(&resource.of, &info.key())
+                && let Some(before) = state.get(&resource.id, &info.key())
             {
                 // `autoscaling/v1` cannot express an absent value. A write without a status therefore keeps the stored
                 // status.
@@ -247,7 +247,7 @@ fn convert_all(
     let originals: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
     let status_error = |unconverted: Unconverted| match purpose {
         Purpose::Get => unconverted.into_status_of_get(),
-        Purpose::List => unconverted.into_status_of_list(&to.of, &originals),
+        Purpose::List => unconverted.into_status_of_list(&to.id, &originals),
         Purpose::Write => unconverted.into_status(),
     };
     let webhook_call = call_for(state, to, &originals).map_err(status_error)?;

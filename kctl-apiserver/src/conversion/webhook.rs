@@ -67,13 +67,13 @@ impl Unconverted {
 
     /// Returns the error of a list, with one cause per object (`aggregatedStorageError` of
     /// `k8s.io/apiserver/pkg/storage/etcd3`). At most [`CAUSES_MAX`] objects are named.
-    pub(crate) fn into_status_of_list(self, of: &GroupResource, objects: &[&Value]) -> StatusError {
+    pub(crate) fn into_status_of_list(self, resource: &GroupResource, objects: &[&Value]) -> StatusError {
         let first = self.0.first().map(|(_, why)| why.as_str()).unwrap_or_default();
-        let message = format!("failed to read one or more {of} from the storage: {first}");
+        let message = format!("failed to read one or more {resource} from the storage: {first}");
         let cause = |(index, why): &(usize, String)| {
             let parts = [&objects[*index]["metadata"]["namespace"], &objects[*index]["metadata"]["name"]];
-            let place: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
-            let key = format!("/registry/{}/{}/{}", of.group, of.resource, place.join("/"));
+            let names: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+            let key = format!("/registry/{}/{}/{}", resource.group, resource.resource, names.join("/"));
             json!({ "reason": "UnexpectedServerResponse", "field": key, "message": why })
         };
         let mut causes: Vec<Value> = self.0.iter().take(CAUSES_MAX).map(cause).collect();
@@ -82,7 +82,7 @@ impl Unconverted {
             causes.push(json!({ "reason": "FieldValueTooMany", "message": message }));
         }
         let error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "StorageReadError", message);
-        let mut error = error.for_object(of, "list");
+        let mut error = error.for_object(resource, "list");
         error.details["causes"] = causes.into();
         error
     }

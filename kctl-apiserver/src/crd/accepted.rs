@@ -199,7 +199,7 @@ impl Naming<'_> {
         let refused: Vec<String> = short_names(self.requested).filter(is_taken).map(in_use).collect();
         match refused.as_slice() {
             [] => return self.list("shortNames", self.requested),
-            [one] => self.conflict = Some(("ShortNamesConflict", one.clone())),
+            [conflict] => self.conflict = Some(("ShortNamesConflict", conflict.clone())),
             all => self.conflict = Some(("ShortNamesConflict", format!("[{}]", all.join(", ")))),
         }
         self.list("shortNames", self.accepted);

@@ -54,8 +54,8 @@ impl<'a> Past<'a> {
             return vec![None; items.len()];
         };
         let mut by_key = HashMap::with_capacity(old.len());
-        for one in old {
-            by_key.entry(keys(one, names)).or_insert(one);
+        for old_item in old {
+            by_key.entry(keys(old_item, names)).or_insert(old_item);
         }
         let past = |item| by_key.get(&keys(item, names)).map(|old| Self::new(schema, item, old));
         items.iter().map(past).collect()

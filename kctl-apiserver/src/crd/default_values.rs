@@ -14,15 +14,15 @@ use crate::{field_error::FieldError, schema::Schema};
 
 /// Checks the defaults of a structural schema, from its root.
 ///
-/// `path` is the path of the schema in the CRD. Errors have the path of the default, followed by
+/// `path` is the field path of the schema in the CRD. Errors have the path of the default, followed by
 /// the path within it.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     node(schema, path, SchemaOf::Object, errors);
 }
 
 /// Checks the default of a schema and of those below it. Schemas of map values are skipped, as in upstream.
-fn node(schema: &Value, path: &str, of: SchemaOf, errors: &mut Vec<FieldError>) {
-    one(schema, &format!("{path}.default"), of, errors);
+fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Vec<FieldError>) {
+    check_default(schema, &format!("{path}.default"), schema_of, errors);
     if schema["items"].is_object() {
         node(&schema["items"], &format!("{path}.items"), SchemaOf::Value, errors);
     }
@@ -39,7 +39,7 @@ fn node(schema: &Value, path: &str, of: SchemaOf, errors: &mut Vec<FieldError>) 
 /// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);
 /// - the value is valid by the schema;
 /// - the CEL rules hold on an update without a change, then on creation.
-fn one(schema: &Value, field: &str, of: SchemaOf, errors: &mut Vec<FieldError>) {
+fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut Vec<FieldError>) {
     let value = &schema["default"];
     if value.is_null() {
         return;
@@ -51,7 +51,7 @@ fn one(schema: &Value, field: &str, of: SchemaOf, errors: &mut Vec<FieldError>) 
         errors.push(FieldError::invalid(field, value, "must not have unknown fields"));
     }
     let mut found = Vec::new();
-    if of == SchemaOf::Object && value.is_object() {
+    if schema_of == SchemaOf::Object && value.is_object() {
         let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
         found.extend(missing.map(|name| FieldError::required(name, "")));
     }

@@ -80,16 +80,18 @@ pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Fie
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");
-    let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    let value_at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     let fixed = [
         ("/spec/scope", "spec.scope", is_established(old)),
         ("/spec/names/kind", "spec.names.kind", is_established(old)),
         ("/spec/group", "spec.group", true),
         ("/spec/names/plural", "spec.names.plural", true),
     ];
-    let changed = fixed.iter().filter(|(pointer, _, is_fixed)| *is_fixed && at(old, pointer) != at(new, pointer));
-    errors
-        .extend(changed.map(|(pointer, field, _)| FieldError::invalid(field, &at(new, pointer), "field is immutable")));
+    let changed =
+        fixed.iter().filter(|(pointer, _, is_fixed)| *is_fixed && value_at(old, pointer) != value_at(new, pointer));
+    errors.extend(
+        changed.map(|(pointer, field, _)| FieldError::invalid(field, &value_at(new, pointer), "field is immutable")),
+    );
     errors
 }
 
@@ -193,7 +195,7 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
 fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
-        let at = |key: &str, shared: &str| {
+        let path_of = |key: &str, shared: &str| {
             if is_shared(versions, key) {
                 (i == 0).then(|| format!("spec.{shared}"))
             } else {
@@ -202,19 +204,19 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
         };
         if !version["schema"]["openAPIV3Schema"].is_object() {
             errors.push(FieldError::required(&format!("{path}.schema.openAPIV3Schema"), ""));
-        } else if let Some(path) = at("schema", "validation") {
+        } else if let Some(path) = path_of("schema", "validation") {
             let (schema, path) = (&version["schema"]["openAPIV3Schema"], format!("{path}.openAPIV3Schema"));
             let has_status = version["subresources"]["status"].is_object();
             let unfit = has_status.then(|| unfit_for_status(schema, &path)).flatten();
             structural::check(schema, &path, unfit, errors);
         }
-        if let Some(path) = at("subresources", "subresources") {
+        if let Some(path) = path_of("subresources", "subresources") {
             scale(&version["subresources"]["scale"], &format!("{path}.scale"), errors);
         }
-        if let Some(path) = at("additionalPrinterColumns", "additionalPrinterColumns") {
+        if let Some(path) = path_of("additionalPrinterColumns", "additionalPrinterColumns") {
             columns(&version["additionalPrinterColumns"], &path, errors);
         }
-        if let Some(path) = at("selectableFields", "selectableFields") {
+        if let Some(path) = path_of("selectableFields", "selectableFields") {
             selectable::check(&version["selectableFields"], &version["schema"]["openAPIV3Schema"], &path, errors);
         }
         if let Some(warning) = version["deprecationWarning"].as_str() {
@@ -332,39 +334,39 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let one_of = |all: &[&str]| format!("must be one of {}", all.join(", "));
     for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
-        let at = |key: &str| format!("{path}[{i}].{key}");
+        let path_of = |key: &str| format!("{path}[{i}].{key}");
         if text(column, "name").is_empty() {
-            errors.push(FieldError::required(&at("name"), ""));
+            errors.push(FieldError::required(&path_of("name"), ""));
         }
         match text(column, "type") {
-            "" => errors.push(FieldError::required(&at("type"), &one_of(&TYPES))),
+            "" => errors.push(FieldError::required(&path_of("type"), &one_of(&TYPES))),
             name if TYPES.contains(&name) => {}
-            name => errors.push(FieldError::invalid(&at("type"), &name.into(), &one_of(&TYPES))),
+            name => errors.push(FieldError::invalid(&path_of("type"), &name.into(), &one_of(&TYPES))),
         }
         let format = text(column, "format");
         if !format.is_empty() && !FORMATS.contains(&format) {
-            errors.push(FieldError::invalid(&at("format"), &format.into(), &one_of(&FORMATS)));
+            errors.push(FieldError::invalid(&path_of("format"), &format.into(), &one_of(&FORMATS)));
         }
         match text(column, "jsonPath") {
-            "" => errors.push(FieldError::required(&at("JSONPath"), "")),
+            "" => errors.push(FieldError::required(&path_of("JSONPath"), "")),
             value if !value.starts_with('.') => {
-                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), "must begin with a dot"));
+                errors.push(FieldError::invalid(&path_of("JSONPath"), &value.into(), "must begin with a dot"));
             }
             _ => {}
         }
     }
 }
 
-/// Validates `spec.names` or `status.acceptedNames`; `at` is the path of the one to validate.
+/// Validates `spec.names` or `status.acceptedNames`; `path` is the field path of the names.
 ///
 /// Empty names are valid in `acceptedNames`; other names follow the same rules as in `spec.names`. Kinds are DNS-1035
 /// labels in both.
-fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
+fn resource_names(all: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
-        let (name, field) = (text(all, key), format!("{at}.{key}"));
+        let (name, field) = (text(all, key), format!("{path}.{key}"));
         // `spec.names` are required; `status.acceptedNames` may still be empty.
         match key {
-            _ if name.is_empty() && at == "spec.names" => errors.push(FieldError::required(&field, "")),
+            _ if name.is_empty() && path == "spec.names" => errors.push(FieldError::required(&field, "")),
             _ if name.is_empty() => {}
             "plural" | "singular" => check_name(&field, name, NameRule::Label1035, errors),
             _ => check_kind(&field, name, errors),
@@ -372,14 +374,14 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
     let labels = |key: &str, errors: &mut Vec<FieldError>| {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
-            check_name(&format!("{at}.{key}[{i}]"), name, NameRule::Label1035, errors);
+            check_name(&format!("{path}.{key}[{i}]"), name, NameRule::Label1035, errors);
         }
     };
     labels("shortNames", errors);
     let kind = text(all, "kind");
     if !kind.is_empty() && kind == text(all, "listKind") {
         let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(&format!("{at}.listKind"), &kind.into(), detail));
+        errors.push(FieldError::invalid(&format!("{path}.listKind"), &kind.into(), detail));
     }
     labels("categories", errors);
 }
@@ -422,12 +424,12 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>
         return;
     }
     for (index, version) in versions.iter().enumerate() {
-        let at = format!("{field}[{index}]");
+        let path = format!("{field}[{index}]");
         if versions[..index].contains(version) {
-            errors.push(FieldError::invalid(&at, version, "duplicate version"));
+            errors.push(FieldError::invalid(&path, version, "duplicate version"));
             continue;
         }
-        check_name(&at, version.as_str().unwrap_or_default(), NameRule::Label1035, errors);
+        check_name(&path, version.as_str().unwrap_or_default(), NameRule::Label1035, errors);
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
         errors.push(FieldError::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));

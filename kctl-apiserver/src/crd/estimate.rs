@@ -80,17 +80,17 @@ impl Expression {
 impl Total {
     /// Adds the cost of an expression, and returns an error if it alone exceeds the limit.
     ///
-    /// `at` is the path of the expression. `is_whole` is `true` if the schema describes a complete object, whose
-    /// metadata expressions can read. An unbounded count is replaced by the number of values that fit in a request. The
-    /// cost counts towards the total even if the expression is rejected.
+    /// `path` is the field path of the expression. `is_whole` is `true` if the schema describes a complete object,
+    /// whose metadata expressions can read. An unbounded count is replaced by the number of values that fit in a
+    /// request. The cost counts towards the total even if the expression is rejected.
     pub(super) fn add(
         &mut self,
         which: Expression,
         tree: &IdedExpr,
-        (schema, of, count): (&Value, SchemaOf, Count),
-        at: String,
+        (schema, schema_of, count): (&Value, SchemaOf, Count),
+        path: String,
     ) -> Option<FieldError> {
-        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, of));
+        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, schema_of));
         let (cost, what) = match which {
             Expression::Rule => (
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),
@@ -100,9 +100,9 @@ impl Total {
             Expression::Message => (once, "the estimated cost of the messageExpression"),
         };
         self.cost = self.cost.saturating_add(cost);
-        let refused = (cost > RULE_MAX).then(|| FieldError::forbidden(&at, &exceeds(what, cost, RULE_MAX)));
+        let refused = (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX)));
         if cost >= NAMED_MIN {
-            self.dearest.push((cost, at));
+            self.dearest.push((cost, path));
             self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
             self.dearest.truncate(N_NAMED_MAX);
         }
@@ -117,7 +117,8 @@ impl Total {
             return Vec::new();
         }
         let part = "is one of the most expensive rules of a schema whose rules cost too much together";
-        let mut causes: Vec<FieldError> = self.dearest.iter().map(|(_, at)| FieldError::forbidden(at, part)).collect();
+        let mut causes: Vec<FieldError> =
+            self.dearest.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
         let what = "the estimated cost of all rules of the schema";
         causes.push(FieldError::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
         causes

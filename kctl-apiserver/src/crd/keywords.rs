@@ -46,13 +46,13 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
 /// number.
-fn node(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec<FieldError>) {
-    supported(schema, path, place, errors);
+fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
+    supported(schema, path, position, errors);
     if schema["uniqueItems"] == true {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(&format!("{path}.uniqueItems"), detail));
     }
-    children(schema, path, SchemaPosition { is_root: false, ..place }, place.is_root, errors);
+    children(schema, path, SchemaPosition { is_root: false, ..position }, position.is_root, errors);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
         errors.push(FieldError::invalid(&field, &false.into(), "must be true or undefined"));
@@ -73,13 +73,13 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 ///
 /// Empty strings and maps count as unset for keywords whose Go type cannot distinguish both.
 /// `nullable` replaces the type `null`.
-fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec<FieldError>) {
+fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
     let name = text(schema, "type");
     if !name.is_empty() && !TYPES.contains(&name) {
         errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES));
     }
     let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
-    if place.has_no_defaults && !schema["default"].is_null() {
+    if position.has_no_defaults && !schema["default"].is_null() {
         forbid("default", "must not be set in apiVersion, kind and metadata");
     }
     for key in UNSUPPORTED {
@@ -99,7 +99,7 @@ fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec
     if schema["items"].as_array().is_some_and(|all| !all.is_empty()) {
         forbid("items", "items must be a schema object and not an array");
     }
-    if place.is_in_meta && schema["x-kubernetes-embedded-resource"] == true {
+    if position.is_in_meta && schema["x-kubernetes-embedded-resource"] == true {
         forbid("x-kubernetes-embedded-resource", "must not be used inside of resource meta");
     }
 }
@@ -109,7 +109,7 @@ fn supported(schema: &Value, path: &str, place: SchemaPosition, errors: &mut Vec
 ///
 /// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items, dependencies. Schemas in
 /// unsupported keywords are checked, too, so that their errors are also reported.
-fn children(schema: &Value, path: &str, place: SchemaPosition, is_root: bool, errors: &mut Vec<FieldError>) {
+fn children(schema: &Value, path: &str, position: SchemaPosition, is_root: bool, errors: &mut Vec<FieldError>) {
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if has_fields && (values.is_object() || *values == false) {
@@ -117,40 +117,41 @@ fn children(schema: &Value, path: &str, place: SchemaPosition, is_root: bool, er
         errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
     }
     if values.is_object() {
-        let has_no_defaults = place.has_no_defaults || place.is_in_meta;
-        node(values, &format!("{path}.additionalProperties"), SchemaPosition { has_no_defaults, ..place }, errors);
+        let has_no_defaults = position.has_no_defaults || position.is_in_meta;
+        node(values, &format!("{path}.additionalProperties"), SchemaPosition { has_no_defaults, ..position }, errors);
     }
     let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
-        let is_in_meta = place.is_in_meta || is_meta;
-        let has_no_defaults = place.has_no_defaults || (is_meta && is_root);
+        let is_in_meta = position.is_in_meta || is_meta;
+        let has_no_defaults = position.has_no_defaults || (is_meta && is_root);
         node(
             field,
             &format!("{path}.properties[{name}]"),
-            SchemaPosition { is_in_meta, has_no_defaults, ..place },
+            SchemaPosition { is_in_meta, has_no_defaults, ..position },
             errors,
         );
     }
     if schema["not"].is_object() {
-        node(&schema["not"], &format!("{path}.not"), place, errors);
+        node(&schema["not"], &format!("{path}.not"), position, errors);
     }
     for key in [ALTERNATIVES[0], ALTERNATIVES[2], ALTERNATIVES[1]] {
-        for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
-            node(one, &format!("{path}.{key}[{index}]"), place, errors);
+        for (index, child) in schema[key].as_array().into_iter().flatten().enumerate() {
+            node(child, &format!("{path}.{key}[{index}]"), position, errors);
         }
     }
-    for (name, one) in schema["definitions"].as_object().into_iter().flatten() {
-        node(one, &format!("{path}.definitions[{name}]"), place, errors);
+    for (name, child) in schema["definitions"].as_object().into_iter().flatten() {
+        node(child, &format!("{path}.definitions[{name}]"), position, errors);
     }
     if schema["items"].is_object() {
-        node(&schema["items"], &format!("{path}.items"), place, errors);
+        node(&schema["items"], &format!("{path}.items"), position, errors);
     }
-    for (index, one) in schema["items"].as_array().into_iter().flatten().enumerate() {
-        node(one, &format!("{path}.items[{index}]"), place, errors);
+    for (index, child) in schema["items"].as_array().into_iter().flatten().enumerate() {
+        node(child, &format!("{path}.items[{index}]"), position, errors);
     }
-    for (name, one) in schema["dependencies"].as_object().into_iter().flatten().filter(|(_, one)| one.is_object()) {
-        node(one, &format!("{path}.dependencies[{name}]"), place, errors);
+    for (name, child) in schema["dependencies"].as_object().into_iter().flatten().filter(|(_, child)| child.is_object())
+    {
+        node(child, &format!("{path}.dependencies[{name}]"), position, errors);
     }
 }
 
@@ -256,9 +257,9 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let name = key.as_str().unwrap_or_default();
         match items["properties"].get(name) {
             Some(field) if ["array", "object"].contains(&text(field, "type")) => {
-                let at = format!("{path}.items.properties[{name}].type");
+                let field_path = format!("{path}.items.properties[{name}].type");
                 errors.push(FieldError::invalid(
-                    &at,
+                    &field_path,
                     &field["type"],
                     "must be a scalar type for a key of a list of type map",
                 ));
@@ -288,16 +289,17 @@ fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| list_type == "map");
     for name in keys.into_iter().flatten().filter_map(Value::as_str) {
         let Some(field) = items["properties"].get(name) else { continue };
-        let at = format!("{path}.items.properties[{name}]");
-        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        let field_path = format!("{path}.items.properties[{name}]");
+        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name));
         if !is_required && field["default"].is_null() {
             errors.push(FieldError::required(
-                &format!("{at}.default"),
+                &format!("{field_path}.default"),
                 "a key of a list needs a default or has to be required",
             ));
         }
         if field["nullable"] == true {
-            errors.push(FieldError::forbidden(&format!("{at}.nullable"), "a key of a list must not be nullable"));
+            errors
+                .push(FieldError::forbidden(&format!("{field_path}.nullable"), "a key of a list must not be nullable"));
         }
     }
 }

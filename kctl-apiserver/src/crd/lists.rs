@@ -17,7 +17,7 @@ use crate::{
 
 /// Calls the visitor on every value with its schema, parents first.
 ///
-/// Fields that the schema does not declare are not visited. `path` is the path of `value`, empty
+/// Fields that the schema does not declare are not visited. `path` is the field path of `value`, empty
 /// for the root.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
     visit(schema, value, path);
@@ -102,24 +102,24 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
 
 /// Values of the wrong type were rejected while decoding, so they get no second error here.
 fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let at = |name: &str| format!("{path}.{name}");
+    let path_of = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&at("apiVersion"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("apiVersion"), value, "must not be empty")),
+        None => errors.push(FieldError::required(&path_of("apiVersion"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&path_of("apiVersion"), value, "must not be empty")),
         Some((value, Some(text))) if text.matches('/').count() > 1 => {
             let detail = format!("unexpected GroupVersion string: {text}");
-            errors.push(FieldError::invalid(&at("apiVersion"), value, &detail));
+            errors.push(FieldError::invalid(&path_of("apiVersion"), value, &detail));
         }
         Some(_) => {}
     }
     match fields.get("kind").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&at("kind"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("kind"), value, "must not be empty")),
-        Some((_, Some(text))) => check_kind(&at("kind"), text, errors),
+        None => errors.push(FieldError::required(&path_of("kind"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&path_of("kind"), value, "must not be empty")),
+        Some((_, Some(text))) => check_kind(&path_of("kind"), text, errors),
         Some((_, None)) => {}
     }
     if let Some(metadata) = fields.get("metadata") {
-        embedded_metadata(metadata, &at("metadata"), errors);
+        embedded_metadata(metadata, &path_of("metadata"), errors);
     }
 }
 

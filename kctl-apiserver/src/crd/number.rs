@@ -39,8 +39,8 @@ fn whole(number: f64) -> bool {
 /// Only numbers are converted; other values are compared as JSON. The conversion goes one way:
 /// value 1 does not equal the entry 1.5.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream")]
-pub(super) fn equals(value: &Value, one: &Value) -> bool {
-    let (Value::Number(a), Value::Number(b)) = (value, one) else { return value == one };
+pub(super) fn equals(value: &Value, other: &Value) -> bool {
+    let (Value::Number(a), Value::Number(b)) = (value, other) else { return value == other };
     match (a.as_i64(), b.as_i64()) {
         (Some(a), Some(b)) => a == b,
         (Some(a), None) => b.as_f64() == Some(a as f64),
@@ -114,8 +114,8 @@ impl Range<'_> {
             (_, Some("float")) => number.abs() <= f64::from(f32::MAX),
             _ => true,
         };
-        let of = self.format.or(self.r#type).unwrap_or_default();
-        (!fits).then(|| FieldError::nameless(&format!("{}: {value} is out of the range of {of}", self.path)))
+        let format = self.format.or(self.r#type).unwrap_or_default();
+        (!fits).then(|| FieldError::nameless(&format!("{}: {value} is out of the range of {format}", self.path)))
     }
 }
 
@@ -137,8 +137,8 @@ fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
         let factor = factor.as_f64()? as i64;
         factor > 0 && number % factor == 0
     } else {
-        let (number, of) = (value.as_f64()?, factor.as_f64()?);
-        of > 0.0 && whole(if of < 1.0 { 1.0 / of * number } else { number / of })
+        let (number, divisor) = (value.as_f64()?, factor.as_f64()?);
+        divisor > 0.0 && whole(if divisor < 1.0 { 1.0 / divisor * number } else { number / divisor })
     };
     (!divides).then(|| FieldError::invalid(path, value, &format!("must be a multiple of {factor}")))
 }

@@ -66,7 +66,7 @@ impl Pruned {
     ///
     /// Lists are always entered; items without a schema lose all their fields. A list that preserves unknown fields is
     /// pruned by `below_kept`.
-    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
+    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, position: Place) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
                 self.below_kept(schema, value, path);
@@ -78,7 +78,7 @@ impl Pruned {
                 }
             }
             Value::Object(fields) => fields.retain(|name, value| {
-                if place == Place::Object && KEPT.contains(&name.as_str()) {
+                if position == Place::Object && KEPT.contains(&name.as_str()) {
                     if name == "metadata" && !path.is_empty() {
                         self.embedded_metadata(value, &join(path, name));
                     }

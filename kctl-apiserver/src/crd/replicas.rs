@@ -38,7 +38,7 @@ fn is_count(value: &Value) -> bool {
 /// A step through a value that is not an object is an error with that value.
 fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> bool, why: &str) -> Option<FieldError> {
     let path = scale[which].as_str()?;
-    let (found, fits) = match at(object, path) {
+    let (found, fits) = match value_at(object, path) {
         Ok(found) => found.map(|found| (found, is_valid(found)))?,
         Err(no_object) => (no_object, false),
     };
@@ -49,7 +49,7 @@ fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> boo
 ///
 /// # Errors
 /// Returns the first value on the path that is not an object.
-fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Value> {
+fn value_at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Value> {
     let mut found = object;
     for name in path.trim_start_matches('.').split('.') {
         // A null value is treated as missing (`NestedFieldNoCopy` in

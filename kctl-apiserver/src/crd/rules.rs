@@ -127,13 +127,13 @@ impl Rules {
     ///
     /// With `is_judged` expressions are only parsed; without it they are also type-checked, because
     /// validation has not done so yet.
-    fn compile_at(schema: Schema, of: SchemaOf, compile: fn(Schema, &Value, SchemaOf) -> Rule) -> Self {
+    fn compile_at(schema: Schema, schema_of: SchemaOf, compile: fn(Schema, &Value, SchemaOf) -> Rule) -> Self {
         let part = |schema: Schema| Self::compile_at(schema, SchemaOf::Value, compile);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
         let all = schema.json()["x-kubernetes-validations"].as_array();
         let fields = schema.properties().map(|(name, field)| (name.to_owned(), part(field)));
         let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
-        let own: Vec<Rule> = all.into_iter().flatten().map(|rule| compile(schema, rule, of)).collect();
+        let own: Vec<Rule> = all.into_iter().flatten().map(|rule| compile(schema, rule, schema_of)).collect();
         Self {
             typed: (!own.is_empty()).then(|| Typed::of(schema.json())),
             own,
@@ -266,8 +266,8 @@ impl Rules {
     /// A linear search: map lists with rules are usually short, and `maxItems` bounds them by the
     /// cost estimate.
     fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-        let is_same = |one: &&Value| self.keys.iter().all(|key| one.get(key) == item.get(key));
-        old?.as_array()?.iter().find(|one| !self.keys.is_empty() && is_same(one))
+        let is_same = |candidate: &&Value| self.keys.iter().all(|key| candidate.get(key) == item.get(key));
+        old?.as_array()?.iter().find(|candidate| !self.keys.is_empty() && is_same(candidate))
     }
 }
 
@@ -321,9 +321,9 @@ impl Rule {
     ///
     /// A rule that fails the checks is treated as a rule without `oldSelf`, so that it is also evaluated, and reported,
     /// on creation.
-    fn compile_unjudged(schema: Schema, rule: &Value, of: SchemaOf) -> Self {
+    fn compile_unjudged(schema: Schema, rule: &Value, schema_of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
-        match statements::wrong(rule, schema.json(), of) {
+        match statements::wrong(rule, schema.json(), schema_of) {
             Some(why) => Self { code: Err(why), names_old: false, ..compiled },
             None => compiled,
         }

@@ -27,14 +27,14 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 /// about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
     let mut statements = StatementCheck { wrong, total: Total::default(), errors: Vec::new() };
-    let place = RulePosition {
+    let position = RulePosition {
         lost: None,
-        of: SchemaOf::Object,
+        schema_of: SchemaOf::Object,
         is_below_rules: false,
         is_in_unknown: false,
         count: Count::of_root(),
     };
-    statements.node(schema, path, place);
+    statements.node(schema, path, position);
     let StatementCheck { total, mut errors, .. } = statements;
     errors.extend(total.causes(path));
     errors
@@ -49,7 +49,7 @@ struct RulePosition<'a> {
     /// Only the topmost such list is named in the error.
     lost: Option<&'a str>,
     /// The values of the schema.
-    of: SchemaOf,
+    schema_of: SchemaOf,
     /// A schema above has rules.
     is_below_rules: bool,
     /// A schema at this position or above it, at or below rules, has no CEL type: expressions cannot be checked.
@@ -73,40 +73,44 @@ impl StatementCheck<'_> {
     ///
     /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) cannot
     /// have rules: one `InternalError` at the list.
-    fn node(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
+    fn node(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let is_below_rules = place.is_below_rules || !rules.is_empty();
-        let is_in_unknown = place.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
-        self.below(schema, path, RulePosition { is_below_rules, is_in_unknown, of: SchemaOf::Value, ..place });
+        let is_below_rules = position.is_below_rules || !rules.is_empty();
+        let is_in_unknown = position.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
+        self.below(
+            schema,
+            path,
+            RulePosition { is_below_rules, is_in_unknown, schema_of: SchemaOf::Value, ..position },
+        );
         if rules.is_empty() || self.is_wrong(path) {
             return;
         }
-        let at = format!("{path}.x-kubernetes-validations");
+        let field_path = format!("{path}.x-kubernetes-validations");
         if is_in_unknown {
             let why = "Internal error: the schema has no CEL type";
-            self.errors.push(FieldError::new("InternalError", &at, why.to_owned()));
+            self.errors.push(FieldError::new("InternalError", &field_path, why.to_owned()));
             return;
         }
         for (index, rule) in rules.iter().enumerate() {
-            one(rule, schema, &format!("{at}[{index}]"), place, &mut self.total, &mut self.errors);
+            check_rule(rule, schema, &format!("{field_path}[{index}]"), position, &mut self.total, &mut self.errors);
         }
     }
 
     /// Visits nested schemas first, because upstream reports their errors before those of the schema itself.
     ///
     /// `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
-    fn below(&mut self, schema: &Value, path: &str, place: RulePosition<'_>) {
-        let place = RulePosition { count: place.count.below(schema), ..place };
+    fn below(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
+        let position = RulePosition { count: position.count.below(schema), ..position };
         if schema["additionalProperties"].is_object() {
-            self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), place);
+            self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), position);
         }
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            self.node(field, &format!("{path}.properties[{name}]"), place);
+            self.node(field, &format!("{path}.properties[{name}]"), position);
         }
         if schema["items"].is_object() {
             let keeps = schema["x-kubernetes-list-type"] == "map";
-            let lost = place.lost.or((!keeps).then_some(path));
-            self.node(&schema["items"], &format!("{path}.items"), RulePosition { lost, ..place });
+            let lost = position.lost.or((!keeps).then_some(path));
+            self.node(&schema["items"], &format!("{path}.items"), RulePosition { lost, ..position });
         }
     }
 
@@ -125,24 +129,24 @@ impl StatementCheck<'_> {
 pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
-        let at = format!("{path}.x-kubernetes-validations[{index}]");
+        let field_path = format!("{path}.x-kubernetes-validations[{index}]");
         let text = |field: &str| rule[field].as_str().unwrap_or_default();
         if text("rule").trim().is_empty() {
-            errors.push(FieldError::required(&format!("{at}.rule"), "rule is not specified"));
+            errors.push(FieldError::required(&format!("{field_path}.rule"), "rule is not specified"));
         } else {
-            message(rule, &at, errors);
+            message(rule, &field_path, errors);
         }
         if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
             let detail = "messageExpression must be non-empty if specified";
-            errors.push(FieldError::required(&format!("{at}.messageExpression"), detail));
+            errors.push(FieldError::required(&format!("{field_path}.messageExpression"), detail));
         }
         if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
-            errors.push(FieldError::not_supported(&format!("{at}.reason"), &rule["reason"], &REASONS));
+            errors.push(FieldError::not_supported(&format!("{field_path}.reason"), &rule["reason"], &REASONS));
         }
         let path = text("fieldPath");
         if !path.is_empty() && (path.contains(['\n', '\r']) || field_path::resolved(path, schema).is_none()) {
             errors.push(FieldError::invalid(
-                &format!("{at}.fieldPath"),
+                &format!("{field_path}.fieldPath"),
                 &path.into(),
                 "must be the path of a field, in one line",
             ));
@@ -154,28 +158,28 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// `oldSelf` below a list without keys has no meaning: an item cannot be found in the old list.
 /// `optionalOldSelf` without `oldSelf` is an error, `false` included.
-fn one(
+fn check_rule(
     rule: &Value,
     schema: &Value,
-    at: &str,
-    place: RulePosition<'_>,
+    path: &str,
+    position: RulePosition<'_>,
     total: &mut Total,
     errors: &mut Vec<FieldError>,
 ) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
-    let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{at}.{field}"), value, why);
+    let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{path}.{field}"), value, why);
     // The `messageExpression` is compiled only if the rule compiles.
-    let is_typed = match compiled(Expression::Rule, rule, schema, at, place, total, errors) {
+    let is_typed = match compiled(Expression::Rule, rule, schema, path, position, total, errors) {
         Compiled::Whole => {
-            compiled(Expression::Message, rule, schema, at, place, total, errors);
+            compiled(Expression::Message, rule, schema, path, position, total, errors);
             true
         }
         Compiled::Typed => true,
         Compiled::Not => false,
     };
     let uses_old = is_typed && kctl_cel::names(expression, "oldSelf");
-    if uses_old && let Some(lost) = place.lost {
+    if uses_old && let Some(lost) = position.lost {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
         errors.push(invalid("rule", &rule["rule"], &why));
     }
@@ -201,15 +205,20 @@ enum Compiled {
 ///
 /// The message is without path and value. An empty rule counts as compiled, and is reported as
 /// missing elsewhere.
-pub(super) fn wrong(rule: &Value, schema: &Value, of: SchemaOf) -> Option<String> {
-    wrong_expression(Expression::Rule, rule, schema, of).map(|(_, why)| why)
+pub(super) fn wrong(rule: &Value, schema: &Value, schema_of: SchemaOf) -> Option<String> {
+    wrong_expression(Expression::Rule, rule, schema, schema_of).map(|(_, why)| why)
 }
 
 /// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles.
 ///
 /// A rule must be a boolean, a message a string. An expression whose type is unknown (`dyn`)
 /// passes.
-fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaOf) -> Option<(Compiled, String)> {
+fn wrong_expression(
+    which: Expression,
+    rule: &Value,
+    schema: &Value,
+    schema_of: SchemaOf,
+) -> Option<(Compiled, String)> {
     let expected = match which {
         Expression::Rule => Type::Bool,
         Expression::Message => Type::Text,
@@ -218,7 +227,7 @@ fn wrong_expression(which: Expression, rule: &Value, schema: &Value, of: SchemaO
     if expression.trim().is_empty() {
         return None;
     }
-    let environment = Environment::of_rule(schema, of, OldSelf::of_rule(rule)).unwrap_or_default();
+    let environment = Environment::of_rule(schema, schema_of, OldSelf::of_rule(rule)).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != expected => {
@@ -236,20 +245,20 @@ fn compiled(
     which: Expression,
     rule: &Value,
     schema: &Value,
-    at: &str,
-    place: RulePosition<'_>,
+    path: &str,
+    position: RulePosition<'_>,
     total: &mut Total,
     errors: &mut Vec<FieldError>,
 ) -> Compiled {
     let expression = rule[which.field()].as_str().unwrap_or_default();
-    let at = format!("{at}.{}", which.field());
-    if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.of) {
+    let path = format!("{path}.{}", which.field());
+    if let Some((compiled, why)) = wrong_expression(which, rule, schema, position.schema_of) {
         let message = format!("Invalid value: {rule}: {why}");
-        errors.push(FieldError::new("FieldValueInvalid", &at, message));
+        errors.push(FieldError::new("FieldValueInvalid", &path, message));
         return compiled;
     }
     let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
-    let too_dear = total.add(which, &tree, (schema, place.of, place.count), at.clone());
+    let too_dear = total.add(which, &tree, (schema, position.schema_of, position.count), path.clone());
     errors.extend(too_dear);
     Compiled::Whole
 }
@@ -258,8 +267,8 @@ fn compiled(
 ///
 /// At most one error. A multi-line expression would make an unreadable message, hence the
 /// requirement.
-fn message(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let field = format!("{at}.message");
+fn message(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let field = format!("{path}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
     if !text.is_empty() && (text.trim().is_empty() || text.trim().contains(['\n', '\r'])) {
         errors.push(FieldError::invalid(&field, &rule["message"], "must be one line, and not blank"));

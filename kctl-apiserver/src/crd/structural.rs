@@ -113,7 +113,7 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 
 /// Checks a schema and those below it, which come first in the errors.
 ///
-/// `path` is the path of the schema. Upstream: `validateStructuralInvariants`.
+/// `path` is the field path of the schema. Upstream: `validateStructuralInvariants`.
 fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     if text(schema, "type") == "array" && !schema["items"].is_object() {
         errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
@@ -196,8 +196,12 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
             let Some(field) = schema["properties"].get(name) else { continue };
             if text(field, "type") != expected {
-                let at = format!("{path}.properties[{name}].type");
-                errors.push(FieldError::invalid(&at, &text(field, "type").into(), &format!("must be {expected}")));
+                let field_path = format!("{path}.properties[{name}].type");
+                errors.push(FieldError::invalid(
+                    &field_path,
+                    &text(field, "type").into(),
+                    &format!("must be {expected}"),
+                ));
             }
         }
     }
@@ -217,12 +221,12 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
 ///
 /// Both alternatives have no other keyword, and the order is fixed.
 fn is_integer_or_string(any_of: &Value) -> bool {
-    let of = |one: &Value, name: &str| {
-        one.as_object().is_some_and(|one| one.len() == 1 && one.get("type").is_some_and(|is| is == name))
+    let has_type = |schema: &Value, name: &str| {
+        schema.as_object().is_some_and(|schema| schema.len() == 1 && schema.get("type").is_some_and(|is| is == name))
     };
-    any_of
-        .as_array()
-        .is_some_and(|all| matches!(all.as_slice(), [one, other] if of(one, "integer") && of(other, "string")))
+    any_of.as_array().is_some_and(
+        |all| matches!(all.as_slice(), [schema, other] if has_type(schema, "integer") && has_type(other, "string")),
+    )
 }
 
 /// Checks the contents of alternatives. The two forms of int-or-string are exempt from the ban on types.
@@ -230,9 +234,9 @@ fn is_integer_or_string(any_of: &Value) -> bool {
 /// The forms are `anyOf: [integer, string]` and the same as the first item of `allOf`, which leaves
 /// room for other alternatives.
 fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let free = |key: &str, index: usize, one: &Value| match key {
+    let free = |key: &str, index: usize, alternative: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
-        "allOf" => index == 0 && is_integer_or_string(&one["anyOf"]),
+        "allOf" => index == 0 && is_integer_or_string(&alternative["anyOf"]),
         _ => false,
     };
     values(schema, path, &free, errors);
@@ -245,12 +249,12 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// keyword, the index and the alternative.
 fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
     for key in ALTERNATIVES {
-        for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
-            let at = format!("{path}.{key}[{index}]");
-            match (key, free(key, index, one)) {
-                ("allOf", true) => alternative(one, &at, &|key, _, _| key == "anyOf", errors),
+        for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
+            let field_path = format!("{path}.{key}[{index}]");
+            match (key, free(key, index, nested)) {
+                ("allOf", true) => alternative(nested, &field_path, &|key, _, _| key == "anyOf", errors),
                 (_, true) => {}
-                (_, false) => alternative(one, &at, &|_, _, _| false, errors),
+                (_, false) => alternative(nested, &field_path, &|_, _, _| false, errors),
             }
         }
     }
@@ -297,19 +301,19 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 
 /// Checks that each field and item of an alternative is declared outside of the alternatives, too.
 ///
-/// `alternative` starts as the schema itself. `at` is the path where a declaration is needed,
+/// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed,
 /// `named_at` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
-fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
+fn complete(alternative: &Value, schema: Option<&Value>, path: &str, named_at: &str, errors: &mut Vec<FieldError>) {
     let Some(schema) = schema else {
-        errors.push(FieldError::required(at, &format!("because it is defined in {named_at}")));
+        errors.push(FieldError::required(path, &format!("because it is defined in {named_at}")));
         return;
     };
     if alternative["not"].is_object() {
-        below(&alternative["not"], schema, at, &format!("{named_at}.not"), errors);
+        below(&alternative["not"], schema, path, &format!("{named_at}.not"), errors);
     }
     for key in ALTERNATIVES {
-        for (index, one) in alternative[key].as_array().into_iter().flatten().enumerate() {
-            below(one, schema, at, &format!("{named_at}.{key}[{index}]"), errors);
+        for (index, nested) in alternative[key].as_array().into_iter().flatten().enumerate() {
+            below(nested, schema, path, &format!("{named_at}.{key}[{index}]"), errors);
         }
     }
 }
@@ -317,22 +321,23 @@ fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &st
 /// Applies `complete` to an alternative and its nested items and properties.
 ///
 /// A missing declaration is reported once, and nothing below it.
-fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<FieldError>) {
-    complete(alternative, Some(schema), at, named_at, errors);
-    let missing = |at: &str, named_at: &str| FieldError::required(at, &format!("because it is defined in {named_at}"));
+fn below(alternative: &Value, schema: &Value, path: &str, named_at: &str, errors: &mut Vec<FieldError>) {
+    complete(alternative, Some(schema), path, named_at, errors);
+    let missing =
+        |path: &str, named_at: &str| FieldError::required(path, &format!("because it is defined in {named_at}"));
     if alternative["items"].is_object() {
-        let (at, named_at) = (format!("{at}.items"), format!("{named_at}.items"));
+        let (path, named_at) = (format!("{path}.items"), format!("{named_at}.items"));
         if schema["items"].is_object() {
-            below(&alternative["items"], &schema["items"], &at, &named_at, errors);
+            below(&alternative["items"], &schema["items"], &path, &named_at, errors);
         } else {
-            errors.push(missing(&at, &named_at));
+            errors.push(missing(&path, &named_at));
         }
     }
     for (name, field) in alternative["properties"].as_object().into_iter().flatten() {
-        let (at, named_at) = (format!("{at}.properties[{name}]"), format!("{named_at}.properties[{name}]"));
+        let (path, named_at) = (format!("{path}.properties[{name}]"), format!("{named_at}.properties[{name}]"));
         match schema["properties"].get(name) {
-            Some(schema) => below(field, schema, &at, &named_at, errors),
-            None => errors.push(missing(&at, &named_at)),
+            Some(schema) => below(field, schema, &path, &named_at, errors),
+            None => errors.push(missing(&path, &named_at)),
         }
     }
 }

@@ -36,8 +36,8 @@ pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> V
 /// was valid when it was stored.
 pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if let Some((of, status)) = schema.property("status").zip(object.get("status")) {
-        errors = by_schema(of, status, old.and_then(|old| old.get("status")));
+    if let Some((status_schema, status)) = schema.property("status").zip(object.get("status")) {
+        errors = by_schema(status_schema, status, old.and_then(|old| old.get("status")));
         for error in &mut errors {
             error.field = match error.field.as_str() {
                 "" | "<nil>" => "status".to_owned(),
@@ -46,9 +46,9 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
             };
         }
     }
-    let at = errors.len();
+    let start = errors.len();
     new_duplicates(schema, object, old, &mut errors);
-    let duplicates = errors.split_off(at);
+    let duplicates = errors.split_off(start);
     errors.extend(duplicates.into_iter().filter(|error| error.field.starts_with("status")));
     errors
 }
@@ -105,7 +105,7 @@ impl Outcome {
 
 /// Validates a value and drops its errors if it is unchanged.
 ///
-/// `past` has the value and its old value; `path` is the path of both.
+/// `past` has the value and its old value; `path` is the field path of both.
 fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
@@ -333,7 +333,7 @@ fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: 
 fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream never matches null, even if the `enum` contains it.
-    if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
+    if !value.is_null() && allowed.iter().any(|allowed_value| number::equals(value, allowed_value)) {
         return None;
     }
     Some(FieldError::not_supported(path, value, &allowed.iter().map(Value::to_string).collect::<Vec<_>>()))
@@ -347,10 +347,13 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
 fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
     let all = |key: &str| {
         let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        alternatives.iter().map(|one| node(Schema::structural(one), value, path, None)).collect::<Vec<_>>()
+        alternatives
+            .iter()
+            .map(|alternative| node(Schema::structural(alternative), value, path, None))
+            .collect::<Vec<_>>()
     };
     let nameless = |text: &str| FieldError::nameless(&format!("{path:?} must {text}"));
-    let is_valid = |one: &&Outcome| one.errors.is_empty();
+    let is_valid = |alternative: &&Outcome| alternative.errors.is_empty();
     let any_of = all("anyOf");
     if !any_of.is_empty() && any_of.iter().filter(is_valid).count() == 0 {
         outcome.errors.push(nameless("validate at least one schema of anyOf"));
@@ -366,8 +369,8 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
     }
     let all_of = all("allOf");
     if all_of.iter().filter(is_valid).count() < all_of.len() {
-        for one in all_of {
-            outcome.merge(one);
+        for alternative in all_of {
+            outcome.merge(alternative);
         }
         outcome.errors.push(nameless("validate all schemas of allOf"));
     }
@@ -382,5 +385,8 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
 ///
 /// More checks mean that the alternative matched further, so its errors are probably the useful ones.
 fn closest(failures: Vec<Outcome>) -> Outcome {
-    failures.into_iter().reduce(|best, one| if one.n_checks > best.n_checks { one } else { best }).unwrap_or_default()
+    failures
+        .into_iter()
+        .reduce(|best, failure| if failure.n_checks > best.n_checks { failure } else { best })
+        .unwrap_or_default()
 }

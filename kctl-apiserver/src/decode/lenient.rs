@@ -9,13 +9,13 @@ pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
     let Some(start) = first_half(&text, 0) else { return text };
     let mut mended = text[..start].to_vec();
-    let mut at = start;
-    while let Some(next) = first_half(&text, at) {
-        mended.extend_from_slice(&text[at..next]);
+    let mut position = start;
+    while let Some(next) = first_half(&text, position) {
+        mended.extend_from_slice(&text[position..next]);
         mended.extend_from_slice(b"\\ufffd");
-        at = next + ESCAPE_LEN;
+        position = next + ESCAPE_LEN;
     }
-    mended.extend_from_slice(&text[at..]);
+    mended.extend_from_slice(&text[position..]);
     mended.into()
 }
 
@@ -41,17 +41,17 @@ fn valid(json: &[u8]) -> Cow<'_, [u8]> {
 ///
 /// Pairs of surrogates are skipped together.
 fn first_half(text: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    while at < text.len() {
-        if text[at] != b'\\' {
-            at += 1;
+    let mut position = from;
+    while position < text.len() {
+        if text[position] != b'\\' {
+            position += 1;
             continue;
         }
-        match (code(text, at), code(text, at + ESCAPE_LEN)) {
-            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => at += 2 * ESCAPE_LEN,
-            (Some(0xd800..0xe000), _) => return Some(at),
+        match (code(text, position), code(text, position + ESCAPE_LEN)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => position += 2 * ESCAPE_LEN,
+            (Some(0xd800..0xe000), _) => return Some(position),
             // An escaped backslash does not start an escape.
-            _ => at += 2,
+            _ => position += 2,
         }
     }
     None
@@ -60,8 +60,8 @@ fn first_half(text: &[u8], from: usize) -> Option<usize> {
 /// Returns the code unit of a `\u` escape.
 ///
 /// `None` for any other bytes.
-fn code(text: &[u8], at: usize) -> Option<u32> {
-    let digits = text.get(at..at + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
+fn code(text: &[u8], position: usize) -> Option<u32> {
+    let digits = text.get(position..position + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 

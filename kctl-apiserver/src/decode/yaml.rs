@@ -133,9 +133,9 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
 /// Go reads the first document only, and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a
 /// document without braces such a bracket is an error (kube-apiserver 1.36.3).
 fn before_stray(text: &str, index: usize) -> Option<&str> {
-    let (at, stray) = text.char_indices().nth(index)?;
+    let (offset, stray) = text.char_indices().nth(index)?;
     let is_in_braces = text.trim_start().starts_with(['{', '[']);
-    (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..at])
+    (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..offset])
 }
 
 /// Returns the value of a scalar.
@@ -203,7 +203,7 @@ struct Fields {
     /// A repeated key replaces the earlier value.
     map: Map<String, Value>,
     /// The keys so far, with `true` for strings: the number 1 and the string "1" are different keys in Go's YAML.
-    known: HashSet<(bool, String)>,
+    seen: HashSet<(bool, String)>,
     /// Keys and values alternate.
     next: Next,
 }
@@ -301,10 +301,10 @@ impl Fields {
                 let merged = match value {
                     // If several maps are merged, the earlier ones take precedence.
                     Value::Array(items) => items.into_iter().rev().collect(),
-                    one => vec![one],
+                    source => vec![source],
                 };
-                for one in merged {
-                    let Value::Object(map) = one else {
+                for source in merged {
+                    let Value::Object(map) = source else {
                         return Err("yaml: map merge requires map or sequence of maps as the value".into());
                     };
                     self.map.extend(map);
@@ -326,7 +326,7 @@ impl Fields {
             Value::Number(number) if number.is_f64() => strconv::format_float(number.as_f64().unwrap_or_default()),
             scalar => scalar.to_string(),
         };
-        let is_new = self.known.insert((value.is_string(), key.clone()));
+        let is_new = self.seen.insert((value.is_string(), key.clone()));
         let repeated = (!is_new).then(|| key.clone());
         self.next = Next::Value(key);
         Ok(repeated)

@@ -59,8 +59,8 @@ pub(crate) struct Type<'a> {
 /// selector of a `Job`) are left to the caller. So are the finalizers of storage protection.
 ///
 /// Parts that are equal in `stored` already have their defaults and are skipped.
-pub(crate) fn default_object(of: Type<'_>, object: &mut Value, stored: Option<&Value>) {
-    let Type { api_version, kind, rules } = of;
+pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Option<&Value>) {
+    let Type { api_version, kind, rules } = type_info;
     let Some(schema) = Schema::built_in(api_version, kind) else { return };
     if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
         return without_schemas(object, |object| {
@@ -80,10 +80,10 @@ pub(crate) fn default_object(of: Type<'_>, object: &mut Value, stored: Option<&V
 
 /// Fills in the defaults that are set when an object is decoded. Webhooks see the object before the storage and the
 /// strategy of its kind fill in the rest.
-pub(crate) fn default_decoded(of: Type<'_>, object: &mut Value) {
-    let later = of.rules.later_defaults;
+pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
+    let later = type_info.rules.later_defaults;
     let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
-    default_object(of, object, None);
+    default_object(type_info, object, None);
     for ((pointer, undecoded), decoded) in later.iter().zip(decoded) {
         let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
         let Some(Value::Object(parent)) = object.pointer_mut(parent) else { continue };
@@ -202,8 +202,8 @@ static MICRO_TIME: LazyLock<Option<Schema<'static>>> =
     LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"));
 
 /// Returns `true` if a field has this type. Types are compared by address.
-fn is(of: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool {
-    of.is_some_and(|of| std::ptr::eq(of.json(), schema.json()))
+fn is(expected: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool {
+    expected.is_some_and(|expected| std::ptr::eq(expected.json(), schema.json()))
 }
 
 /// Writes a time in UTC, with the precision of its type. A time that jiff cannot represent stays as sent.

@@ -9,7 +9,7 @@ use crate::{
     amounts::{self, Side},
     defaulting::{add, fill, image, is_text, items, part},
     feature_gates::FeatureGate,
-    json_path::{at, at_mut},
+    json_path::{at_mut, value_at},
 };
 
 /// Seconds that a Pod stays on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
@@ -88,7 +88,8 @@ fn same_addresses(status: &mut Value) {
 /// The strategy calls it, so that it sees the containers that webhooks add. A Pod without `spec.resources` gets none of
 /// these: the scheduler sums up its containers.
 pub(crate) fn pod_level_resources(spec: &mut Value) {
-    let has = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    let has =
+        |side: &str| value_at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
     if !has("limits") && !has("requests") {
         return;
     }
@@ -161,9 +162,9 @@ fn pod_spec(spec: &mut Value) {
 /// A limit without a request thus reserves what it allows. Requests of other resources stay as they
 /// are.
 fn copy_limits(container: &mut Value) {
-    let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
+    let Some(limits) = value_at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
     let is_asked =
-        |name: &String| at(container, ["resources", "requests", name]).is_some_and(|request| !request.is_null());
+        |name: &String| value_at(container, ["resources", "requests", name]).is_some_and(|request| !request.is_null());
     if limits.keys().all(is_asked) {
         return;
     }
@@ -338,7 +339,7 @@ fn admit(spec: &mut Value) {
 /// Zero amounts do not count, and ephemeral containers do not either. Everything else is
 /// `Burstable`.
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
-    if at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
+    if value_at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
         return quality_of_whole(spec);
     }
     let (mut is_best_effort, mut is_guaranteed) = (true, true);
@@ -346,7 +347,7 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
         for container in items(spec, list) {
             for resource in ["cpu", "memory"] {
                 let amount = |kind: &str| {
-                    let amount = at(container, ["resources", kind, resource]);
+                    let amount = value_at(container, ["resources", kind, resource]);
                     amount.filter(|amount| **amount != "0" && **amount != 0)
                 };
                 let (request, limit) = (amount("requests"), amount("limits"));

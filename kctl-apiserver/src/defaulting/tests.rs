@@ -10,7 +10,7 @@ static ANSWERS: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_
 /// Sets the defaults by the rules of the kind.
 fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    let rules = crate::kinds::ALL.iter().find(|one| (one.group, one.kind) == (group, kind));
+    let rules = crate::kinds::ALL.iter().find(|kind_rules| (kind_rules.group, kind_rules.kind) == (group, kind));
     super::default_object(Type { api_version, kind, rules: rules.unwrap_or(&&Kind::DEFAULT) }, object, stored);
 }
 

@@ -90,8 +90,8 @@ fn within(cost: usize) -> Result<(), String> {
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),
-        ("contains" | "intersects" | "equivalent", Target::Library("sets"), [Cel::List(one), Cel::List(other)]) => {
-            one.len().saturating_mul(other.len())
+        ("contains" | "intersects" | "equivalent", Target::Library("sets"), [Cel::List(left), Cel::List(right)]) => {
+            left.len().saturating_mul(right.len())
         }
         ("range", Target::Library("lists"), [Cel::Int(n)]) => usize::try_from(*n).ok()?,
         ("replace", Target::Value(Cel::String(text)), [Cel::String(old), Cel::String(new), ..]) => {
@@ -99,9 +99,10 @@ fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
             text.len().saturating_add(n_found.saturating_mul(new.len())) / LETTERS_PER_STEP
         }
         ("join", Target::Value(Cel::List(items)), between) => {
-            let of = |value: &Cel| if let Cel::String(text) = value { text.len() } else { 0 };
-            let between = between.first().map_or(0, of);
-            items.iter().map(|item| of(item).saturating_add(between)).fold(0, usize::saturating_add) / LETTERS_PER_STEP
+            let length = |value: &Cel| if let Cel::String(text) = value { text.len() } else { 0 };
+            let between = between.first().map_or(0, length);
+            items.iter().map(|item| length(item).saturating_add(between)).fold(0, usize::saturating_add)
+                / LETTERS_PER_STEP
         }
         ("matches" | "find" | "findAll", Target::Value(Cel::String(text)), [Cel::String(pattern), ..]) => {
             let steps = (text.len() + 1).div_ceil(LETTERS_PER_STEP);

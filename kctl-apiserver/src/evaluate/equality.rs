@@ -57,15 +57,15 @@ impl Kinds {
     ///
     /// Numbers of different types are equal if their values are. Maps are equal without regard to
     /// the order.
-    pub(super) fn equal(&self, one: &Cel, other: &Cel) -> bool {
-        match (one, other) {
-            (Cel::List(one), Cel::List(other)) => one.len() == other.len() && self.equal_items(one, other),
-            (Cel::Map(one), Cel::Map(other)) => {
+    pub(super) fn equal(&self, left: &Cel, right: &Cel) -> bool {
+        match (left, right) {
+            (Cel::List(left), Cel::List(right)) => left.len() == right.len() && self.equal_items(left, right),
+            (Cel::Map(left), Cel::Map(right)) => {
                 let same =
-                    |(key, value): (&Key, &Cel)| other.map.get(key).is_some_and(|other| self.equal(value, other));
-                one.map.len() == other.map.len() && one.map.iter().all(same)
+                    |(key, value): (&Key, &Cel)| right.map.get(key).is_some_and(|right| self.equal(value, right));
+                left.map.len() == right.map.len() && left.map.iter().all(same)
             }
-            _ => one == other,
+            _ => left == right,
         }
     }
 
@@ -73,16 +73,16 @@ impl Kinds {
     ///
     /// Lengths are equal already, so it suffices that each right item is in the left list: items of
     /// a set are unique.
-    fn equal_items(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> bool {
-        match self.of(one) {
-            None => one.iter().zip(other).all(|(one, other)| self.equal(one, other)),
+    fn equal_items(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> bool {
+        match self.of(left) {
+            None => left.iter().zip(right).all(|(left, right)| self.equal(left, right)),
             Some(ListKind::Set) => {
-                let texts: HashSet<String> = one.iter().map(text).collect();
-                other.iter().all(|item| texts.contains(&text(item)))
+                let texts: HashSet<String> = left.iter().map(text).collect();
+                right.iter().all(|item| texts.contains(&text(item)))
             }
             Some(ListKind::Map(fields)) => {
-                let by_key: HashMap<String, &Cel> = one.iter().map(|item| (key(item, fields), item)).collect();
-                other.iter().all(|item| by_key.get(&key(item, fields)).is_some_and(|own| self.equal(own, item)))
+                let by_key: HashMap<String, &Cel> = left.iter().map(|item| (key(item, fields), item)).collect();
+                right.iter().all(|item| by_key.get(&key(item, fields)).is_some_and(|own| self.equal(own, item)))
             }
         }
     }
@@ -92,20 +92,21 @@ impl Kinds {
     ///
     /// Replaced items keep their position, new ones are appended. If the left list has no type, the lists are just
     /// joined.
-    pub(super) fn added(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> Vec<Cel> {
-        let mut items = one.as_ref().clone();
-        let Some(kind) = self.of(one) else {
-            items.extend_from_slice(other);
+    pub(super) fn added(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> Vec<Cel> {
+        let mut items = left.as_ref().clone();
+        let Some(kind) = self.of(left) else {
+            items.extend_from_slice(right);
             return items;
         };
         let key = |item: &Cel| match kind {
             ListKind::Set => text(item),
             ListKind::Map(fields) => key(item, fields),
         };
-        let mut places: HashMap<String, usize> = items.iter().enumerate().map(|(at, item)| (key(item), at)).collect();
-        for item in other {
-            if let Some(&at) = places.get(&key(item)) {
-                items[at] = item.clone();
+        let mut places: HashMap<String, usize> =
+            items.iter().enumerate().map(|(index, item)| (key(item), index)).collect();
+        for item in right {
+            if let Some(&index) = places.get(&key(item)) {
+                items[index] = item.clone();
                 continue;
             }
             // Only sets record new items. As in upstream, a key that occurs twice in the right list of a map is kept

@@ -150,7 +150,7 @@ fn fixed(number: f64, precision: usize) -> String {
         return odd.to_owned();
     }
     let text = format!("{:.precision$}", unsigned_if_zero(number));
-    let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |at| text.split_at(at));
+    let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |offset| text.split_at(offset));
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
     let grouped: Vec<String> =
         digits.as_bytes().rchunks(3).rev().map(|part| String::from_utf8_lossy(part).into_owned()).collect();

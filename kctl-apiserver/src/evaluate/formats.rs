@@ -53,8 +53,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     match (name, target, arguments) {
         ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::made(made(name)))),
         (name, Target::Library("format"), []) => made(name).map(Ok),
-        ("validate", Target::Value(Cel::Opaque(of)), [Cel::String(text)]) => {
-            let error = of.downcast_ref::<Format>()?.wrong(text);
+        ("validate", Target::Value(Cel::Opaque(opaque)), [Cel::String(text)]) => {
+            let error = opaque.downcast_ref::<Format>()?.wrong(text);
             let errors = |error: &str| Cel::List(Arc::new(vec![Cel::String(Arc::new(error.to_owned()))]));
             Some(Ok(optional::made(error.map(errors))))
         }

@@ -64,7 +64,7 @@ fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
 /// The caller has checked that all items are of one type.
 fn sorted(items: &[Cel]) -> Vec<Cel> {
     let mut items = items.to_vec();
-    items.sort_by(|one, other| operators::order(one, other).unwrap_or(Ordering::Equal));
+    items.sort_by(|left, right| operators::order(left, right).unwrap_or(Ordering::Equal));
     items
 }
 

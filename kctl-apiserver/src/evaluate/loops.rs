@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
     fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
-            [one] => vec![(*one, if matches!(range, Cel::Map(_)) { key } else { value.clone() })],
+            [name] => vec![(*name, if matches!(range, Cel::Map(_)) { key } else { value.clone() })],
             [first, second, ..] => vec![(*first, key), (*second, value.clone())],
             [] => Vec::new(),
         };
@@ -226,14 +226,14 @@ impl<'a> Evaluator<'a> {
         if pairs.windows(2).any(|two| order(&two[0].0, &two[1].0).is_none()) {
             return Err("list elements must be comparable".into());
         }
-        pairs.sort_by(|(one, _), (other, _)| order(one, other).unwrap_or(std::cmp::Ordering::Equal));
+        pairs.sort_by(|(left, _), (right, _)| order(left, right).unwrap_or(std::cmp::Ordering::Equal));
         Ok(Cel::List(Arc::new(pairs.into_iter().map(|(_, item)| item).collect())))
     }
 }
 
 /// Returns the expressions without their ids, so that they can be matched as a slice.
 fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
-    all.iter().map(|one| &one.expr).collect()
+    all.iter().map(|expression| &expression.expr).collect()
 }
 
 /// Returns the expression that a fold's step appends to its list.

@@ -144,13 +144,13 @@ impl<'a> Evaluator<'a> {
     ///
     /// A missing key is an error, except in `has()`. Selecting from a scalar finds nothing.
     fn select(&mut self, select: &'a SelectExpr) -> EvalResult {
-        let of = self.evaluate(&select.operand)?;
+        let operand = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
-        if let Some(there) = optional::of(&of) {
-            let found = there.value().and_then(|of| part(of, &key).unwrap_or_default());
+        if let Some(there) = optional::of(&operand) {
+            let found = there.value().and_then(|operand| part(operand, &key).unwrap_or_default());
             return Ok(if select.test { Cel::Bool(found.is_some()) } else { optional::made(found) });
         }
-        let found = part(&of, &key)?;
+        let found = part(&operand, &key)?;
         if select.test {
             return Ok(Cel::Bool(found.is_some()));
         }
@@ -366,8 +366,8 @@ fn whole(number: &Cel) -> Option<i64> {
 /// and unsigned integer keys are interchangeable.
 ///
 /// A negative index, or one beyond the end, is `Ok(None)`. `Err` is for an index of the wrong type.
-fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
-    match of {
+fn part(container: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
+    match container {
         Cel::Map(map) => {
             let found = |key: Key| map.map.get(&key).cloned();
             let exact = key_of(key).ok_or(NO_OVERLOAD)?;

@@ -28,25 +28,25 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         Some(match (call.func_name.as_str(), call.args.as_slice()) {
-            ("_&&_", [one, other]) => self.both(one, other, false),
-            ("_||_", [one, other]) => self.both(one, other, true),
-            ("_?_:_", [condition, one, other]) => self.either(condition, one, other),
-            ("!_", [of]) => self.evaluate(of).and_then(|of| match of {
-                Cel::Bool(of) => Ok(Cel::Bool(!of)),
+            ("_&&_", [left, right]) => self.both(left, right, false),
+            ("_||_", [left, right]) => self.both(left, right, true),
+            ("_?_:_", [condition, left, right]) => self.either(condition, left, right),
+            ("!_", [operand]) => self.evaluate(operand).and_then(|operand| match operand {
+                Cel::Bool(operand) => Ok(Cel::Bool(!operand)),
                 _ => Err(NO_OVERLOAD.into()),
             }),
-            ("-_", [of]) => {
-                self.evaluate(of).and_then(|of| overloads::refused_operand("-_", &of).map_or_else(|| negated(&of), Err))
+            ("-_", [operand]) => self
+                .evaluate(operand)
+                .and_then(|operand| overloads::refused_operand("-_", &operand).map_or_else(|| negated(&operand), Err)),
+            (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [left, right]) => self.arithmetic(name, left, right),
+            (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]) => {
+                self.pair(left, right).and_then(|(left, right)| compared(name, &left, &right))
             }
-            (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [one, other]) => self.arithmetic(name, one, other),
-            (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [one, other]) => {
-                self.pair(one, other).and_then(|(one, other)| compared(name, &one, &other))
+            (name @ ("_==_" | "_!=_"), [left, right]) => {
+                self.pair(left, right).and_then(|(left, right)| self.equal(name, &left, &right))
             }
-            (name @ ("_==_" | "_!=_"), [one, other]) => {
-                self.pair(one, other).and_then(|(one, other)| self.equal(name, &one, &other))
-            }
-            ("@in", [one, other]) => self.pair(one, other).and_then(|(one, other)| self.is_in(&one, &other)),
-            ("_[_]", [of, key]) => self.pair(of, key).and_then(|(of, key)| index(&of, &key)),
+            ("@in", [left, right]) => self.pair(left, right).and_then(|(left, right)| self.is_in(&left, &right)),
+            ("_[_]", [operand, key]) => self.pair(operand, key).and_then(|(operand, key)| index(&operand, &key)),
             _ => return None,
         })
     }
@@ -54,8 +54,8 @@ impl<'a> Evaluator<'a> {
     /// Evaluates both operands, from left to right.
     ///
     /// The first error ends the evaluation.
-    fn pair(&mut self, one: &'a IdedExpr, other: &'a IdedExpr) -> Result<(Cel, Cel), String> {
-        Ok((self.evaluate(one)?, self.evaluate(other)?))
+    fn pair(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> Result<(Cel, Cel), String> {
+        Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
 
     /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). Either side may decide the result, even if the other
@@ -63,9 +63,9 @@ impl<'a> Evaluator<'a> {
     ///
     /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
     /// is true.
-    fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> EvalResult {
+    fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, deciding: bool) -> EvalResult {
         let mut error = None;
-        for side in [one, other] {
+        for side in [left, right] {
             match self.evaluate(side) {
                 Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
                 Ok(Cel::Bool(_)) => {}
@@ -79,10 +79,10 @@ impl<'a> Evaluator<'a> {
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
     ///
     /// The condition must be a boolean.
-    fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> EvalResult {
+    fn either(&mut self, condition: &'a IdedExpr, if_true: &'a IdedExpr, if_false: &'a IdedExpr) -> EvalResult {
         match self.evaluate(condition)? {
-            Cel::Bool(true) => self.evaluate(one),
-            Cel::Bool(false) => self.evaluate(other),
+            Cel::Bool(true) => self.evaluate(if_true),
+            Cel::Bool(false) => self.evaluate(if_false),
             _ => Err(NO_OVERLOAD.into()),
         }
     }
@@ -91,26 +91,26 @@ impl<'a> Evaluator<'a> {
     ///
     /// Values of different types are unequal, not an error. The weight is checked, because equality
     /// walks both trees.
-    fn equal(&self, name: &str, one: &Cel, other: &Cel) -> EvalResult {
+    fn equal(&self, name: &str, left: &Cel, right: &Cel) -> EvalResult {
         let is_equal = name == "_==_";
-        let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
-        if is_equal && is_of_library && *other != Cel::Null && type_name(one) != type_name(other) {
+        let is_of_library = matches!(left, Cel::Opaque(_)) && optional::of(left).is_none();
+        if is_equal && is_of_library && *right != Cel::Null && type_name(left) != type_name(right) {
             return Err(NO_OVERLOAD.into());
         }
-        weight::check([one, other])?;
-        Ok(Cel::Bool(self.kinds.equal(one, other) == is_equal))
+        weight::check([left, right])?;
+        Ok(Cel::Bool(self.kinds.equal(left, right) == is_equal))
     }
 
     /// Evaluates `in`: membership in a list, or presence of a key in a map.
     ///
     /// For a list, equality follows the list types. Absence of a key is `false`.
-    fn is_in(&self, one: &Cel, other: &Cel) -> EvalResult {
-        match other {
+    fn is_in(&self, value: &Cel, container: &Cel) -> EvalResult {
+        match container {
             Cel::List(items) => {
-                weight::check([one, other])?;
-                Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(one, item))))
+                weight::check([value, container])?;
+                Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(value, item))))
             }
-            Cel::Map(_) => part(other, one).map(|found| Cel::Bool(found.is_some())),
+            Cel::Map(_) => part(container, value).map(|found| Cel::Bool(found.is_some())),
             _ => Err(NO_OVERLOAD.into()),
         }
     }
@@ -119,25 +119,25 @@ impl<'a> Evaluator<'a> {
     /// built.
     ///
     /// The overload of the left operand is checked first, so that the error names the operator.
-    fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> EvalResult {
-        let (one, other) = self.pair(one, other)?;
-        if let Some(why) = overloads::refused_operand(name, &one) {
+    fn arithmetic(&mut self, name: &str, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult {
+        let (left, right) = self.pair(left, right)?;
+        if let Some(why) = overloads::refused_operand(name, &left) {
             return Err(why);
         }
-        match (&one, &other) {
-            (Cel::String(one), Cel::String(other)) if name == "_+_" => {
-                bounds::check_text(one.len() + other.len())?;
-                Ok(Cel::String(Arc::new(format!("{one}{other}"))))
+        match (&left, &right) {
+            (Cel::String(left), Cel::String(right)) if name == "_+_" => {
+                bounds::check_text(left.len() + right.len())?;
+                Ok(Cel::String(Arc::new(format!("{left}{right}"))))
             }
-            (Cel::Bytes(one), Cel::Bytes(other)) if name == "_+_" => {
-                bounds::check_text(one.len() + other.len())?;
-                Ok(Cel::Bytes(Arc::new([one.as_slice(), other.as_slice()].concat())))
+            (Cel::Bytes(left), Cel::Bytes(right)) if name == "_+_" => {
+                bounds::check_text(left.len() + right.len())?;
+                Ok(Cel::Bytes(Arc::new([left.as_slice(), right.as_slice()].concat())))
             }
-            (Cel::List(one), Cel::List(other)) if name == "_+_" => {
-                bounds::check_items(one.len() + other.len())?;
-                Ok(Cel::List(Arc::new(self.kinds.added(one, other))))
+            (Cel::List(left), Cel::List(right)) if name == "_+_" => {
+                bounds::check_items(left.len() + right.len())?;
+                Ok(Cel::List(Arc::new(self.kinds.added(left, right))))
             }
-            _ => added(name, &one, &other).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
+            _ => added(name, &left, &right).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         }
     }
 }
@@ -146,45 +146,45 @@ impl<'a> Evaluator<'a> {
 /// `list.sum()` uses it, too.
 ///
 /// Doubles have no `%`.
-pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<EvalResult> {
-    Some(match (one, other) {
-        (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
-        (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
-        (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(match name {
-            "_+_" => one + other,
-            "_-_" => one - other,
-            "_*_" => one * other,
-            "_/_" => one / other,
+pub(super) fn added(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
+    Some(match (left, right) {
+        (Cel::Int(left), Cel::Int(right)) => of_integers(name, *left, *right),
+        (Cel::UInt(left), Cel::UInt(right)) => of_unsigned(name, *left, *right),
+        (Cel::Float(left), Cel::Float(right)) => Ok(Cel::Float(match name {
+            "_+_" => left + right,
+            "_-_" => left - right,
+            "_*_" => left * right,
+            "_/_" => left / right,
             _ => return None,
         })),
-        _ => return times::arithmetic(name, one, other),
+        _ => return times::arithmetic(name, left, right),
     })
 }
 
 /// Applies an operator to two signed integers with the overflow and division errors of `cel-go`.
 ///
 /// `i64::MIN / -1` overflows.
-pub(super) fn of_integers(name: &str, one: i64, other: i64) -> EvalResult {
+pub(super) fn of_integers(name: &str, left: i64, right: i64) -> EvalResult {
     let made = match name {
-        "_+_" => one.checked_add(other),
-        "_-_" => one.checked_sub(other),
-        "_*_" => one.checked_mul(other),
-        _ if other == 0 => return Err(BY_ZERO.into()),
-        "_/_" => one.checked_div(other),
-        _ => one.checked_rem(other),
+        "_+_" => left.checked_add(right),
+        "_-_" => left.checked_sub(right),
+        "_*_" => left.checked_mul(right),
+        _ if right == 0 => return Err(BY_ZERO.into()),
+        "_/_" => left.checked_div(right),
+        _ => left.checked_rem(right),
     };
     made.map(Cel::Int).ok_or(OVERFLOW.to_owned())
 }
 
 /// Applies an operator to two unsigned integers, with the same errors as `of_integers`.
-fn of_unsigned(name: &str, one: u64, other: u64) -> EvalResult {
+fn of_unsigned(name: &str, left: u64, right: u64) -> EvalResult {
     let made = match name {
-        "_+_" => one.checked_add(other),
-        "_-_" => one.checked_sub(other),
-        "_*_" => one.checked_mul(other),
-        _ if other == 0 => return Err(BY_ZERO.into()),
-        "_/_" => one.checked_div(other),
-        _ => one.checked_rem(other),
+        "_+_" => left.checked_add(right),
+        "_-_" => left.checked_sub(right),
+        "_*_" => left.checked_mul(right),
+        _ if right == 0 => return Err(BY_ZERO.into()),
+        "_/_" => left.checked_div(right),
+        _ => left.checked_rem(right),
     };
     made.map(Cel::UInt).ok_or(OVERFLOW.to_owned())
 }
@@ -192,11 +192,11 @@ fn of_unsigned(name: &str, one: u64, other: u64) -> EvalResult {
 /// Evaluates the unary minus.
 ///
 /// Unsigned integers cannot be negated.
-fn negated(of: &Cel) -> EvalResult {
-    match of {
+fn negated(value: &Cel) -> EvalResult {
+    match value {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
-        Cel::Duration(_) => times::arithmetic("_-_", &Cel::Duration(chrono::TimeDelta::zero()), of)
+        Cel::Duration(_) => times::arithmetic("_-_", &Cel::Duration(chrono::TimeDelta::zero()), value)
             .unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         _ => Err(NO_OVERLOAD.into()),
     }
@@ -205,22 +205,22 @@ fn negated(of: &Cel) -> EvalResult {
 /// Compares two values; `None` if they have no order. Numbers of different types compare by value.
 ///
 /// Bytes compare by byte, strings by code point. `null` cannot be ordered, not even against itself.
-pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
-    match (one, other) {
-        (Cel::Bytes(one), Cel::Bytes(other)) => Some(one.cmp(other)),
+pub(super) fn order(left: &Cel, right: &Cel) -> Option<Ordering> {
+    match (left, right) {
+        (Cel::Bytes(left), Cel::Bytes(right)) => Some(left.cmp(right)),
         (Cel::Null, _) => None,
-        _ => one.partial_cmp(other),
+        _ => left.partial_cmp(right),
     }
 }
 
 /// Evaluates `<`, `<=`, `>` and `>=`.
 ///
 /// Operands without an order have no overload.
-fn compared(name: &str, one: &Cel, other: &Cel) -> EvalResult {
-    if let Some(why) = overloads::refused_operand(name, one) {
+fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
+    if let Some(why) = overloads::refused_operand(name, left) {
         return Err(why);
     }
-    let order = order(one, other).ok_or(NO_OVERLOAD)?;
+    let order = order(left, right).ok_or(NO_OVERLOAD)?;
     Ok(Cel::Bool(match name {
         "_<_" => order.is_lt(),
         "_<=_" => order.is_le(),
@@ -232,12 +232,12 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> EvalResult {
 /// Evaluates `a[b]`. Indexing an optional value yields an optional value.
 ///
 /// The error about a missing key or index contains it, as CEL's `string` would write it.
-fn index(of: &Cel, key: &Cel) -> EvalResult {
-    if let Some(there) = optional::of(of) {
-        let found = there.value().and_then(|of| part(of, key).unwrap_or_default());
+fn index(container: &Cel, key: &Cel) -> EvalResult {
+    if let Some(there) = optional::of(container) {
+        let found = there.value().and_then(|container| part(container, key).unwrap_or_default());
         return Ok(optional::made(found));
     }
-    part(of, key)?.ok_or_else(|| match of {
+    part(container, key)?.ok_or_else(|| match container {
         Cel::List(_) => format!("index out of bounds: {}", as_text(key)),
         _ => format!("no such key: {}", as_text(key)),
     })

@@ -48,7 +48,7 @@ impl<'a> Evaluator<'a> {
     /// functions.
     pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
-            ("_?._" | "_[?_]", None, [of, key]) => self.optional_part(of, key),
+            ("_?._" | "_[?_]", None, [operand, key]) => self.optional_part(operand, key),
             ("of" | "none" | "ofNonZeroValue", Some(target), values) if self.is_library(target) => {
                 self.constructed(&call.func_name, values)
             }

@@ -53,7 +53,7 @@ fn fits(is: &Type, value: &Cel) -> bool {
         | (Type::Object(_), Cel::Map(_)) => true,
         (Type::Kind(_), Cel::Map(_)) => type_name(value) == "type",
         (Type::Map(..), Cel::Map(_)) => type_name(value) == "map",
-        (Type::List(of), Cel::List(items)) => items.first().is_none_or(|item| fits(of, item)),
+        (Type::List(item_type), Cel::List(items)) => items.first().is_none_or(|item| fits(item_type, item)),
         (Type::Optional(_), Cel::Opaque(_)) => type_name(value) == "optional_type",
         (Type::Object(name), Cel::Opaque(_)) => type_name(value) == **name,
         _ => false,

@@ -22,24 +22,24 @@ impl Opaque for QuantityValue {
 /// `quantity` fails if the string does not parse; `isQuantity` returns a boolean. For operands of the wrong type this
 /// returns `None`, and the call fails with `no such overload`.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
-    let of = |value: &Cel| {
+    let quantity_of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };
         value.downcast_ref::<QuantityValue>().map(|value| value.0)
     };
     let made = |quantity: Quantity| Cel::Opaque(Arc::new(QuantityValue(quantity)));
-    let sum = |one: Quantity, other| if name == "sub" { one.minus(other) } else { one.plus(other) };
+    let sum = |left: Quantity, right| if name == "sub" { left.minus(right) } else { left.plus(right) };
     match (name, target, arguments) {
         ("quantity", Target::None, [Cel::String(text)]) => {
             Some(text.parse().map(made).map_err(|_| format!("{text:?} is not a valid quantity")))
         }
         ("isQuantity", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(text.parse::<Quantity>().is_ok()))),
-        ("sign", Target::None, [value]) => of(value).map(|of| Ok(Cel::Int(of.signum().into()))),
+        ("sign", Target::None, [value]) => quantity_of(value).map(|quantity| Ok(Cel::Int(quantity.signum().into()))),
         ("add" | "sub", Target::Value(value), [Cel::Int(number)]) => {
-            Some(Ok(made(sum(of(value)?, Quantity::units(*number, Format::DecimalSi)))))
+            Some(Ok(made(sum(quantity_of(value)?, Quantity::units(*number, Format::DecimalSi)))))
         }
-        ("add" | "sub", Target::Value(value), [other]) => Some(Ok(made(sum(of(value)?, of(other)?)))),
-        (_, Target::Value(value), [other]) => versions::compared(name, of(value)?.cmp(&of(other)?)),
-        (_, Target::Value(value), []) => part(of(value)?, name),
+        ("add" | "sub", Target::Value(value), [right]) => Some(Ok(made(sum(quantity_of(value)?, quantity_of(right)?)))),
+        (_, Target::Value(value), [right]) => versions::compared(name, quantity_of(value)?.cmp(&quantity_of(right)?)),
+        (_, Target::Value(value), []) => part(quantity_of(value)?, name),
         _ => None,
     }
 }

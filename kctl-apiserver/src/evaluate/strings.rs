@@ -16,9 +16,9 @@ use super::EvalResult;
 pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalResult> {
     let letters = || text.chars().collect::<Vec<char>>();
     Some(match (name, arguments) {
-        ("charAt", [Cel::Int(at)]) => {
+        ("charAt", [Cel::Int(position)]) => {
             let letters = letters();
-            index(*at, letters.len()).map(|at| made(&letters[at..letters.len().min(at + 1)]))
+            index(*position, letters.len()).map(|position| made(&letters[position..letters.len().min(position + 1)]))
         }
         ("substring", [Cel::Int(from)]) => {
             let letters = letters();
@@ -107,10 +107,10 @@ fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResu
     let Some(last) = letters.len().checked_sub(part.len()).filter(|_| from < letters.len()) else {
         return Ok(Cel::Int(-1));
     };
-    let is_there = |at: &usize| letters[*at..].starts_with(&part);
-    let at = match which {
+    let is_there = |position: &usize| letters[*position..].starts_with(&part);
+    let position = match which {
         Occurrence::First => (from..=last).find(is_there),
         Occurrence::Last => (0..=from.min(last)).rev().find(is_there),
     };
-    Ok(at.map_or(Cel::Int(-1), count))
+    Ok(position.map_or(Cel::Int(-1), count))
 }

@@ -20,14 +20,14 @@ const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799
 ///
 /// The difference of timestamps is a duration, that of a timestamp and a duration a timestamp. Both
 /// overflow with an error.
-pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<EvalResult> {
+pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
     };
-    Some(match (name, one, other) {
-        ("_+_" | "_-_", Cel::Duration(one), Cel::Duration(other)) => {
-            let both = one.num_nanoseconds().zip(other.num_nanoseconds());
-            length(both.and_then(|(one, other)| match operators::of_integers(name, one, other) {
+    Some(match (name, left, right) {
+        ("_+_" | "_-_", Cel::Duration(left), Cel::Duration(right)) => {
+            let both = left.num_nanoseconds().zip(right.num_nanoseconds());
+            length(both.and_then(|(left, right)| match operators::of_integers(name, left, right) {
                 Ok(Cel::Int(nanoseconds)) => Some(nanoseconds),
                 _ => None,
             }))
@@ -36,8 +36,8 @@ pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<EvalResul
             moved(time.checked_add_signed(*length))
         }
         ("_-_", Cel::Timestamp(time), Cel::Duration(length)) => moved(time.checked_sub_signed(*length)),
-        ("_-_", Cel::Timestamp(one), Cel::Timestamp(other)) => {
-            length(one.signed_duration_since(other).num_nanoseconds())
+        ("_-_", Cel::Timestamp(left), Cel::Timestamp(right)) => {
+            length(left.signed_duration_since(right).num_nanoseconds())
         }
         _ => return None,
     })
@@ -56,7 +56,7 @@ fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
 /// Months, days of the year and `getDayOfMonth` start at 0, `getDate` at 1. Sunday is the first day
 /// of the week, with the number 0.
 pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<EvalResult> {
-    let of: fn(&NaiveDateTime) -> u32 = match name {
+    let component: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
         "getMonth" => |time| time.month0(),
         "getDayOfYear" => |time| time.ordinal0(),
@@ -78,15 +78,15 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
         // An offset may exceed a day; at the bounds of chrono the time stays in UTC.
         let time = time.naive_utc();
         let local = time.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(time);
-        Cel::Int(of(&local).into())
+        Cel::Int(component(&local).into())
     }))
 }
 
-/// Returns the UTC offset of a time zone in seconds at the Unix time `at`. The zone is an offset such as `02:00` or an
-/// IANA name.
+/// Returns the UTC offset of a time zone in seconds at the Unix time `time`. The zone is an offset such as `02:00` or
+/// an IANA name.
 ///
-/// `at` determines whether daylight saving time applies. The minutes of an offset take the sign of the hours.
-fn offset(zone: &str, at: i64) -> Result<i32, String> {
+/// `time` determines whether daylight saving time applies. The minutes of an offset take the sign of the hours.
+fn offset(zone: &str, time: i64) -> Result<i32, String> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         // `Local` is UTC, as on hosts that run API servers.
         if matches!(zone, "" | "UTC" | "Local") {
@@ -94,8 +94,8 @@ fn offset(zone: &str, at: i64) -> Result<i32, String> {
         }
         // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown.
         let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
-        let at = Timestamp::from_second(at).unwrap_or_default();
-        return found.map(|zone| zone.to_offset(at).seconds()).ok_or_else(|| format!("unknown time zone {zone:?}"));
+        let time = Timestamp::from_second(time).unwrap_or_default();
+        return found.map(|zone| zone.to_offset(time).seconds()).ok_or_else(|| format!("unknown time zone {zone:?}"));
     };
     let number = |text: &str| {
         let invalid = || format!("time zone must be a name or an offset such as 02:00, found {zone:?}");

@@ -62,8 +62,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
                     .ok_or_else(|| format!("{text:?} is not a semantic version such as 1.2.3")),
             })
         }
-        (_, Target::Value(Cel::Opaque(one)), [Cel::Opaque(other)]) => {
-            let order = one.downcast_ref::<Version>()?.cmp(other.downcast_ref()?);
+        (_, Target::Value(Cel::Opaque(left)), [Cel::Opaque(right)]) => {
+            let order = left.downcast_ref::<Version>()?.cmp(right.downcast_ref()?);
             compared(name, order)
         }
         (_, Target::Value(Cel::Opaque(version)), []) => {

@@ -56,14 +56,14 @@ fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
             Extent { steps: whole.steps.saturating_add(part.steps), depth: whole.depth.max(part.depth + 1) }
         })
     };
-    let place = match value {
+    let address = match value {
         Cel::List(items) => Arc::as_ptr(items).addr(),
         Cel::Map(map) => Arc::as_ptr(&map.map).addr(),
         Cel::String(text) => return Extent { steps: 1 + bounds::text_steps(text.len()), depth: 0 },
         Cel::Bytes(bytes) => return Extent { steps: 1 + bounds::text_steps(bytes.len()), depth: 0 },
         _ => return Extent { steps: 1, depth: 0 },
     };
-    if let Some(extent) = measured.get(&place) {
+    if let Some(extent) = measured.get(&address) {
         return *extent;
     }
     let extent = match value {
@@ -71,7 +71,7 @@ fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
         Cel::Map(map) => of_parts(&mut map.map.values(), measured),
         _ => Extent::default(),
     };
-    measured.insert(place, extent);
+    measured.insert(address, extent);
     extent
 }
 

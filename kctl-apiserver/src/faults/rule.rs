@@ -8,7 +8,7 @@ use http::Request;
 use super::{Connection, EventFault, Fault, RequestFault};
 use crate::{
     clock::Rng,
-    request::{Params, decode, place, requested_verb},
+    request::{Params, decode, parse_path, requested_verb},
 };
 
 /// A request, as a rule's function sees it.
@@ -49,20 +49,20 @@ impl RequestSummary {
     /// Discovery, `/metrics` and the like have no summary, and never get a fault.
     pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
         let path = decode(request.uri().path());
-        let place = place(&path)?;
+        let resource_path = parse_path(&path)?;
         let params = Params::parse(request.uri().query().unwrap_or_default());
-        let verb = requested_verb(request.method(), &place, &params)?.name();
+        let verb = requested_verb(request.method(), &resource_path, &params)?.name();
         let begins = params.flag("sendInitialEvents") || matches!(params.text("resourceVersion"), "" | "0");
         let lists = verb == "list" || (verb == "watch" && begins);
-        let slash = if place.subresource.is_empty() { "" } else { "/" };
+        let slash = if resource_path.subresource.is_empty() { "" } else { "/" };
         Some(Self {
             client: connection.client().into(),
             server: (*connection.server).into(),
             verb,
-            group: place.group.into(),
-            resource: format!("{}{slash}{}", place.resource, place.subresource),
-            namespace: place.namespace.into(),
-            name: place.name.into(),
+            group: resource_path.group.into(),
+            resource: format!("{}{slash}{}", resource_path.resource, resource_path.subresource),
+            namespace: resource_path.namespace.into(),
+            name: resource_path.name.into(),
             is_at_hand: lists && params.oldest().is_some(),
         })
     }

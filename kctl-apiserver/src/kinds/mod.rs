@@ -141,8 +141,8 @@ static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
 ///
 /// `None` means that the resource is custom or unknown. A custom resource with the plural of a
 /// built-in kind, such as `services.example.com`, is not found, because its group differs.
-pub(crate) fn find(of: &GroupResource) -> Option<&'static Kind> {
-    BY_NAME.get(&(of.group.as_str(), of.resource.as_str())).copied()
+pub(crate) fn find(resource: &GroupResource) -> Option<&'static Kind> {
+    BY_NAME.get(&(resource.group.as_str(), resource.resource.as_str())).copied()
 }
 
 /// Returns the registry of the built-in kinds.
@@ -211,7 +211,7 @@ mod tests {
         let registry = built_in();
         for resource in registry.all() {
             let rules = resource.rules;
-            assert_eq!((rules.group, rules.resource), (&*resource.of.group, &*resource.of.resource));
+            assert_eq!((rules.group, rules.resource), (&*resource.id.group, &*resource.id.resource));
             assert_eq!(rules.kind, resource.kind());
         }
         let named: BTreeSet<_> = ALL.iter().map(|kind| (kind.group, kind.resource)).collect();

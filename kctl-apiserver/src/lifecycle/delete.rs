@@ -80,7 +80,7 @@ impl Deletion {
         let now = store.clock.now();
         let is_marked = object["metadata"]["deletionTimestamp"].is_string();
         let mut new = object.clone();
-        if resource.of == *DEFINITIONS && !is_marked {
+        if resource.id == *DEFINITIONS && !is_marked {
             mark_definition(&mut new, now);
             return Self::Marked(new);
         }
@@ -118,11 +118,11 @@ impl Deletion {
         match self {
             Self::Pending => return Deleted::Kept(object.clone()),
             Self::Marked(new) if new == **object => return Deleted::Kept(object.clone()),
-            Self::Marked(new) => return Deleted::Kept(store.put(&resource.of, key.clone(), new)),
-            Self::Ended(new) => drop(store.put(&resource.of, key.clone(), new)),
+            Self::Marked(new) => return Deleted::Kept(store.put(&resource.id, key.clone(), new)),
+            Self::Ended(new) => drop(store.put(&resource.id, key.clone(), new)),
             Self::Gone { .. } => {}
         }
-        let last = store.remove(&resource.of, key);
+        let last = store.remove(&resource.id, key);
         Deleted::Gone(last.unwrap_or_else(|| object.clone()))
     }
 }

@@ -24,17 +24,23 @@ use crate::{
 ///
 /// A client sees a no-op write as a success with the old `resourceVersion`. The order of the fields
 /// at the top of the object and in `metadata` counts as a change.
-pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) -> Arc<Value> {
+pub(crate) fn update(
+    store: &mut Store,
+    resource: &GroupResource,
+    key: &Key,
+    old: &Arc<Value>,
+    new: Value,
+) -> Arc<Value> {
     let new = at_version_of(old, new);
-    if is_over(of, &new) {
-        return remove(store, of, key, new);
+    if is_over(resource, &new) {
+        return remove(store, resource, key, new);
     }
     // After a change of its CRD, an object may be read differently than it was written. It is then always written.
-    let is_as_written = store.stored(of, key).is_none_or(|stored| stored.is_as_written());
+    let is_as_written = store.stored(resource, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && same(old, &new) {
         return old.clone();
     }
-    store.put(of, key.clone(), new)
+    store.put(resource, key.clone(), new)
 }
 
 /// Updates an object like [`update`], but always writes it: it is stored with fields that reads drop.
@@ -43,17 +49,17 @@ pub(crate) fn update(store: &mut Store, of: &GroupResource, key: &Key, old: &Arc
 /// counts as a change too, even if it sends exactly what a reader sees.
 pub(crate) fn update_with_unread_fields(
     store: &mut Store,
-    of: &GroupResource,
+    resource: &GroupResource,
     key: &Key,
     old: &Value,
     new: Value,
 ) -> Arc<Value> {
     let new = at_version_of(old, new);
-    if is_over(of, &new) {
-        return remove(store, of, key, new);
+    if is_over(resource, &new) {
+        return remove(store, resource, key, new);
     }
-    let put = store.put(of, key.clone(), new);
-    store.leave_unread(of, key);
+    let put = store.put(resource, key.clone(), new);
+    store.leave_unread(resource, key);
     put
 }
 
@@ -69,12 +75,12 @@ fn at_version_of(old: &Value, mut new: Value) -> Value {
 ///
 /// Three conditions must hold: the object is marked, its grace period is 0 (the kubelet has confirmed the end of a
 /// Pod), and no finalizer is left.
-fn is_over(of: &GroupResource, object: &Value) -> bool {
+fn is_over(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
     let is_held =
         // A Namespace also waits for `spec.finalizers`, which the namespace controller removes.
-        has_any(&meta["finalizers"]) || (namespace::KIND.is_of(of) && has_any(&object["spec"]["finalizers"]));
+        has_any(&meta["finalizers"]) || (namespace::KIND.is_of(resource) && has_any(&object["spec"]["finalizers"]));
     let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }
@@ -83,8 +89,8 @@ fn is_over(of: &GroupResource, object: &Value) -> bool {
 ///
 /// `last` is the response to the client. Unlike the response to a delete, it has the resource version of the state
 /// before the removal.
-fn remove(store: &mut Store, of: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
-    store.remove(of, key);
+fn remove(store: &mut Store, resource: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
+    store.remove(resource, key);
     last.into()
 }
 

@@ -37,9 +37,9 @@ impl Writer {
     ///
     /// The object is not stored yet. For a resource that is not served it is returned unchanged, without
     /// `managedFields`.
-    pub(crate) fn created(self, store: &Store, of: &GroupResource, mut new: Value) -> Value {
+    pub(crate) fn created(self, store: &Store, group_resource: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
-        let Some(resource) = store.registry.any_version(of) else { return new };
+        let Some(resource) = store.registry.any_version(group_resource) else { return new };
         let now = store.clock.seconds();
         apply::update(&self.request(&resource, &api_version, &now), None, &mut new);
         new
@@ -66,17 +66,26 @@ impl Writer {
     ///
     /// The schema is that of the stored object's version; if that version is not served, any version of the resource is
     /// used. Without a schema, nothing is written. A write without a change is skipped, as in `update`.
-    pub(crate) fn write(self, store: &mut Store, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
+    pub(crate) fn write(
+        self,
+        store: &mut Store,
+        group_resource: &GroupResource,
+        key: &Key,
+        old: &Arc<Value>,
+        mut new: Value,
+    ) {
         let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let Some(resource) =
-            store.registry.get(group, version, &of.resource).or_else(|| store.registry.any_version(of))
+        let Some(resource) = store
+            .registry
+            .get(group, version, &group_resource.resource)
+            .or_else(|| store.registry.any_version(group_resource))
         else {
             return;
         };
         let now = store.clock.seconds();
         let request = self.request(&resource, &api_version, &now);
         apply::update(&request, Some(old), &mut new);
-        update(store, of, key, old, new);
+        update(store, group_resource, key, old, new);
     }
 }

@@ -40,7 +40,7 @@ const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=AP
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
     // A path with the form of a resource was authorized and parsed already.
-    let is_of_objects = request::place(&request::decode(path)).is_some();
+    let is_of_objects = request::parse_path(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let error = authorizer::forbidden_path(user, &verb, path);
         return refused(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
@@ -213,9 +213,9 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
     paths.extend(health::paths());
     for resource in registry.all() {
-        paths.insert(format!("/{}", openapi::root(&resource.of.group, &resource.version)));
-        if !resource.of.group.is_empty() {
-            paths.insert(format!("/apis/{}", resource.of.group));
+        paths.insert(format!("/{}", openapi::root(&resource.id.group, &resource.version)));
+        if !resource.id.group.is_empty() {
+            paths.insert(format!("/apis/{}", resource.id.group));
         }
     }
     paths

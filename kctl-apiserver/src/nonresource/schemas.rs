@@ -165,7 +165,7 @@ fn is_known(parts: &Parts, tag: &str) -> bool {
     let tags = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut tags = tags.split(',').map(str::trim);
     // Weak tags match too (`etagWeakMatch` of Go's `net/http`).
-    tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == format!("{tag:?}"))
+    tags.any(|candidate| candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == format!("{tag:?}"))
 }
 
 /// Sets a header.
@@ -193,11 +193,11 @@ pub(super) fn tag(document: &[u8]) -> String {
 fn tag_of(registry: &Registry, root: &str) -> String {
     let mut here: Vec<_> = registry
         .all()
-        .filter(|resource| openapi::root(&resource.of.group, &resource.version) == root)
+        .filter(|resource| openapi::root(&resource.id.group, &resource.version) == root)
         .map(|resource| {
             let version = resource.custom.as_ref().map(|custom| custom.version.to_string());
             let Listed { kind, namespaced, .. } = &resource.listed;
-            (&resource.of.resource, kind, &resource.list_kind, namespaced, version)
+            (&resource.id.resource, kind, &resource.list_kind, namespaced, version)
         })
         .collect();
     here.sort();

@@ -25,7 +25,7 @@ const KIND: &str = "Kind is a string value representing the REST resource this o
 ///
 /// `kind` is the kind of the object or of the list.
 pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
-    let reversed: Vec<&str> = resource.of.group.split('.').rev().collect();
+    let reversed: Vec<&str> = resource.id.group.split('.').rev().collect();
     format!("{}.{}.{kind}", reversed.join("."), resource.version)
 }
 
@@ -59,14 +59,14 @@ pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String
             "kind": text(KIND),
             "metadata": standard("list", "types-kinds", "ListMeta", version),
             "items": {
-                "description": format!("List of {}. More info: {CONVENTIONS}", resource.of.resource),
+                "description": format!("List of {}. More info: {CONVENTIONS}", resource.id.resource),
                 "type": "array",
                 "items": version.reference(&name),
             },
         },
     });
     for (shown, kind) in [(&mut own, resource.kind()), (&mut list, &resource.list_kind)] {
-        let (group, version) = (&resource.of.group, &resource.version);
+        let (group, version) = (&resource.id.group, &resource.version);
         shown["x-kubernetes-group-version-kind"] = json!([{ "group": group, "version": version, "kind": kind }]);
         if let Some(fields) = custom.version["selectableFields"].as_array() {
             let path =
@@ -90,10 +90,10 @@ fn object_metadata(version: OpenApiVersion) -> Value {
 
 /// Returns a reference to standard metadata, with its description.
 ///
-/// `place` is the fragment of the conventions.
-fn standard(whose: &str, place: &str, name: &str, version: OpenApiVersion) -> Value {
+/// `anchor` is the fragment of the conventions.
+fn standard(whose: &str, anchor: &str, name: &str, version: OpenApiVersion) -> Value {
     let reference = version.reference(&format!("{META}.{name}"));
-    let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{place}") });
+    let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{anchor}") });
     match version {
         OpenApiVersion::Two => shown["$ref"] = reference["$ref"].clone(),
         OpenApiVersion::Three => shown["allOf"] = json!([reference]),

@@ -40,9 +40,9 @@ pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Val
     let mut roots: BTreeSet<String> =
         ["api", "apis", "version", operations::ISSUER, operations::KEYS].map(str::to_owned).into();
     for resource in registry.all() {
-        roots.insert(root(&resource.of.group, &resource.version));
-        if resource.custom.is_none() && !resource.of.group.is_empty() {
-            roots.insert(format!("apis/{}", resource.of.group));
+        roots.insert(root(&resource.id.group, &resource.version));
+        if resource.custom.is_none() && !resource.id.group.is_empty() {
+            roots.insert(format!("apis/{}", resource.id.group));
         }
     }
     let paths = roots.into_iter().map(|root| {
@@ -79,7 +79,7 @@ pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
 ///
 /// The caller has checked that the path is described.
 pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
-    let place = match root {
+    let group_version = match root {
         ["api", version] => Some(("", *version)),
         ["apis", group, version] => Some((*group, *version)),
         _ => None,
@@ -87,20 +87,20 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
     let here: Vec<&Resource> = registry
         .all()
         .map(AsRef::as_ref)
-        .filter(|resource| place == Some((resource.of.group.as_str(), resource.version.as_str())))
+        .filter(|resource| group_version == Some((resource.id.group.as_str(), resource.version.as_str())))
         .collect();
     let is_custom = here.iter().any(|resource| resource.custom.is_some());
     let mut paths: Vec<PathItem> = here.iter().flat_map(|resource| resources::paths(resource)).collect();
     match root {
         ["version"] => paths.push(operations::version()),
         [".well-known" | "openid", ..] => {
-            let at = format!("/{}/", root.join("/"));
-            paths.extend(operations::of_tokens().into_iter().filter(|path| path.at == at));
+            let url_path = format!("/{}/", root.join("/"));
+            paths.extend(operations::of_tokens().into_iter().filter(|path| path.path == url_path));
         }
         _ if !is_custom => paths.push(operations::discovery(&root.join("/"))),
         _ => {}
     }
-    let (paths, schemas) = parts(&here, &paths, OpenApiVersion::Three, place.filter(|_| !is_custom));
+    let (paths, schemas) = parts(&here, &paths, OpenApiVersion::Three, group_version.filter(|_| !is_custom));
     let (info, components) = if is_custom {
         (json!({ "title": "Kubernetes CRD Swagger", "version": "v0.1.0" }), json!({ "schemas": schemas }))
     } else {
@@ -121,9 +121,9 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     let mut paths: Vec<PathItem> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
     let mut roots: BTreeSet<String> = ["api", "apis"].map(str::to_owned).into();
     for resource in all.iter().filter(|resource| resource.custom.is_none()) {
-        roots.insert(root(&resource.of.group, &resource.version));
-        if !resource.of.group.is_empty() {
-            roots.insert(format!("apis/{}", resource.of.group));
+        roots.insert(root(&resource.id.group, &resource.version));
+        if !resource.id.group.is_empty() {
+            roots.insert(format!("apis/{}", resource.id.group));
         }
     }
     paths.extend(roots.iter().map(|root| operations::discovery(root)));
@@ -158,16 +158,17 @@ fn token() -> Value {
 
 /// Returns the paths in the form of the version, and all types that they reference, directly or through other types.
 ///
-/// `place` is the group and version of a version 3 document. A worklist follows references until no
+/// `group_version` is the group and version of a version 3 document. A worklist follows references until no
 /// new type is found; unknown names are skipped.
 fn parts(
-    of: &[&Resource],
+    resources: &[&Resource],
     paths: &[PathItem],
     version: OpenApiVersion,
-    place: Option<(&str, &str)>,
+    group_version: Option<(&str, &str)>,
 ) -> (Map<String, Value>, Map<String, Value>) {
-    let mut schemas: Map<String, Value> = of.iter().flat_map(|resource| custom::types(resource, version)).collect();
-    let paths: Map<String, Value> = paths.iter().map(|path| (path.at.clone(), render::path(path, version))).collect();
+    let mut schemas: Map<String, Value> =
+        resources.iter().flat_map(|resource| custom::types(resource, version)).collect();
+    let paths: Map<String, Value> = paths.iter().map(|path| (path.path.clone(), render::path(path, version))).collect();
     let shared = if version == OpenApiVersion::Two { parameters::shared() } else { Map::new() };
     let mut left = BTreeSet::new();
     let all = paths.values().chain(schemas.values()).chain(shared.values());
@@ -176,7 +177,7 @@ fn parts(
         if schemas.contains_key(&name) {
             continue;
         }
-        let Some(shown) = types::built_in(&name, version, place) else { continue };
+        let Some(shown) = types::built_in(&name, version, group_version) else { continue };
         types::references(&shown, &mut left);
         schemas.insert(name, shown);
     }

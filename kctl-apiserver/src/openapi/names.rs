@@ -59,13 +59,13 @@ impl<'a> PathGroup<'a> {
 ///
 /// The first letter stays lowercase.
 pub(super) fn tag(root: &str) -> String {
-    let place = PathGroup::of(root);
-    match (place.group, place.version) {
+    let path_group = PathGroup::of(root);
+    match (path_group.group, path_group.version) {
         (Some(group), Some(version)) => {
             format!("{}_{}", identifier(group, First::AsWritten), identifier(version, First::AsWritten))
         }
         (Some(group), None) => identifier(group, First::AsWritten),
-        (None, _) => identifier(place.first, First::AsWritten),
+        (None, _) => identifier(path_group.first, First::AsWritten),
     }
 }
 
@@ -73,9 +73,9 @@ pub(super) fn tag(root: &str) -> String {
 ///
 /// Generators of clients name their methods after it, so it must not change.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
-    let place = PathGroup::of(root);
-    let group = place.group.map_or_else(String::new, |group| identifier(group, First::Capital));
-    let version = place.version.map_or_else(String::new, |version| identifier(version, First::Capital));
+    let path_group = PathGroup::of(root);
+    let group = path_group.group.map_or_else(String::new, |group| identifier(group, First::Capital));
+    let version = path_group.version.map_or_else(String::new, |version| identifier(version, First::Capital));
     format!("{verb}{group}{version}{}", identifier(rest, First::Capital))
 }
 

@@ -21,7 +21,7 @@ pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
     /// The type of the body.
-    pub(super) of: String,
+    pub(super) type_name: String,
     /// `false` for the options of a delete.
     pub(super) is_required: bool,
     /// The name of a shared parameter: version 2 refers to bodies of one type by a name.
@@ -62,7 +62,7 @@ pub(super) struct OpenApiOperation {
 /// One path (Path Item Object).
 pub(super) struct PathItem {
     /// The path template.
-    pub(super) at: String,
+    pub(super) path: String,
     /// The operations of the path, one per method.
     pub(super) operations: Vec<OpenApiOperation>,
     /// Parameters of all operations.
@@ -74,14 +74,14 @@ impl PathItem {
     ///
     /// A parameter is shared if every operation has it. Shared ones are sorted by name and
     /// location.
-    pub(super) fn new(at: String, mut operations: Vec<OpenApiOperation>) -> Self {
+    pub(super) fn new(path: String, mut operations: Vec<OpenApiOperation>) -> Self {
         let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
-        parameters.retain(|one| operations.iter().all(|operation| operation.parameters.contains(one)));
+        parameters.retain(|candidate| operations.iter().all(|operation| operation.parameters.contains(candidate)));
         for operation in &mut operations {
-            operation.parameters.retain(|one| !parameters.contains(one));
+            operation.parameters.retain(|candidate| !parameters.contains(candidate));
         }
-        parameters.sort_by(|one, other| one.order().cmp(&other.order()));
-        Self { at, operations, parameters }
+        parameters.sort_by(|candidate, other| candidate.order().cmp(&other.order()));
+        Self { path, operations, parameters }
     }
 }
 

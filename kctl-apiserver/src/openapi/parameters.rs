@@ -17,7 +17,8 @@ pub(super) struct Parameter {
     shared: Option<String>,
     /// The subresource or method that this variant of the parameter belongs to. Other operations have another parameter
     /// of this name, or none.
-    of: Option<String>,
+    #[serde(rename = "of")]
+    variant: Option<String>,
     /// The Parameter Object in the form of version 2.
     #[serde(rename = "parameter")]
     whole: Value,
@@ -44,19 +45,19 @@ pub(super) fn shared() -> Map<String, Value> {
     KNOWN.iter().filter_map(|parameter| Some((parameter.shared.clone()?, parameter.whole.clone()))).collect()
 }
 
-/// Returns the parameter with this name; `of` selects the variant of a subresource or a method, if there is one.
+/// Returns the parameter with this name; `variant` selects the variant of a subresource or a method, if there is one.
 ///
 /// The specific variant takes precedence over the general one.
-pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
-    let own = KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.as_deref() == Some(of));
-    own.or_else(|| KNOWN.iter().find(|parameter| parameter.name() == name && parameter.of.is_none()))
+pub(super) fn named(name: &str, variant: &str) -> Option<&'static Parameter> {
+    let own = KNOWN.iter().find(|parameter| parameter.name() == name && parameter.variant.as_deref() == Some(variant));
+    own.or_else(|| KNOWN.iter().find(|parameter| parameter.name() == name && parameter.variant.is_none()))
 }
 
 /// Returns the parameters that only a subresource has, such as the `command` of `pods/exec`.
 ///
-/// `of` has the form `pods/exec`.
-pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Parameter> {
-    KNOWN.iter().filter(move |parameter| parameter.of.as_deref() == Some(of))
+/// `subresource` has the form `pods/exec`.
+pub(super) fn of_subresource(subresource: &str) -> impl Iterator<Item = &'static Parameter> {
+    KNOWN.iter().filter(move |parameter| parameter.variant.as_deref() == Some(subresource))
 }
 
 /// A parameter of an operation.
@@ -73,8 +74,8 @@ pub(super) enum Used {
 impl PartialEq for Used {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Known(one), Self::Known(other)) => std::ptr::eq(*one, *other),
-            (Self::Name(one), Self::Name(other)) => one == other,
+            (Self::Known(own), Self::Known(other)) => std::ptr::eq(*own, *other),
+            (Self::Name(own), Self::Name(other)) => own == other,
             _ => false,
         }
     }

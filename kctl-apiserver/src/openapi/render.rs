@@ -24,11 +24,11 @@ impl OpenApiVersion {
     ///
     /// `name` is the full type name.
     pub(super) fn reference(self, name: &str) -> Value {
-        let place = match self {
+        let section = match self {
             Self::Two => "definitions",
             Self::Three => "components/schemas",
         };
-        json!({ "$ref": format!("#/{place}/{name}") })
+        json!({ "$ref": format!("#/{section}/{name}") })
     }
 
     /// Returns a parameter.
@@ -77,8 +77,12 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut parameters: Vec<((&str, &str), Value)> =
         operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
     if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
-        let shared = body.shared.and_then(|of| parameters::named("body", of)).map(|known| Used::Known(known).v2());
-        let own = || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.of) });
+        let shared = body
+            .shared
+            .and_then(|variant| parameters::named("body", variant))
+            .map(|declared| Used::Known(declared).v2());
+        let own =
+            || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.type_name) });
         parameters.push((("body", "body"), shared.unwrap_or_else(own)));
     }
     parameters.sort_by_key(|(order, _)| *order);
@@ -122,7 +126,7 @@ fn v3(operation: &OpenApiOperation) -> Value {
         forms.iter().map(|form| ((*form).to_owned(), json!({ "schema": schema }))).collect::<Map<_, _>>()
     };
     if let Some(body) = &operation.body {
-        let content = content(operation.consumes, OpenApiVersion::Three.reference(&body.of));
+        let content = content(operation.consumes, OpenApiVersion::Three.reference(&body.type_name));
         shown["requestBody"] = json!({ "content": content });
         if body.is_required {
             shown["requestBody"]["required"] = true.into();

@@ -97,30 +97,30 @@ const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accep
 ///
 /// Paths without an operation are left out.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
-    let root = super::root(&resource.of.group, &resource.version);
+    let root = super::root(&resource.id.group, &resource.version);
     let mut paths = Vec::new();
     let whole = |in_namespace, has_name| Writer::new(resource, &root, &resource.listed, in_namespace, has_name);
     let in_namespace = resource.listed.namespaced;
-    let (one, all) = (whole(in_namespace, true), whole(in_namespace, false));
+    let (single, all) = (whole(in_namespace, true), whole(in_namespace, false));
     let pick = |verb: &str, operation: OpenApiOperation| resource.allows("", verb).then_some(operation);
     paths.push(all.path(
         "",
         [pick("list", all.list()), pick("create", all.create()), pick("deletecollection", all.delete_collection())],
     ));
     let of_one = [
-        pick("get", one.read()),
-        pick("update", one.replace()),
-        pick("delete", one.delete()),
-        pick("patch", one.patch()),
+        pick("get", single.read()),
+        pick("update", single.replace()),
+        pick("delete", single.delete()),
+        pick("patch", single.patch()),
     ];
-    paths.push(one.path("", of_one));
+    paths.push(single.path("", of_one));
     let everywhere = whole(false, false);
     if in_namespace {
         paths.push(everywhere.path("", [pick("list", everywhere.list())]));
     }
     if resource.custom.is_none() {
         paths.push(all.path("watch/", [pick("watch", all.watch())]));
-        paths.push(one.path("watch/", [pick("watch", one.watch())]));
+        paths.push(single.path("watch/", [pick("watch", single.watch())]));
         if in_namespace {
             paths.push(everywhere.path("watch/", [pick("watch", everywhere.watch())]));
         }
@@ -141,7 +141,7 @@ struct Writer<'a> {
     /// The name of the subresource; empty for the resource itself.
     sub: &'a str,
     /// The name of the type of bodies and answers.
-    of: String,
+    type_name: String,
     /// `x-kubernetes-group-version-kind`.
     kind: Value,
     /// The kind in the description of the parameter `name`.
@@ -157,16 +157,16 @@ impl<'a> Writer<'a> {
     ///
     /// `listed` is the entry of discovery.
     fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, in_namespace: bool, has_name: bool) -> Self {
-        let group = listed.group.as_ref().unwrap_or(&resource.of.group);
+        let group = listed.group.as_ref().unwrap_or(&resource.id.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
-        let of = types::name_of(resource, group, version, &listed.kind);
+        let type_name = types::name_of(resource, group, version, &listed.kind);
         // Upstream describes subresources of custom kinds as if they were the object.
         let own = resource.custom.is_some();
-        let (group, version) = if own { (&resource.of.group, &resource.version) } else { (group, version) };
+        let (group, version) = if own { (&resource.id.group, &resource.version) } else { (group, version) };
         let named = if own { resource.kind() } else { &listed.kind }.to_owned();
         let kind = json!({ "group": group, "version": version, "kind": named });
         let sub = listed.name.split_once('/').map_or("", |(_, sub)| sub);
-        Self { resource, root, sub, of, kind, named, in_namespace, has_name }
+        Self { resource, root, sub, type_name, kind, named, in_namespace, has_name }
     }
 
     /// Returns the path with its operations; absent ones are left out. `prefix` is `watch/` for the deprecated watch
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
         let name = if self.has_name { "/{name}" } else { "" };
         let slash = if self.sub.is_empty() { "" } else { "/" };
-        let (root, plural, sub) = (self.root, &self.resource.of.resource, self.sub);
+        let (root, plural, sub) = (self.root, &self.resource.id.resource, self.sub);
         let path = format!("/{root}/{prefix}{namespace}{plural}{name}{slash}{sub}");
         PathItem::new(path, operations.into_iter().flatten().collect())
     }
@@ -187,11 +187,11 @@ impl<'a> Writer<'a> {
     /// Types that end with `Options` mark connections, which have no verbs of objects. A proxy has
     /// a second path with the rest of the URL.
     fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
-        if self.of.ends_with("Options") {
+        if self.type_name.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
             let methods: &[_] = if is_proxy { PROXIED } else { &["get", "post"] };
             let of_path = |with_path| methods.iter().map(move |method| self.connect(method, with_path)).collect();
-            let first = self.path("", []).at;
+            let first = self.path("", []).path;
             let mut paths = vec![PathItem::new(first.clone(), of_path(false))];
             if is_proxy {
                 paths.push(PathItem::new(format!("{first}/{{path}}"), of_path(true)));
@@ -242,7 +242,7 @@ impl<'a> Writer<'a> {
             produces: if self.is_custom() { CUSTOM } else { FORMS },
             body: None,
             answers: OK,
-            answer: Some(self.of.clone()),
+            answer: Some(self.type_name.clone()),
             parameters: self.parameters(&[], method),
         }
     }
@@ -259,13 +259,13 @@ impl<'a> Writer<'a> {
 
     /// Returns the required body of a create or an update.
     fn body(&self) -> Body {
-        Body { of: self.of.clone(), is_required: true, shared: None }
+        Body { type_name: self.type_name.clone(), is_required: true, shared: None }
     }
 
     /// Returns the object of a description: `the specified Pod`, or `status of the specified Pod`.
     fn specified(&self) -> String {
-        let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
-        format!("{of}the specified {}", self.resource.kind())
+        let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
+        format!("{prefix}the specified {}", self.resource.kind())
     }
 
     /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
@@ -295,9 +295,9 @@ impl<'a> Writer<'a> {
     /// Upstream lists 201 for built-in kinds only, since an apply may create.
     fn patch(&self) -> OpenApiOperation {
         let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
-        let of = format!("{META}.Patch");
+        let type_name = format!("{META}.Patch");
         OpenApiOperation {
-            body: Some(Body { of, is_required: true, shared: Some("patch") }),
+            body: Some(Body { type_name, is_required: true, shared: Some("patch") }),
             consumes: if self.is_custom() { CUSTOM_PATCHES } else { PATCHES },
             answers: if self.is_custom() { OK } else { MAYBE_CREATED },
             parameters: self.parameters(PATCHED, "patch"),
@@ -310,8 +310,8 @@ impl<'a> Writer<'a> {
     /// 202 is documented and never sent.
     fn create(&self) -> OpenApiOperation {
         let kind = names::with_article(self.resource.kind());
-        let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
-        let operation = self.operation("post", "create", "post", format!("create {of}{kind}"));
+        let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
+        let operation = self.operation("post", "create", "post", format!("create {prefix}{kind}"));
         OpenApiOperation {
             body: Some(self.body()),
             answers: ALL,
@@ -329,7 +329,11 @@ impl<'a> Writer<'a> {
         OpenApiOperation {
             body: Some(deletion()),
             answers: MAYBE_LATER,
-            answer: Some(if answers_deleted(self.resource) { self.of.clone() } else { format!("{META}.Status") }),
+            answer: Some(if answers_deleted(self.resource) {
+                self.type_name.clone()
+            } else {
+                format!("{META}.Status")
+            }),
             parameters: self.parameters(DELETED, "delete"),
             ..operation
         }
@@ -370,8 +374,8 @@ impl<'a> Writer<'a> {
         let kind = self.resource.kind();
         let instead = "deprecated: use the 'watch' parameter with a list operation instead";
         let (action, what) = if self.has_name {
-            let one = "filtered to a single item with the 'fieldSelector' parameter";
-            ("watch", format!("watch changes to an object of kind {kind}. {instead}, {one}."))
+            let hint = "filtered to a single item with the 'fieldSelector' parameter";
+            ("watch", format!("watch changes to an object of kind {kind}. {instead}, {hint}."))
         } else {
             ("watchlist", format!("watch individual changes to a list of {kind}. {instead}."))
         };
@@ -393,12 +397,12 @@ impl<'a> Writer<'a> {
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
         let (kind, sub) = (self.resource.kind(), capital(self.sub));
         let path = if with_path { "WithPath" } else { "" };
-        let place = names::operation(self.root, "connect", "");
-        operation.id = format!("{place}{}{namespaced}{kind}{sub}{path}", capital(method));
+        let prefix = names::operation(self.root, "connect", "");
+        operation.id = format!("{prefix}{}{namespaced}{kind}{sub}{path}", capital(method));
         (operation.consumes, operation.produces, operation.answer) = (ANY, ANY, None);
         operation.parameters.retain(|parameter| parameter.name() != "pretty");
-        let of = format!("{}/{}", self.resource.of.resource, self.sub);
-        operation.parameters.extend(parameters::of_subresource(&of).map(Used::Known));
+        let subresource = format!("{}/{}", self.resource.id.resource, self.sub);
+        operation.parameters.extend(parameters::of_subresource(&subresource).map(Used::Known));
         if with_path {
             operation.parameters.extend(parameters::named("path", "").map(Used::Known));
         }
@@ -410,7 +414,7 @@ impl<'a> Writer<'a> {
 ///
 /// In version 2, all deletes refer to it.
 fn deletion() -> Body {
-    Body { of: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
+    Body { type_name: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
 }
 
 /// Returns a word with an upper-case first letter.

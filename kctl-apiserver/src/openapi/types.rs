@@ -68,7 +68,7 @@ static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
 ///
 /// A subresource of a custom kind can have a built-in type, such as `Scale`.
 pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
-    if resource.custom.is_some() && (group, kind) == (resource.of.group.as_str(), resource.kind()) {
+    if resource.custom.is_some() && (group, kind) == (resource.id.group.as_str(), resource.kind()) {
         return custom::name_of(resource, kind);
     }
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -82,7 +82,7 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
 pub(super) fn list_of(resource: &Resource) -> String {
     match &resource.custom {
         Some(_) => custom::name_of(resource, &resource.list_kind),
-        None => name_of(resource, &resource.of.group, &resource.version, &resource.list_kind),
+        None => name_of(resource, &resource.id.group, &resource.version, &resource.list_kind),
     }
 }
 
@@ -92,13 +92,13 @@ pub(super) fn list_of(resource: &Resource) -> String {
 const NOT_OF_CUSTOM: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
-/// Returns the schema of a built-in type with its descriptions; `None` for an unknown type. In version 3, `place` is
-/// the group and version of the document of built-in kinds.
+/// Returns the schema of a built-in type with its descriptions; `None` for an unknown type. In version 3,
+/// `group_version` is the group and version of the document of built-in kinds.
 ///
 /// References are written in the form of the version.
-pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str, &str)>) -> Option<Value> {
-    let of = Schema::named(name)?.json();
-    let mut shown = form(of, version);
+pub(super) fn built_in(name: &str, version: OpenApiVersion, group_version: Option<(&str, &str)>) -> Option<Value> {
+    let schema = Schema::named(name)?.json();
+    let mut shown = form(schema, version);
     if let Some(described) = DESCRIPTIONS.types.get(name) {
         if let Some(text) = &described.r#type {
             shown["description"] = text.as_str().into();
@@ -106,13 +106,13 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str,
         for (field, text) in &described.fields {
             let text = match text {
                 Text::Own(text) => Some(text),
-                Text::Shared(place) => DESCRIPTIONS.shared.get(*place),
+                Text::Shared(index) => DESCRIPTIONS.shared.get(*index),
             };
             shown["properties"][field]["description"] = text.map(String::as_str).into();
         }
     }
     if version == OpenApiVersion::Three {
-        complete_for_three(name, &mut shown, place);
+        complete_for_three(name, &mut shown, group_version);
     }
     Some(shown)
 }
@@ -120,7 +120,7 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, place: Option<(&str,
 /// Adds what only version 3 has.
 ///
 /// Quantities and int-or-string become unions.
-fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>) {
+fn complete_for_three(name: &str, shown: &mut Value, group_version: Option<(&str, &str)>) {
     if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(beside_reference);
     }
@@ -138,9 +138,9 @@ fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>
     let kinds = shown.get_mut("x-kubernetes-group-version-kind").and_then(Value::as_array_mut);
     if let (true, Some(kinds)) = (of_all, kinds) {
         kinds.retain(|kind| {
-            let of = |key: &str| kind[key].as_str().unwrap_or_default();
-            let own = |place| of("group").is_empty() || (of("group"), of("version")) == place;
-            place.map_or_else(|| !NOT_OF_CUSTOM.contains(&of("group")), own)
+            let text = |key: &str| kind[key].as_str().unwrap_or_default();
+            let own = |group_version| text("group").is_empty() || (text("group"), text("version")) == group_version;
+            group_version.map_or_else(|| !NOT_OF_CUSTOM.contains(&text("group")), own)
         });
     }
 }

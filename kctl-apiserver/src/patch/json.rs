@@ -127,16 +127,16 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
 /// kube-apiserver accepts leading zeros, and counts negative indexes from the end. For an added item the end is behind
 /// the last one.
 fn counted(object: &Value, path: &str, is_new: bool) -> String {
-    let (mut at, mut counted) = (Some(object), String::new());
+    let (mut value, mut counted) = (Some(object), String::new());
     let n_steps = path.matches('/').count();
     for (number, step) in path.split('/').skip(1).enumerate() {
-        let list = at.and_then(Value::as_array);
+        let list = value.and_then(Value::as_array);
         let index = list.zip(step.parse::<i64>().ok()).map(|(list, index)| {
             let len = list.len() + usize::from(is_new && number + 1 == n_steps);
             if index < 0 { i64::try_from(len).unwrap_or(0) + index } else { index }
         });
         let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
-        at = at.and_then(|at| at.pointer(&format!("/{step}")));
+        value = value.and_then(|value| value.pointer(&format!("/{step}")));
         counted = format!("{counted}/{step}");
     }
     counted

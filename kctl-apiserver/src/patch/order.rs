@@ -51,8 +51,9 @@ impl Identity<'_> {
     pub(super) fn is_same(&self, left: &Value, right: &Value) -> Result<bool, String> {
         let Self::Key(key) = self else { return Ok(left == right) };
         let (left, right) = (fields(left)?, fields(right)?);
-        let of = |fields: &'_ Map<String, Value>| fields.get(*key).cloned().ok_or_else(|| no_merge_key(fields, key));
-        Ok(of(left)? == of(right)?)
+        let key_of =
+            |fields: &'_ Map<String, Value>| fields.get(*key).cloned().ok_or_else(|| no_merge_key(fields, key));
+        Ok(key_of(left)? == key_of(right)?)
     }
 
     /// Checks that each item of a list has an identity (`validateMergeKeyInLists`).
@@ -138,8 +139,8 @@ impl ServerOrder {
     ///
     /// A full array means that upstream would allocate a new one, which it does not read later.
     pub(super) fn push(&mut self, item: &Value, by: Identity) {
-        if let Some(place) = self.items.get_mut(self.n_left) {
-            *place = by.handle(item);
+        if let Some(slot) = self.items.get_mut(self.n_left) {
+            *slot = by.handle(item);
             self.n_left += 1;
         }
         debug_assert!(self.n_left <= self.items.len(), "a list is a part of its backing array");
@@ -191,13 +192,13 @@ pub(super) fn arrange(
 fn sorted(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
     by.check(&items)?;
     by.check(order)?;
-    let place = |item: Value| {
-        let at = by.position(&item, order);
-        (item, at)
+    let with_position = |item: Value| {
+        let position = by.position(&item, order);
+        (item, position)
     };
-    let mut placed: Vec<_> = items.into_iter().map(place).collect();
-    if placed.iter().all(|(_, at)| at.is_some()) {
-        placed.sort_by_key(|(_, at)| *at);
+    let mut placed: Vec<_> = items.into_iter().map(with_position).collect();
+    if placed.iter().all(|(_, position)| position.is_some()) {
+        placed.sort_by_key(|(_, position)| *position);
         return Ok(placed);
     }
     let is_less = |left: Option<usize>, right: Option<usize>| left.zip(right).is_none_or(|(left, right)| left < right);

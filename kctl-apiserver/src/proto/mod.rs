@@ -104,10 +104,12 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
             Some(list(kind, wires, depth)?.into()).filter(|list: &Value| *list != Value::Array(vec![]))
         }
         (FieldForm::Map, kind) => Some(entries(kind, wires, depth)?).filter(|map| !map.is_empty()).map(Value::Object),
-        (FieldForm::Always, kind) => Some(one(kind, wires, depth)?),
+        (FieldForm::Always, kind) => Some(singular(kind, wires, depth)?),
         (_, _) if wires.is_empty() => None,
-        (FieldForm::Pointer, kind) => Some(one(kind, wires, depth)?),
-        (FieldForm::Value | FieldForm::Inline, kind) => Some(one(kind, wires, depth)?).filter(|value| !is_zero(value)),
+        (FieldForm::Pointer, kind) => Some(singular(kind, wires, depth)?),
+        (FieldForm::Value | FieldForm::Inline, kind) => {
+            Some(singular(kind, wires, depth)?).filter(|value| !is_zero(value))
+        }
     };
     // Go omits null.
     if let Some(value) = value.filter(|value| !value.is_null()) {
@@ -149,7 +151,7 @@ fn wrong(wire: &Wire<'_>) -> String {
 
 /// Returns the value of a singular field. If a scalar was sent several times, the last value is used; an absent scalar
 /// is zero.
-fn one(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
+fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
     match kind {
         FieldType::Message(name) => special::message(name, &joined(wires)?, depth + 1),
         _ => scalar(kind, wires.last()),
@@ -198,7 +200,7 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
                     items.push(scalar(kind, Some(&value))?);
                 }
             }
-            _ => items.push(one(kind, &[*wire], depth)?),
+            _ => items.push(singular(kind, &[*wire], depth)?),
         }
     }
     Ok(items)
@@ -212,7 +214,7 @@ fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<Str
     for wire in wires {
         let Wire::Bytes(entry) = wire else { return Err(wrong(wire)) };
         let entry = sent(entry)?;
-        let value = match one(kind, entry.get(&2).map_or(&[], Vec::as_slice), depth)? {
+        let value = match singular(kind, entry.get(&2).map_or(&[], Vec::as_slice), depth)? {
             Value::Null if *kind == FieldType::Bytes => "".into(),
             value => value,
         };

@@ -34,8 +34,8 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
 /// Returns the value of the field that is set.
 ///
 /// Null if neither is set.
-fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
-    map.remove(one).or_else(|| map.remove(other)).unwrap_or_default()
+fn either(mut map: Map<String, Value>, first: &str, second: &str) -> Value {
+    map.remove(first).or_else(|| map.remove(second)).unwrap_or_default()
 }
 
 /// Returns an `IntOrString`: type 1 is a string (`k8s.io/apimachinery/pkg/util/intstr`).

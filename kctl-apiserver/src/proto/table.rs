@@ -107,7 +107,7 @@ impl Message {
 ///
 /// Inline messages are included.
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
-    let of = |field: &'static MessageField| match (&field.r#type, field.form) {
+    let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => left_out(name),
         (
             FieldType::String | FieldType::Bytes | FieldType::Bool | FieldType::Int32 | FieldType::Int64,
@@ -115,20 +115,20 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
         ) => vec![field.name.as_str()],
         _ => Vec::new(),
     };
-    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(paths).collect()
 }
 
 /// Returns the fields of a type that are always written, with their zero values.
 ///
 /// Used for bookmarks and for the zero value of a create.
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
-    let of = |field: &'static MessageField| match (&field.r#type, field.form) {
+    let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => always(name),
         (r#type, FieldForm::Always) => vec![(field.name.as_str(), zero(r#type))],
         _ if field.null => vec![(field.name.as_str(), Value::Null)],
         _ => Vec::new(),
     };
-    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(paths).collect()
 }
 
 /// Returns the zero value that Go writes.
@@ -195,11 +195,11 @@ mod tests {
         fn depth(message: &Message) -> usize {
             let always =
                 message.fields.iter().filter(|field| matches!(field.form, FieldForm::Always | FieldForm::Inline));
-            let of = |field: &MessageField| match &field.r#type {
+            let field_depth = |field: &MessageField| match &field.r#type {
                 FieldType::Message(name) => depth(Message::named(name).unwrap()),
                 _ => 0,
             };
-            1 + always.map(of).max().unwrap_or(0)
+            1 + always.map(field_depth).max().unwrap_or(0)
         }
         assert!(MESSAGES.values().map(depth).max().unwrap() < 10);
     }

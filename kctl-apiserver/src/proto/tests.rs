@@ -12,7 +12,7 @@ fn captured() -> impl Iterator<Item = (&'static str, Vec<u8>, Value)> {
     CAPTURED.split("\n\n").map(|record| {
         let lines: Vec<&str> = record.lines().collect();
         let [command, hex, json] = lines.as_slice() else { panic!("{record}") };
-        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let byte = |offset: usize| u8::from_str_radix(&hex[offset..offset + 2], 16).unwrap();
         (*command, (0..hex.len()).step_by(2).map(byte).collect(), serde_json::from_str(json).unwrap())
     })
 }
@@ -55,11 +55,11 @@ fn what_kubectl_sends_is_read() {
 #[test]
 fn no_cut_or_changed_body_panics() {
     for (_, bytes, _) in captured() {
-        for at in 0..bytes.len() {
-            let _cut_off = decode(&bytes[..at]);
+        for offset in 0..bytes.len() {
+            let _cut_off = decode(&bytes[..offset]);
             for bit in 0..8 {
                 let mut changed = bytes.clone();
-                changed[at] ^= 1 << bit;
+                changed[offset] ^= 1 << bit;
                 let _changed = decode(&changed);
             }
         }
@@ -119,12 +119,12 @@ fn inline_messages_merge_into_their_parent() {
 #[test]
 fn times_and_numbers_are_written_as_in_go() {
     let moment = [&[0x08][..], &[0x80, 0xf2, 0xd6, 0xca, 0x06], &[0x10, 0xc0, 0xc4, 0x07]].concat();
-    let of = |name: &str, raw: &[u8]| special(&format!("{META}.{name}"), raw);
-    assert_eq!(of("Time", &moment), Ok("2026-01-01T00:00:00Z".into()));
-    assert_eq!(of("MicroTime", &moment), Ok("2026-01-01T00:00:00.000123Z".into()));
-    assert_eq!(of("Time", &[]), Ok(Value::Null));
+    let decode = |name: &str, raw: &[u8]| special(&format!("{META}.{name}"), raw);
+    assert_eq!(decode("Time", &moment), Ok("2026-01-01T00:00:00Z".into()));
+    assert_eq!(decode("MicroTime", &moment), Ok("2026-01-01T00:00:00.000123Z".into()));
+    assert_eq!(decode("Time", &[]), Ok(Value::Null));
     let far = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
-    assert!(of("Time", &far).is_err());
+    assert!(decode("Time", &far).is_err());
     assert_eq!([number(2.0), number(0.5), number(-0.0)], [json!(2), json!(0.5), json!(0)]);
     let int_or_string = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
     assert_eq!(special(int_or_string, &[varint(1, 0), varint(2, 7)].concat()), Ok(json!(7)));

@@ -16,7 +16,11 @@ pub(super) fn fit(quota: &Value, counter: &Counter, object: &Value) -> bool {
         counter.is_in_scope(object, scope.as_str().unwrap_or_default(), operator, values)
     };
     plain.iter().all(|scope| fits(scope, "Exists", &Value::Null))
-        && selected
-            .iter()
-            .all(|one| fits(&one["scopeName"], one["operator"].as_str().unwrap_or_default(), &one["values"]))
+        && selected.iter().all(|requirement| {
+            fits(
+                &requirement["scopeName"],
+                requirement["operator"].as_str().unwrap_or_default(),
+                &requirement["values"],
+            )
+        })
 }

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Counter {
     /// The resource whose objects are counted.
-    of: GroupResource,
+    group_resource: GroupResource,
     /// `count/deployments.apps`.
     by_count: String,
     /// The rules of the kind.
@@ -29,13 +29,17 @@ pub(crate) struct Counter {
 impl Counter {
     /// Returns `None` for resources that are never counted.
     pub(crate) fn of(resource: &Resource) -> Option<Self> {
-        let (of, kind) = (&resource.of, &resource.rules.quota);
-        kind.is_counted.then(|| Self { of: of.clone(), by_count: format!("count/{of}"), kind })
+        let (group_resource, kind) = (&resource.id, &resource.rules.quota);
+        kind.is_counted.then(|| Self {
+            group_resource: group_resource.clone(),
+            by_count: format!("count/{group_resource}"),
+            kind,
+        })
     }
 
     /// Returns the resource that is counted.
     pub(crate) fn resource(&self) -> &GroupResource {
-        &self.of
+        &self.group_resource
     }
 
     /// Returns `true` if a write may change the usage.

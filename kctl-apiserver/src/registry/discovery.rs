@@ -84,7 +84,7 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
         return json!({ "version": version, "freshness": "Stale" });
     }
     let mut here: Vec<_> =
-        registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
+        registry.all().filter(|resource| resource.id.group == group && resource.version == version).collect();
     here.sort_by_key(|resource| resource.listed.name.as_str());
     let resources = here.into_iter().map(|resource| resource_of(resource));
     json!({ "version": version, "resources": resources.collect::<Vec<_>>(), "freshness": "Current" })
@@ -121,7 +121,7 @@ fn resource_of(resource: &Resource) -> Value {
 /// Returns the `responseKind`. Built-in kinds leave out the group and version that the document around them names;
 /// custom kinds repeat them.
 fn response_kind(resource: &Resource, listed: &Listed) -> Value {
-    let of_version = || resource.custom.is_some().then(|| (resource.of.group.clone(), resource.version.clone()));
+    let of_version = || resource.custom.is_some().then(|| (resource.id.group.clone(), resource.version.clone()));
     let own = listed.group.clone().zip(listed.version.clone()).or_else(of_version);
     let (group, version) = own.unwrap_or_default();
     json!({ "group": group, "version": version, "kind": listed.kind })
@@ -164,7 +164,7 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
 /// `apiVersion`, as upstream.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let here: Vec<_> =
-        registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
+        registry.all().filter(|resource| resource.id.group == group && resource.version == version).collect();
     // The subresources of CRDs are listed in the order status, scale.
     let by_kind = here.iter().any(|resource| resource.custom.is_some());
     let mut listed: Vec<_> = here

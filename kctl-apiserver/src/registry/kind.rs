@@ -436,8 +436,8 @@ impl Kind {
     }
 
     /// Returns `true` if the rules are those of this group and resource.
-    pub(crate) fn is_of(&self, of: &GroupResource) -> bool {
-        of.resource == self.resource && of.group == self.group
+    pub(crate) fn is_of(&self, resource: &GroupResource) -> bool {
+        resource.resource == self.resource && resource.group == self.group
     }
 
     /// Returns the errors that a function finds.

@@ -71,7 +71,7 @@ impl Listed {
 #[derive(Debug)]
 pub(crate) struct Resource {
     /// The group and the plural name.
-    pub(crate) of: GroupResource,
+    pub(crate) id: GroupResource,
     /// The version of this value. Each served version of a resource has such a value.
     pub(crate) version: String,
     /// The entry in discovery.
@@ -153,7 +153,7 @@ impl Custom {
 impl Resource {
     /// Returns the `apiVersion` of objects: `GROUP/VERSION`, or `VERSION` in the core group.
     pub(crate) fn api_version(&self) -> String {
-        if self.of.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.of.group, self.version) }
+        if self.id.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.id.group, self.version) }
     }
 
     /// Returns the kind of objects.
@@ -198,7 +198,7 @@ impl Resource {
         let custom = self.custom.as_ref()?;
         let version = custom.versions.iter().find(|version| version["name"] == name)?;
         Some(Self {
-            of: self.of.clone(),
+            id: self.id.clone(),
             version: name.to_owned(),
             listed: self.listed.clone(),
             subresources: self.subresources.clone(),
@@ -265,10 +265,10 @@ impl Registry {
                 let prefix = format!("{}/", listed.name);
                 let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
                 let list_kind = format!("{}List", listed.kind);
-                let of = GroupResource::new(group, &listed.name);
-                let rules = rules.iter().find(|kind| kind.is_of(&of)).copied().unwrap_or(&Kind::DEFAULT);
+                let resource = GroupResource::new(group, &listed.name);
+                let rules = rules.iter().find(|kind| kind.is_of(&resource)).copied().unwrap_or(&Kind::DEFAULT);
                 registry.add(Resource {
-                    of,
+                    id: resource,
                     version: version.into(),
                     listed,
                     subresources,
@@ -284,11 +284,11 @@ impl Registry {
 
     /// Adds a resource in one version. Versions of a group keep the order in which they are added.
     fn add(&mut self, resource: Resource) {
-        let versions = self.groups.entry(resource.of.group.clone()).or_default();
+        let versions = self.groups.entry(resource.id.group.clone()).or_default();
         if !versions.contains(&resource.version) {
             versions.push(resource.version.clone());
         }
-        let key = (resource.of.group.clone(), resource.version.clone(), resource.of.resource.clone());
+        let key = (resource.id.group.clone(), resource.version.clone(), resource.id.resource.clone());
         self.resources.insert(key, Arc::new(resource));
     }
 
@@ -300,9 +300,9 @@ impl Registry {
     /// Returns the resource in its most preferred served version.
     ///
     /// For most purposes all versions of a resource are equivalent.
-    pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
-        let versions = self.groups.get(&of.group)?;
-        versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
+    pub(crate) fn any_version(&self, resource: &GroupResource) -> Option<Arc<Resource>> {
+        let versions = self.groups.get(&resource.group)?;
+        versions.iter().find_map(|version| self.get(&resource.group, version, &resource.resource))
     }
 
     /// Returns the resource of an `apiVersion` and a kind. An all-lowercase kind matches, too (`PriorityRESTMapper` of
@@ -313,15 +313,15 @@ impl Registry {
             let own_kind = resource.kind();
             let is_kind =
                 own_kind == kind || (own_kind.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
-            is_kind && resource.version == version && resource.of.group == group
+            is_kind && resource.version == version && resource.id.group == group
         };
         self.all().find(is)
     }
 
     /// Returns the resource in all of its served versions.
-    pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
-        let versions = self.groups.get(&of.group).into_iter().flatten();
-        versions.filter_map(|version| self.get(&of.group, version, &of.resource))
+    pub(crate) fn versions_of(&self, resource: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
+        let versions = self.groups.get(&resource.group).into_iter().flatten();
+        versions.filter_map(|version| self.get(&resource.group, version, &resource.resource))
     }
 
     /// Returns `true` if this server serves the version of the group.
@@ -331,7 +331,7 @@ impl Registry {
 
     /// Returns `true` if a group has built-in kinds.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
-        self.all().any(|resource| resource.of.group == group && resource.custom.is_none())
+        self.all().any(|resource| resource.id.group == group && resource.custom.is_none())
     }
 
     /// Returns the resources in all versions, in no particular order.
@@ -385,8 +385,12 @@ impl Registry {
     /// Returns the versions of a group in discovery order: those of this server, then delegated ones.
     fn listed_versions(&self, group: &str) -> Vec<&str> {
         let own = self.groups.get(group).into_iter().flatten().map(String::as_str);
-        let mut remote: Vec<&str> =
-            self.remote.iter().filter(|(of, _)| of == group).map(|(_, version)| version.as_str()).collect();
+        let mut remote: Vec<&str> = self
+            .remote
+            .iter()
+            .filter(|(group_name, _)| group_name == group)
+            .map(|(_, version)| version.as_str())
+            .collect();
         remote.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         let mut versions: Vec<&str> = own.collect();
         remote.retain(|version| !versions.contains(version));
@@ -446,7 +450,7 @@ impl Registry {
                 own.map_or_else(|| deprecation(spec, &name), str::to_owned)
             });
             self.add(Resource {
-                of: GroupResource::new(&group, &plural),
+                id: GroupResource::new(&group, &plural),
                 version: name,
                 listed: whole,
                 subresources,
@@ -472,8 +476,8 @@ impl Registry {
 /// k8s.io/apiserver).
 ///
 /// The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
-fn storage_version_hash(of: [&str; 3]) -> String {
-    let digest = digest::digest(&digest::SHA256, of.join("/").as_bytes());
+fn storage_version_hash(parts: [&str; 3]) -> String {
+    let digest = digest::digest(&digest::SHA256, parts.join("/").as_bytes());
     BASE64_STANDARD.encode(&digest.as_ref()[..8])
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();
     // Exact types come before wildcards.
     let stars = |clause: &Clause<'_>| clause.media.matches('*').count();
-    clauses.sort_by(|one, other| other.quality.total_cmp(&one.quality).then(stars(one).cmp(&stars(other))));
+    clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then(stars(left).cmp(&stars(right))));
     clauses
 }
 

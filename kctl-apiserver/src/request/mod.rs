@@ -256,7 +256,7 @@ pub(crate) struct ResourcePath<'a> {
 ///
 /// A path that ends after the version is discovery, and not the path of a resource. A trailing
 /// slash does not count.
-pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
+pub(crate) fn parse_path(path: &str) -> Option<ResourcePath<'_>> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let (group, version, skip) = match parts.as_slice() {
@@ -279,18 +279,18 @@ pub(crate) fn place(path: &str) -> Option<ResourcePath<'_>> {
         }
         _ => "",
     };
-    let at = |index: usize| parts.get(index).copied().unwrap_or_default();
-    let (resource, name, subresource) = (at(0), at(1), at(2));
+    let segment = |index: usize| parts.get(index).copied().unwrap_or_default();
+    let (resource, name, subresource) = (segment(0), segment(1), segment(2));
     let is_whole = parts.len() <= 3 || subresource == "proxy";
     Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, is_whole })
 }
 
 /// Returns the path after `/proxy`, which the proxied endpoint gets; empty for other requests.
-fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
-    if place.subresource != "proxy" {
+fn path_behind(path: &str, resource_path: &ResourcePath<'_>) -> String {
+    if resource_path.subresource != "proxy" {
         return String::new();
     }
-    let proxy = format!("/{}/{}/proxy", place.resource, place.name);
+    let proxy = format!("/{}/{}/proxy", resource_path.resource, resource_path.name);
     path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
@@ -299,11 +299,11 @@ fn path_behind(path: &str, place: &ResourcePath<'_>) -> String {
 ///
 /// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and DELETE of a
 /// collection deletes all of it.
-pub(crate) fn requested_verb(method: &Method, place: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
-    let many = place.name.is_empty();
+pub(crate) fn requested_verb(method: &Method, resource_path: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
+    let many = resource_path.name.is_empty();
     match *method {
         // A deprecated watch path is a watch for every method.
-        _ if place.watches => Some(Verb::Watch),
+        _ if resource_path.watches => Some(Verb::Watch),
         // With a name in the path, the request is about that object.
         Method::GET | Method::HEAD if many && params.flag("watch") => Some(Verb::Watch),
         Method::GET | Method::HEAD if many => Some(Verb::List),
@@ -321,21 +321,21 @@ pub(crate) fn requested_verb(method: &Method, place: &ResourcePath<'_>, params: 
 /// kinds has no such route.
 ///
 /// Paths of deprecated watches have only the method GET.
-fn verb(method: &Method, place: &ResourcePath<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
+fn verb(method: &Method, resource_path: &ResourcePath<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
     let is_routed = match *method {
         Method::GET => true,
-        Method::HEAD => is_custom && !place.watches,
-        _ => !place.watches,
+        Method::HEAD => is_custom && !resource_path.watches,
+        _ => !resource_path.watches,
     };
-    requested_verb(method, place, params).filter(|_| is_routed)
+    requested_verb(method, resource_path, params).filter(|_| is_routed)
 }
 
 /// Returns `true` if the handler of custom resources delegates a request, which then gets 404: only reads may span all
 /// namespaces.
 ///
 /// A cluster-scoped resource below a namespace gets 404, too.
-fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
-    let namespaced = !place.namespace.is_empty();
+fn is_elsewhere(resource: &Resource, resource_path: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
+    let namespaced = !resource_path.namespace.is_empty();
     if resource.listed.namespaced { !namespaced && !matches!(verb, Some(Verb::List | Verb::Watch)) } else { namespaced }
 }
 
@@ -353,17 +353,22 @@ fn is_elsewhere(resource: &Resource, place: &ResourcePath<'_>, verb: Option<Verb
 ///
 /// # Errors
 /// `NotFound` for the path, or `MethodNotAllowed` for the verb.
-fn allowed(resource: &Resource, place: &ResourcePath<'_>, requested: Option<Verb>) -> Result<Verb, StatusError> {
-    let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
-    let everywhere = resource.listed.namespaced && place.namespace.is_empty();
+fn allowed(
+    resource: &Resource,
+    resource_path: &ResourcePath<'_>,
+    requested: Option<Verb>,
+) -> Result<Verb, StatusError> {
+    let (many, is_custom) = (resource_path.name.is_empty(), resource.custom.is_some());
+    let everywhere = resource.listed.namespaced && resource_path.namespace.is_empty();
     let lacks_namespace = everywhere && !matches!(requested, Some(Verb::List | Verb::Watch));
-    let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
+    let lacks_subresource =
+        !resource_path.subresource.is_empty() && resource.subresource(resource_path.subresource).is_none();
     if lacks_subresource && is_custom {
-        return Err(StatusError::not_found(&resource.of, place.name));
+        return Err(StatusError::not_found(&resource.id, resource_path.name));
     }
-    let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
+    let namespaced_wrongly = !resource_path.namespace.is_empty() && !resource.listed.namespaced;
     // Only collections exist across all namespaces. The handler of custom resources ignores further path segments.
-    let is_too_long = !place.is_whole && !is_custom;
+    let is_too_long = !resource_path.is_whole && !is_custom;
     let is_nowhere = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
     if namespaced_wrongly || lacks_subresource || is_nowhere {
         return Err(StatusError::path_not_found());
@@ -371,18 +376,18 @@ fn allowed(resource: &Resource, place: &ResourcePath<'_>, requested: Option<Verb
     // A create has no name in its path, updates and patches have one. Subresources are created by name.
     let is_named = match requested {
         // For custom resources, a create ignores the name in the path.
-        Some(Verb::Create) if is_custom => place.subresource.is_empty(),
-        Some(Verb::Create) => many == place.subresource.is_empty(),
+        Some(Verb::Create) if is_custom => resource_path.subresource.is_empty(),
+        Some(Verb::Create) => many == resource_path.subresource.is_empty(),
         Some(Verb::Update | Verb::Patch) => !many,
         _ => true,
     };
-    let verb = requested.filter(|verb| resource.allows(place.subresource, verb.name()));
+    let verb = requested.filter(|verb| resource.allows(resource_path.subresource, verb.name()));
     match verb {
         Some(verb) if is_named && !lacks_namespace => Ok(verb),
         Some(Verb::Update | Verb::Patch) if is_custom && !is_named => {
             Err(StatusError::bad_request("name must be provided"))
         }
-        _ if is_custom => Err(StatusError::not_supported(&resource.of, requested.map_or("", Verb::name))),
+        _ if is_custom => Err(StatusError::not_supported(&resource.id, requested.map_or("", Verb::name))),
         _ => Err(StatusError::method_not_allowed()),
     }
 }
@@ -409,34 +414,34 @@ impl RequestInfo {
         round: &Arc<WebhookRound>,
     ) -> Option<Result<Self, StatusError>> {
         let path = decode(parts.uri.path());
-        let place = place(&path)?;
-        if !registry.serves(place.group, place.version) {
+        let resource_path = parse_path(&path)?;
+        if !registry.serves(resource_path.group, resource_path.version) {
             return None;
         }
-        let Some(resource) = registry.get(place.group, place.version, place.resource) else {
+        let Some(resource) = registry.get(resource_path.group, resource_path.version, resource_path.resource) else {
             // A group of CRDs has no handler that reports unknown resources.
-            return registry.is_built_in(place.group).then(|| Err(StatusError::path_not_found()));
+            return registry.is_built_in(resource_path.group).then(|| Err(StatusError::path_not_found()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        let requested = verb(&parts.method, &place, &params, resource.custom.is_some());
-        if resource.custom.is_some() && is_elsewhere(&resource, &place, requested) {
+        let requested = verb(&parts.method, &resource_path, &params, resource.custom.is_some());
+        if resource.custom.is_some() && is_elsewhere(&resource, &resource_path, requested) {
             return None;
         }
-        let verb = match allowed(&resource, &place, requested) {
+        let verb = match allowed(&resource, &resource_path, requested) {
             Ok(verb) => verb,
             Err(refusal) => return Some(Err(refusal)),
         };
         // If there is a body, upstream reads it first; it contains the name as well.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
-        if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
-            return Some(Err(StatusError::bad_request(format!("name {:?} {why}", place.name))));
+        if let Some(why) = wrong_segment(resource_path.name).filter(|_| is_by_name) {
+            return Some(Err(StatusError::bad_request(format!("name {:?} {why}", resource_path.name))));
         }
         Some(Ok(Self {
             verb,
-            namespace: place.namespace.into(),
-            name: place.name.into(),
-            subresource: place.subresource.into(),
-            path_behind: path_behind(&path, &place),
+            namespace: resource_path.namespace.into(),
+            name: resource_path.name.into(),
+            subresource: resource_path.subresource.into(),
+            path_behind: path_behind(&path, &resource_path),
             resource,
             params,
             headers: parts.headers.clone(),
@@ -499,7 +504,7 @@ mod tests {
     fn check(path: &str, expected: [&str; 6]) {
         let [group, version, namespace, resource, name, subresource] = expected;
         assert_eq!(
-            place(path),
+            parse_path(path),
             Some(ResourcePath {
                 group,
                 version,
@@ -522,10 +527,10 @@ mod tests {
         check("/api/v1/namespaces/a/status", ["", "v1", "", "namespaces", "a", "status"]);
         check("/api/v1/namespaces/a/pods/b/log", ["", "v1", "a", "pods", "b", "log"]);
         check("/apis/apps/v1/namespaces/a/deployments/b", ["apps", "v1", "a", "deployments", "b", ""]);
-        assert_eq!(place("/api/v1"), None);
-        assert_eq!(place("//api/v1/pods"), None);
-        assert_eq!(place("/apis//v1/pods"), None);
-        assert!(!place("/api/v1/namespaces/a/pods/b/log/c").unwrap().is_whole);
-        assert_eq!(place("/apis/apps/v1"), None);
+        assert_eq!(parse_path("/api/v1"), None);
+        assert_eq!(parse_path("//api/v1/pods"), None);
+        assert_eq!(parse_path("/apis//v1/pods"), None);
+        assert!(!parse_path("/api/v1/namespaces/a/pods/b/log/c").unwrap().is_whole);
+        assert_eq!(parse_path("/apis/apps/v1"), None);
     }
 }

@@ -23,15 +23,15 @@ pub(crate) struct Params {
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+    let mut position = 0;
+    while position < bytes.len() {
+        let hex = (bytes[position] == b'%').then(|| text.get(position + 1..position + 3)).flatten();
         if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             decoded.push(byte);
-            at += 3;
+            position += 3;
         } else {
-            decoded.push(bytes[at]);
-            at += 1;
+            decoded.push(bytes[position]);
+            position += 1;
         }
     }
     String::from_utf8_lossy(&decoded).into_owned()

@@ -78,13 +78,13 @@ pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
     /// Computes the value for all positions of the built-in types.
-    pub(crate) fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
-        Self(nodes::all().map(of).collect())
+    pub(crate) fn new(compute: impl Fn(Schema<'static>) -> T) -> Self {
+        Self(nodes::all().map(compute).collect())
     }
 
     /// Returns the value at a position, or `None` for positions in other schemas.
-    pub(crate) fn get(&self, place: &Schema<'_>) -> Option<&T> {
-        self.0.get(place.built_in_type?.number)
+    pub(crate) fn get(&self, schema: &Schema<'_>) -> Option<&T> {
+        self.0.get(schema.built_in_type?.number)
     }
 }
 
@@ -171,7 +171,7 @@ impl<'a> Schema<'a> {
             return built_in_type.required.contains(&name);
         }
         let required = self.node.get("required").and_then(Value::as_array);
-        required.into_iter().flatten().any(|one| one == name)
+        required.into_iter().flatten().any(|field| field == name)
     }
 
     /// Returns the schema of the values of a map (`additionalProperties`).
@@ -267,7 +267,7 @@ impl<'a> Schema<'a> {
 
     /// Returns `true` if `x-kubernetes-patch-strategy` contains this strategy: `merge`, `replace` or `retainKeys`.
     pub(crate) fn has_patch_strategy(&self, strategy: &str) -> bool {
-        self.text("x-kubernetes-patch-strategy").is_some_and(|all| all.split(',').any(|one| one == strategy))
+        self.text("x-kubernetes-patch-strategy").is_some_and(|all| all.split(',').any(|listed| listed == strategy))
     }
 
     /// Returns `true` if pruning keeps undeclared fields here (`x-kubernetes-preserve-unknown-fields`).

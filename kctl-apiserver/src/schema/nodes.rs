@@ -57,7 +57,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         uses.iter().enumerate().map(|(number, (_, usage))| (address(usage), number)).collect();
     let number_of = |usage: &Value| numbers.get(&address(usage)).copied();
     let types = BUILT_IN.types.iter().filter_map(|(name, node)| Some((name.as_str(), number_of(node)?))).collect();
-    let places = uses.iter().enumerate().map(|(number, (type_of, usage))| place(number, *type_of, usage, &number_of));
+    let places = uses.iter().enumerate().map(|(number, (type_of, usage))| node(number, *type_of, usage, &number_of));
     Table { places: places.collect(), types }
 });
 
@@ -79,7 +79,7 @@ fn uses(name: &'static str, first: &'static Value) -> Vec<(Option<&'static str>,
 }
 
 /// Creates a node.
-fn place(
+fn node(
     number: usize,
     type_of: Option<&'static str>,
     usage: &'static Value,
@@ -115,11 +115,11 @@ pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
 
 /// Returns the schema of a type.
 pub(super) fn named(name: &str) -> Option<Schema<'static>> {
-    TABLE.types.get(name).map(|number| at(*number))
+    TABLE.types.get(name).map(|number| schema_at(*number))
 }
 
 /// Returns the schema of a node.
-fn at(number: usize) -> Schema<'static> {
+fn schema_at(number: usize) -> Schema<'static> {
     TABLE.places[number].schema()
 }
 
@@ -141,7 +141,7 @@ impl SchemaNode {
 
     /// Returns the schema of a declared field.
     pub(super) fn field(&self, name: &str) -> Option<Schema<'static>> {
-        self.target().fields.get(name).map(|number| at(*number))
+        self.target().fields.get(name).map(|number| schema_at(*number))
     }
 
     /// Returns `true` if the type declares fields.
@@ -151,11 +151,11 @@ impl SchemaNode {
 
     /// Returns the schema of map values.
     pub(super) fn additional(&self) -> Option<Schema<'static>> {
-        self.target().additional.map(at)
+        self.target().additional.map(schema_at)
     }
 
     /// Returns the schema of list items.
     pub(super) fn items(&self) -> Option<Schema<'static>> {
-        self.target().items.map(at)
+        self.target().items.map(schema_at)
     }
 }

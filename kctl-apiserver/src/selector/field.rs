@@ -20,10 +20,10 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
     let parts = parts(text).into_iter().filter(|part| !part.is_empty());
     parts
         .map(|part| {
-            let at = part.find('=')?;
+            let position = part.find('=')?;
             // The first operator splits the term, and `!=` begins before its equals sign.
-            let (end, equal) = if part[..at].ends_with('!') { (at - 1, false) } else { (at, true) };
-            let rest = &part[at + 1..];
+            let (end, equal) = if part[..position].ends_with('!') { (position - 1, false) } else { (position, true) };
+            let rest = &part[position + 1..];
             let value = if equal { rest.strip_prefix('=').unwrap_or(rest) } else { rest };
             Some(Term { path: part[..end].trim().to_owned(), value: unescaped(value)?, equal })
         })
@@ -35,10 +35,10 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
 /// Escapes stay in the parts.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
-    for (at, letter) in text.char_indices() {
+    for (position, letter) in text.char_indices() {
         if letter == ',' && !is_escaped {
-            parts.push(&text[start..at]);
-            start = at + 1;
+            parts.push(&text[start..position]);
+            start = position + 1;
         }
         is_escaped = letter == '\\' && !is_escaped;
     }

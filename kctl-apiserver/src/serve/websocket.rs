@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     Body,
-    request::{Params, Verb, decode, place, requested_verb},
+    request::{Params, Verb, decode, parse_path, requested_verb},
     response::full,
 };
 
@@ -60,14 +60,14 @@ pub(super) struct Handshake {
 pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     let says = |name: HeaderName, word: &str| {
         let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        all.split(',').any(|one| one.trim().eq_ignore_ascii_case(word))
+        all.split(',').any(|token| token.trim().eq_ignore_ascii_case(word))
     };
     if !says(header::CONNECTION, "upgrade") || !says(header::UPGRADE, "websocket") {
         return None;
     }
     let path = decode(request.uri().path());
     let params = Params::parse(request.uri().query().unwrap_or_default());
-    let is_watch = requested_verb(request.method(), &place(&path)?, &params) == Some(Verb::Watch);
+    let is_watch = requested_verb(request.method(), &parse_path(&path)?, &params) == Some(Verb::Watch);
     (is_watch && request.method() == Method::GET)
         .then(|| Handshake { headers: request.headers().clone(), upgrade: hyper::upgrade::on(request) })
 }

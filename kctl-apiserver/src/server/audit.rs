@@ -31,7 +31,7 @@ pub(super) struct Received {
     /// The time of the server's clock, for the event.
     ///
     /// Logged as `requestReceivedTimestamp`.
-    at: Timestamp,
+    time: Timestamp,
     /// The time of the runtime, for the latency.
     ///
     /// It advances even if the server's clock stands still.
@@ -41,7 +41,7 @@ pub(super) struct Received {
 impl Received {
     /// Returns the present time.
     pub(super) fn now(clock: Clock) -> Self {
-        Self { at: clock.now(), since: Instant::now() }
+        Self { time: clock.now(), since: Instant::now() }
     }
 }
 
@@ -111,9 +111,9 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
     let mut event = event(state.clock, &parts.into(), Some(&info.caller), code);
     event["verb"] = info.verb.name().into();
     event["objectRef"] = json!({
-        "apiGroup": info.resource.of.group,
+        "apiGroup": info.resource.id.group,
         "apiVersion": info.resource.version,
-        "resource": info.resource.of.resource,
+        "resource": info.resource.id.resource,
         "subresource": info.subresource,
         "namespace": info.namespace,
         "name": info.name,
@@ -149,7 +149,7 @@ fn event(clock: Clock, request: &AuditedRequest<'_>, caller: Option<&Caller>, co
         "userAgent": request.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
         "responseStatus": { "code": code.as_u16() },
         "annotations": { LATENCY: duration(received.since.elapsed()) },
-        "requestReceivedTimestamp": time::micros(received.at),
+        "requestReceivedTimestamp": time::micros(received.time),
         "stageTimestamp": time::micros(clock.now()),
     })
 }

@@ -70,7 +70,7 @@ fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
 /// are not parsed, and upper case does not match.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|accepted| accepted.split(',').any(|one| one.trim() == "gzip"))
+    accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::response::{full, respond};
 
-    fn asked(path: &str, accepted: &str) -> Parts {
+    fn request_for(path: &str, accepted: &str) -> Parts {
         Request::get(path).header("accept-encoding", accepted).body(()).unwrap().into_parts().0
     }
 
@@ -105,7 +105,7 @@ mod tests {
         });
         let n_pieces = 40;
         let response = respond(StatusCode::OK, "application/json", full(vec![b' '; n_pieces * PIECE_LEN]));
-        bytes_of(compressed(&asked("/api/v1/pods", "gzip"), response)).await;
+        bytes_of(compressed(&request_for("/api/v1/pods", "gzip"), response)).await;
         other.abort();
         assert!(turns.load(Ordering::Relaxed) >= n_pieces, "{turns:?} turns");
     }
@@ -130,7 +130,7 @@ mod tests {
         ] {
             let plain: Vec<u8> = b"pod ".iter().copied().cycle().take(len).collect();
             let response = respond(StatusCode::OK, "application/json", full(plain.clone()));
-            let response = compressed(&asked(path, accepted), response);
+            let response = compressed(&request_for(path, accepted), response);
             let named = |name: header::HeaderName| response.headers().get(name).map(|value| value.to_str().unwrap());
             let expected = is_compressed.then_some("gzip");
             assert_eq!(named(header::CONTENT_ENCODING), expected, "{len} {path} {accepted}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::request::Parts;
 
 use crate::{
-    request::{Params, decode, place},
+    request::{Params, decode, parse_path},
     status::StatusError,
 };
 
@@ -49,9 +49,9 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
 /// Non-resource paths are never long-running.
 fn is_long(path: &str, params: &Params) -> bool {
     let path = decode(path);
-    let Some(place) = place(&path) else { return false };
-    let is_watch = place.watches || (place.name.is_empty() && params.flag("watch"));
-    is_watch || LONG.contains(&place.subresource)
+    let Some(resource_path) = parse_path(&path) else { return false };
+    let is_watch = resource_path.watches || (resource_path.name.is_empty() && params.flag("watch"));
+    is_watch || LONG.contains(&resource_path.subresource)
 }
 
 /// Returns the deadline error if the deadline passes before kube-apiserver would return this error.

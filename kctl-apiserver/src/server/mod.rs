@@ -240,8 +240,8 @@ impl ApiServer {
 
     /// Returns all objects of a resource as they are stored, sorted by namespace and name.
     pub fn objects(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
-        let of = GroupResource::new(group, resource);
-        self.state.lock().table(&of).values(None).map(|(_, object)| object).collect()
+        let group_resource = GroupResource::new(group, resource);
+        self.state.lock().table(&group_resource).values(None).map(|(_, object)| object).collect()
     }
 
     /// Returns the user of a service account token that this server issued with the `token` subresource. `None` if

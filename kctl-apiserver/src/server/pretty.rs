@@ -122,20 +122,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn json_is_indented_for_people_only() {
         let server = ApiServer::new();
-        let one = "/api/v1/namespaces/default";
+        let namespace = "/api/v1/namespaces/default";
         for (path, headers, is_indented) in [
-            (one, &[][..], false),
-            (&*format!("{one}?pretty=true"), &[], true),
-            (&format!("{one}?pretty=t"), &[], true),
-            (&format!("{one}?pretty="), &[], false),
-            (&format!("{one}?pretty=x"), &[("user-agent", "curl/8")], false),
-            (one, &[("user-agent", "curl/8.0")], true),
-            (one, &[("user-agent", "Mozilla/5.0 (X11)")], true),
-            (one, &[("user-agent", "kubectl/v1.36")], false),
-            (one, &[("accept", "application/json;pretty=1")], true),
-            (one, &[("accept", "application/json;pretty=true")], false),
-            (&format!("{one}?pretty=0"), &[("accept", "application/json;pretty=1")], true),
-            (one, &[("accept", "text/plain")], true),
+            (namespace, &[][..], false),
+            (&*format!("{namespace}?pretty=true"), &[], true),
+            (&format!("{namespace}?pretty=t"), &[], true),
+            (&format!("{namespace}?pretty="), &[], false),
+            (&format!("{namespace}?pretty=x"), &[("user-agent", "curl/8")], false),
+            (namespace, &[("user-agent", "curl/8.0")], true),
+            (namespace, &[("user-agent", "Mozilla/5.0 (X11)")], true),
+            (namespace, &[("user-agent", "kubectl/v1.36")], false),
+            (namespace, &[("accept", "application/json;pretty=1")], true),
+            (namespace, &[("accept", "application/json;pretty=true")], false),
+            (&format!("{namespace}?pretty=0"), &[("accept", "application/json;pretty=1")], true),
+            (namespace, &[("accept", "text/plain")], true),
             ("/api/v1/namespaces/nope?pretty=1", &[], true),
             ("/version", &[], true),
             ("/openapi/v3?pretty=1", &[], false),

@@ -33,7 +33,7 @@ pub(super) fn record(
 ) {
     let dry_run = is_dry_run(info);
     state.counts.add(Answered { info, code, dry_run });
-    let mut resource = info.resource.of.resource.clone();
+    let mut resource = info.resource.id.resource.clone();
     if !info.subresource.is_empty() {
         resource += &format!("/{}", info.subresource);
     }
@@ -49,7 +49,7 @@ pub(super) fn record(
         user: info.caller.user.name.clone(),
         client,
         verb: info.verb.name(),
-        group: info.resource.of.group.clone(),
+        group: info.resource.id.group.clone(),
         resource,
         namespace: info.namespace.clone(),
         name: if info.name.is_empty() { generated.into() } else { info.name.clone() },

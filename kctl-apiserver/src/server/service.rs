@@ -329,13 +329,13 @@ mod tests {
             let response = server.service().oneshot(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
             response.headers()["audit-id"].to_str().unwrap().to_owned()
         };
-        let (one, same, other) = (ApiServer::seeded(1), ApiServer::seeded(1), ApiServer::seeded(2));
+        let (first, same, other) = (ApiServer::seeded(1), ApiServer::seeded(1), ApiServer::seeded(2));
         for path in ["/api/v1/namespaces", "/livez", "/nope", "/api/v1/pods/x?timeout=x", "/api/v1/pods?watch=true"] {
-            let id = ask(&one, path, None).await;
+            let id = ask(&first, path, None).await;
             assert_eq!(id.len(), 36, "{path}");
             assert_eq!(id, ask(&same, path, None).await, "{path}");
             assert_ne!(id, ask(&other, path, None).await, "{path}");
-            assert_eq!(ask(&one, path, Some("mine")).await, "mine", "{path}");
+            assert_eq!(ask(&first, path, Some("mine")).await, "mine", "{path}");
         }
     }
 

@@ -60,8 +60,9 @@ mod tests {
         let restarted = ApiServer::new();
         restarted.keep_in(&folder).unwrap();
         ask(&restarted, "POST", "", service("new")).await;
-        let of = |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
-        let (stays, new) = (of("stays"), of("new"));
+        let address =
+            |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
+        let (stays, new) = (address("stays"), address("new"));
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(stays != new && new.is_string(), "{stays} {new}");
     }

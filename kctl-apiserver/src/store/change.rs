@@ -52,14 +52,14 @@ pub struct Change {
 
 impl Change {
     /// Creates the record of an event in a table.
-    pub(crate) fn new(acting: &Acting, of: &GroupResource, event: &Event) -> Self {
+    pub(crate) fn new(acting: &Acting, resource: &GroupResource, event: &Event) -> Self {
         let (namespace, name) = event.key.clone();
         Self {
             by: acting.by.clone(),
             trace: acting.trace.clone(),
             revision: event.revision,
-            group: of.group.clone(),
-            resource: of.resource.clone(),
+            group: resource.group.clone(),
+            resource: resource.resource.clone(),
             namespace,
             name,
             before: event.before.as_ref().map(|before| before.value()),

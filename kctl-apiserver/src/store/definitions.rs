@@ -44,10 +44,10 @@ impl Redefinition {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (spec, names) = (&before["spec"], "acceptedNames");
         let is_renamed = before["status"][names] != after["status"][names];
-        let of = || GroupResource::new(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+        let resource = || GroupResource::new(&text(&spec["group"]), &text(&spec["names"]["plural"]));
         Self {
             is_served: crd::is_established(&before) || crd::is_established(&after),
-            anew: (event.deleted || *spec != after["spec"] || is_renamed).then(of),
+            anew: (event.deleted || *spec != after["spec"] || is_renamed).then(resource),
         }
     }
 }

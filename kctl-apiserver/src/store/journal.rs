@@ -138,10 +138,10 @@ impl Lines {
     ///
     /// After an error the file is as before: the part that was written is cut off, at once or at
     /// the next append.
-    fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
+    fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
         self.mend()?;
         let (chain, len) = (self.chain, self.len);
-        let line = self.line(of, key, revision, object);
+        let line = self.line(resource, key, revision, object);
         if let Err(error) = self.file.write_all(&line) {
             (self.chain, self.len, self.is_torn) = (chain, len, true);
             // If this fails too, the next append tries it again.
@@ -168,8 +168,8 @@ impl Lines {
     ///
     /// The fields are in the order of `Line`, and the object is copied as it is stored: packed JSON
     /// without line breaks.
-    fn line(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
-        let (group, resource, key) = (json!(of.group), json!(of.resource), json!(key));
+    fn line(&mut self, group_resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
+        let (group, resource, key) = (json!(group_resource.group), json!(group_resource.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
         let mut line = head.into_bytes();
         line.extend_from_slice(object.unwrap_or(b"null"));
@@ -235,17 +235,17 @@ impl Journal {
     /// write that the disk rejects is remembered in `missed`.
     ///
     /// The system may still lose it if the machine fails, since the file is not synced for each write.
-    pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
+    pub(super) fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
         // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
         if self.missed.is_empty()
-            && let Err(error) = self.lines.append(of, key, revision, object)
+            && let Err(error) = self.lines.append(resource, key, revision, object)
         {
             let file = self.folder.join(FILE);
             tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are refused until they can");
-            self.missed.insert((of.clone(), key.clone()));
+            self.missed.insert((resource.clone(), key.clone()));
         } else if !self.missed.is_empty() {
-            self.missed.insert((of.clone(), key.clone()));
+            self.missed.insert((resource.clone(), key.clone()));
         }
     }
 
@@ -276,7 +276,7 @@ impl Journal {
     /// Fails if the disk still rejects writes.
     pub(super) fn write_missed(
         &mut self,
-        (of, key): &(GroupResource, Key),
+        (resource, key): &(GroupResource, Key),
         revision: u64,
         object: Option<&[u8]>,
     ) -> io::Result<()> {
@@ -284,8 +284,8 @@ impl Journal {
             let file = self.folder.join(FILE);
             io::Error::new(error.kind(), format!("{}: {error}", file.display()))
         };
-        self.lines.append(of, key, revision, object).map_err(named)?;
-        let was_missed = self.missed.remove(&(of.clone(), key.clone()));
+        self.lines.append(resource, key, revision, object).map_err(named)?;
+        let was_missed = self.missed.remove(&(resource.clone(), key.clone()));
         debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
             tracing::info!("changes are kept again");
@@ -356,13 +356,13 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
             return Err(unreadable(file, number, &why));
         }
         revision = revision.max(line.revision);
-        let place = (GroupResource { group: line.group, resource: line.resource }, line.key);
+        let object_ref = (GroupResource { group: line.group, resource: line.resource }, line.key);
         match line.object {
             Some(object) => {
                 let object = serde_json::from_str(object.get()).map_err(|error| unreadable(file, number, &error))?;
-                objects.insert(place, object)
+                objects.insert(object_ref, object)
             }
-            None => objects.remove(&place),
+            None => objects.remove(&object_ref),
         };
     }
     Ok((objects, revision))
@@ -391,9 +391,9 @@ fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
 
 /// Writes a new file with these objects.
 fn rewrite_kept(folder: &Path, objects: &JournalObjects, revision: u64) -> io::Result<Lines> {
-    let texts = objects.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
+    let texts = objects.iter().map(|((resource, key), object)| Ok((resource, key, serde_json::to_vec(object)?)));
     let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
-    rewrite(folder, texts.iter().map(|(of, key, text)| (*of, *key, text.as_slice())), revision)
+    rewrite(folder, texts.iter().map(|(resource, key, text)| (*resource, *key, text.as_slice())), revision)
 }
 
 /// Writes a new file beside the old one, and renames it over the old one when it is complete.
@@ -422,8 +422,8 @@ fn write_all<'a>(
     let file = private(file)?;
     let mut lines = Lines { file, chain: Chain::default(), len: 0, n_bytes: 0, is_torn: false };
     let mut buffered = BufWriter::new(lines.file.try_clone()?);
-    for (of, key, object) in objects {
-        let line = lines.line(of, key, revision, Some(object));
+    for (resource, key, object) in objects {
+        let line = lines.line(resource, key, revision, Some(object));
         lines.n_bytes += line.len() as u64;
         buffered.write_all(&line)?;
     }
@@ -458,32 +458,32 @@ mod tests {
     #[test]
     fn objects_survive_a_kill_within_a_line() {
         let folder = folder("kill");
-        let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
+        let (resource, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects.len(), revision), (0, 0));
-        journal.append(&of, &key("one"), 5, Some(br#"{"n":1}"#));
-        journal.append(&of, &key("two"), 6, Some(br#"{"n":2}"#));
-        journal.append(&of, &key("one"), 7, None);
+        journal.append(&resource, &key("one"), 5, Some(br#"{"n":1}"#));
+        journal.append(&resource, &key("two"), 6, Some(br#"{"n":2}"#));
+        journal.append(&resource, &key("one"), 7, None);
         assert!(Journal::open(&folder).err().unwrap().to_string().contains("another server"));
         drop(journal);
         let mut file = File::options().append(true).open(folder.join(FILE)).unwrap();
         file.write_all(b"{\"revision\":8,\"gro").unwrap();
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((objects[&(of, key("two"))].clone(), objects.len(), revision), (json!({ "n": 2 }), 1, 7));
+        assert_eq!((objects[&(resource, key("two"))].clone(), objects.len(), revision), (json!({ "n": 2 }), 1, 7));
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn missed_changes_are_written_in_their_last_state() {
         let folder = folder("full");
-        let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
+        let (resource, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, _, _) = Journal::open(&folder).unwrap();
-        journal.append(&of, &key("one"), 1, Some(br#"{"n":1}"#));
-        journal.append(&of, &key("two"), 2, Some(br#"{"n":2}"#));
+        journal.append(&resource, &key("one"), 1, Some(br#"{"n":1}"#));
+        journal.append(&resource, &key("two"), 2, Some(br#"{"n":2}"#));
         assert_eq!(journal.missed(), None);
         journal.break_off();
-        journal.append(&of, &key("one"), 3, None);
-        journal.append(&of, &key("three"), 4, Some(br#"{"n":3}"#));
+        journal.append(&resource, &key("one"), 3, None);
+        journal.append(&resource, &key("three"), 4, Some(br#"{"n":3}"#));
         journal.tidy(0);
         let missed = journal.missed().unwrap();
         assert_eq!(missed.1, key("one"));
@@ -492,15 +492,15 @@ mod tests {
         // The disk has only the beginning of the line that it rejected.
         File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
         journal.mend_disk();
-        journal.append(&of, &key("two"), 5, None);
+        journal.append(&resource, &key("two"), 5, None);
         for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
-            assert_eq!(journal.missed(), Some((of.clone(), key(name))), "in an order");
-            journal.write_missed(&(of.clone(), key(name)), 5, object).unwrap();
+            assert_eq!(journal.missed(), Some((resource.clone(), key(name))), "in an order");
+            journal.write_missed(&(resource.clone(), key(name)), 5, object).unwrap();
         }
         assert_eq!(journal.missed(), None);
         drop(journal);
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
-        assert_eq!((objects, revision), (JournalObjects::from([((of, key("three")), json!({ "n": 5 }))]), 5));
+        assert_eq!((objects, revision), (JournalObjects::from([((resource, key("three")), json!({ "n": 5 }))]), 5));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -524,8 +524,8 @@ mod tests {
     fn written(folder: &Path, names: &[&str]) -> Vec<String> {
         let (mut journal, _, _) = Journal::open(folder).unwrap();
         for (index, name) in names.iter().enumerate() {
-            let (of, key) = (GroupResource::new("", "pods"), ("a".to_owned(), (*name).to_owned()));
-            journal.append(&of, &key, index as u64 + 1, Some(br#"{"data":"bbbb"}"#));
+            let (resource, key) = (GroupResource::new("", "pods"), ("a".to_owned(), (*name).to_owned()));
+            journal.append(&resource, &key, index as u64 + 1, Some(br#"{"data":"bbbb"}"#));
         }
         let text = fs::read_to_string(folder.join(FILE)).unwrap();
         text.split_inclusive('\n').map(str::to_owned).collect()

@@ -54,8 +54,8 @@ static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KI
 
 /// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they
 /// share one prefix in etcd.
-fn home(of: &GroupResource) -> &GroupResource {
-    if kinds::events::event::KIND.is_of(of) { &EVENTS } else { of }
+fn home(resource: &GroupResource) -> &GroupResource {
+    if kinds::events::event::KIND.is_of(resource) { &EVENTS } else { resource }
 }
 
 /// The objects of a server, as etcd stores those of kube-apiserver: one revision for all writes, tables with bounded
@@ -99,7 +99,7 @@ pub(crate) struct Store {
 /// A change that is announced to controllers.
 #[derive(Clone)]
 pub(crate) struct Announced {
-    pub(crate) of: GroupResource,
+    pub(crate) resource: GroupResource,
     pub(crate) event: Arc<Event>,
 }
 
@@ -129,7 +129,7 @@ impl Store {
         Self {
             revision: self.revision,
             compacted: self.compacted,
-            tables: self.tables.iter().map(|(of, table)| (of.clone(), table.fork())).collect(),
+            tables: self.tables.iter().map(|(resource, table)| (resource.clone(), table.fork())).collect(),
             owners: self.owners.clone(),
             registry: self.registry.clone(),
             n_addresses: self.n_addresses,
@@ -142,7 +142,7 @@ impl Store {
 
     /// Returns the number of objects of each resource that has a table.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&GroupResource, usize)> {
-        self.tables.iter().map(|(of, table)| (of, table.objects.len()))
+        self.tables.iter().map(|(resource, table)| (resource, table.objects.len()))
     }
 
     /// Derives the served resources from the stored CRDs and `APIServices`.
@@ -155,25 +155,25 @@ impl Store {
     }
 
     /// Returns the table of a resource. An empty one is created if it is missing.
-    pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
+    pub(crate) fn table(&mut self, resource: &GroupResource) -> &mut Table {
         let compacted = self.compacted;
-        self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(compacted))
+        self.tables.entry(home(resource).clone()).or_insert_with(|| Table::new(compacted))
     }
 
     /// Returns the table of a resource, if it has one already.
-    pub(crate) fn known_table(&self, of: &GroupResource) -> Option<&Table> {
-        self.tables.get(home(of))
+    pub(crate) fn known_table(&self, resource: &GroupResource) -> Option<&Table> {
+        self.tables.get(home(resource))
     }
 
     /// Returns an object, parsed.
-    pub(crate) fn get(&self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let table = self.tables.get(home(of))?;
+    pub(crate) fn get(&self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        let table = self.tables.get(home(resource))?;
         table.objects.get(key).map(|object| table.value(object))
     }
 
     /// Returns an object as it is stored: packed JSON with a weak reference to its value.
-    pub(crate) fn stored(&self, of: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
-        self.tables.get(home(of))?.objects.get(key)
+    pub(crate) fn stored(&self, resource: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
+        self.tables.get(home(resource))?.objects.get(key)
     }
 
     /// Iterates over the tables in the order of group and resource.
@@ -188,7 +188,8 @@ impl Store {
 
     /// Returns the revision of the last change of any resource of a group; 0 before the first one.
     pub(crate) fn last_change_in(&self, group: &str) -> u64 {
-        let tables = self.tables.range(GroupResource::new(group, "")..).take_while(|(of, _)| of.group == group);
+        let tables =
+            self.tables.range(GroupResource::new(group, "")..).take_while(|(resource, _)| resource.group == group);
         tables.map(|(_, table)| table.last_change).max().unwrap_or(0)
     }
 
@@ -200,27 +201,27 @@ impl Store {
     /// Writes an object. It gets the next revision as its `metadata.resourceVersion`.
     ///
     /// The observer, the journal and the watches see the change before this returns.
-    pub(crate) fn put(&mut self, of: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
-        let of = home(of);
+    pub(crate) fn put(&mut self, resource: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
+        let resource = home(resource);
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let value = Arc::new(object);
         let object = Arc::new(Object::new(&value));
-        let table = self.table(of);
+        let table = self.table(resource);
         let before = table.objects.insert(key.clone(), object.clone());
         let was = before.as_ref().map(|before| table.value(before));
         table.warm.keep(&object, value.clone());
-        self.owners.changed(&self.registry, (of, &key), was.as_deref(), Some(&value));
-        self.keep(of, &key, Some(&object));
+        self.owners.changed(&self.registry, (resource, &key), was.as_deref(), Some(&value));
+        self.keep(resource, &key, Some(&object));
         let lines = Lines::default();
-        self.log(of, Event { revision: self.revision, key, before, object, deleted: false, lines });
+        self.log(resource, Event { revision: self.revision, key, before, object, deleted: false, lines });
         value
     }
 
     /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
     /// if it sends exactly what reads return.
-    pub(crate) fn leave_unread(&mut self, of: &GroupResource, key: &Key) {
-        if let Some(object) = self.table(home(of)).objects.get_mut(key) {
+    pub(crate) fn leave_unread(&mut self, resource: &GroupResource, key: &Key) {
+        if let Some(object) = self.table(home(resource)).objects.get_mut(key) {
             *object = Arc::new(object.unread());
         }
     }
@@ -234,30 +235,30 @@ impl Store {
 
     /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an
     /// event.
-    pub(crate) fn put_first(&mut self, of: &GroupResource, key: Key, mut object: Value) {
+    pub(crate) fn put_first(&mut self, resource: &GroupResource, key: Key, mut object: Value) {
         let revision = self.revision;
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let value = Arc::new(object);
         let object = Arc::new(Object::new(&value));
-        self.owners.changed(&self.registry, (of, &key), None, Some(&value));
-        self.keep(of, &key, Some(&object));
-        let table = self.table(of);
+        self.owners.changed(&self.registry, (resource, &key), None, Some(&value));
+        self.keep(resource, &key, Some(&object));
+        let table = self.table(resource);
         table.objects.insert(key, object);
         table.last_change = revision;
     }
 
     /// Removes an object. Returns its last state, with the revision of the removal as its `resourceVersion`, as etcd
     /// does.
-    pub(crate) fn remove(&mut self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let of = home(of);
-        let before = self.table(of).objects.remove(key)?;
+    pub(crate) fn remove(&mut self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        let resource = home(resource);
+        let before = self.table(resource).objects.remove(key)?;
         self.revision += 1;
         let was = before.value();
         let mut last = Value::clone(&was);
         last["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let last = Arc::new(last);
-        self.owners.changed(&self.registry, (of, key), Some(&was), None);
-        self.keep(of, key, None);
+        self.owners.changed(&self.registry, (resource, key), Some(&was), None);
+        self.keep(resource, key, None);
         let event = Event {
             revision: self.revision,
             key: key.clone(),
@@ -266,13 +267,13 @@ impl Store {
             deleted: true,
             lines: Lines::default(),
         };
-        self.log(of, event);
+        self.log(resource, event);
         Some(last)
     }
 
     /// Adds an event to the history and notifies all waiting tasks. If a CRD or `APIService` changes the served
     /// resources, the registry is rebuilt first.
-    fn log(&mut self, of: &GroupResource, event: Event) {
+    fn log(&mut self, group_resource: &GroupResource, event: Event) {
         let revision = event.revision;
         debug_assert_eq!(revision, self.revision, "a write is logged before the next one begins");
         debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
@@ -280,17 +281,17 @@ impl Store {
         self.compaction = self.compaction.at(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
-            observer(&Change::new(&self.acting, of, &event));
+            observer(&Change::new(&self.acting, group_resource, &event));
         }
         // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
-        if *of == *API_SERVICES {
+        if *group_resource == *API_SERVICES {
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
             rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
         }
-        let defines = if *of == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
+        let defines = if *group_resource == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
-        self.announced.push(Announced { of: of.clone(), event: event.clone() });
-        let table = self.table(of);
+        self.announced.push(Announced { resource: group_resource.clone(), event: event.clone() });
+        let table = self.table(group_resource);
         debug_assert!(table.last_change < revision, "a history is ordered by revision, so that it can be searched");
         table.history.push_back(event);
         if table.history.len() > HISTORY_LEN_MAX {
@@ -316,7 +317,7 @@ impl Store {
     /// Decodes the stored objects of a custom kind again with its present schemas: pruning and defaults may differ. The
     /// written bytes stay.
     fn read_anew(&mut self, resource: &Resource) {
-        if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.of)) {
+        if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.id)) {
             table.read_anew(&|object| custom.read(object));
         }
     }
@@ -359,8 +360,12 @@ impl Store {
 
 impl Store {
     /// Iterates over the objects of a resource in a namespace, or in all namespaces.
-    pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = Arc<Value>> {
-        let table = self.tables.get(home(of)).into_iter();
+    pub(crate) fn objects(
+        &self,
+        resource: &GroupResource,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = Arc<Value>> {
+        let table = self.tables.get(home(resource)).into_iter();
         table.flat_map(move |table| table.values(namespace).map(|(_, object)| object))
     }
 }

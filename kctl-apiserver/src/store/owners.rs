@@ -53,15 +53,15 @@ struct Queue {
 
 impl Queue {
     /// Appends an object, unless it is queued.
-    fn insert(&mut self, place: ObjectRef) {
-        if self.queued.insert(place.clone()) {
-            self.order.push_back(place);
+    fn insert(&mut self, object_ref: ObjectRef) {
+        if self.queued.insert(object_ref.clone()) {
+            self.order.push_back(object_ref);
         }
     }
 
     /// Appends several objects.
     fn extend(&mut self, places: impl IntoIterator<Item = ObjectRef>) {
-        places.into_iter().for_each(|place| self.insert(place));
+        places.into_iter().for_each(|object_ref| self.insert(object_ref));
     }
 
     /// Takes the first object.
@@ -113,8 +113,8 @@ fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) ->
 }
 
 /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
-fn is_emptied(of: &GroupResource) -> bool {
-    namespace::KIND.is_of(of) || custom_resource_definition::KIND.is_of(of)
+fn is_emptied(resource: &GroupResource) -> bool {
+    namespace::KIND.is_of(resource) || custom_resource_definition::KIND.is_of(resource)
 }
 
 impl Owners {
@@ -125,7 +125,7 @@ impl Owners {
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
-        (of, key): (&GroupResource, &Key),
+        (resource, key): (&GroupResource, &Key),
         before: Option<&Value>,
         after: Option<&Value>,
     ) {
@@ -137,27 +137,27 @@ impl Owners {
             return;
         }
         if after.is_none() {
-            self.left(of, key);
+            self.left(resource, key);
         }
         // The garbage collector ignores Events, as upstream's `ignoredResources`.
-        if *of == *EVENTS {
+        if *resource == *EVENTS {
             return;
         }
-        let place = (of.clone(), key.clone());
-        if self.undecided.remove(&place) {
-            self.suspects.insert(place.clone());
+        let object_ref = (resource.clone(), key.clone());
+        if self.undecided.remove(&object_ref) {
+            self.suspects.insert(object_ref.clone());
         }
         for uid in owner_uids(before) {
             if let Some(dependents) = self.dependents.get_mut(uid) {
                 debug_assert!(!dependents.is_empty(), "an owner without dependents has no entry");
-                dependents.remove(&place);
+                dependents.remove(&object_ref);
                 if dependents.is_empty() {
                     self.dependents.remove(uid);
                 }
             }
         }
         match (before, after) {
-            (_, Some(after)) => self.written(registry, place, before, after),
+            (_, Some(after)) => self.written(registry, object_ref, before, after),
             (Some(gone), None) => self.gone(gone),
             (None, None) => {}
         }
@@ -166,11 +166,11 @@ impl Owners {
 
     /// Adds the references of a written object to the graph. Queues the object if an owner is missing or a deletion
     /// begins.
-    fn written(&mut self, registry: &Registry, place: ObjectRef, before: Option<&Value>, after: &Value) {
+    fn written(&mut self, registry: &Registry, object_ref: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
-        self.places.insert(uid.into(), place.clone());
+        self.places.insert(uid.into(), object_ref.clone());
         for owner in owner_uids(Some(after)) {
-            self.dependents.entry(owner.into()).or_default().insert(place.clone());
+            self.dependents.entry(owner.into()).or_default().insert(object_ref.clone());
         }
         // An owner that this object no longer blocks may be deleted now.
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
@@ -182,17 +182,17 @@ impl Owners {
         let is_new = |reference: &&Value| {
             !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
         };
-        if references(Some(after)).filter(is_new).any(|reference| !self.has(registry, reference, &place.1)) {
-            self.suspects.insert(place.clone());
+        if references(Some(after)).filter(is_new).any(|reference| !self.has(registry, reference, &object_ref.1)) {
+            self.suspects.insert(object_ref.clone());
         }
         if begins_to_end_with(FOREGROUND, before, after) {
             self.waiting.insert(uid.into());
             self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-            self.suspects.insert(place.clone());
+            self.suspects.insert(object_ref.clone());
         }
-        let is_emptied = is_emptied(&place.0) && after["metadata"]["deletionTimestamp"].is_string();
+        let is_emptied = is_emptied(&object_ref.0) && after["metadata"]["deletionTimestamp"].is_string();
         if is_emptied || begins_to_end_with(ORPHAN, before, after) {
-            self.suspects.insert(place);
+            self.suspects.insert(object_ref);
         }
     }
 
@@ -203,9 +203,10 @@ impl Owners {
     /// and name, and then compares the uid. A namespaced owner has to be in the namespace of the dependent.
     fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let owner = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
-        owner.is_some_and(|(of, (namespace, name))| {
+        owner.is_some_and(|(group_resource, (namespace, name))| {
             let is_reachable = namespace.is_empty() || *namespace == dependent.0;
-            let resource = registry.any_version(of).filter(|_| is_reachable && reference["name"] == name.as_str());
+            let resource =
+                registry.any_version(group_resource).filter(|_| is_reachable && reference["name"] == name.as_str());
             resource.is_some_and(|resource| {
                 reference["kind"] == resource.kind() && reference["apiVersion"] == resource.api_version().as_str()
             })
@@ -227,10 +228,10 @@ impl Owners {
     /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty.
     ///
     /// They are queued even if they are not being deleted; the collector then leaves them alone.
-    fn left(&mut self, of: &GroupResource, key: &Key) {
+    fn left(&mut self, resource: &GroupResource, key: &Key) {
         self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
         let definitions = custom_resource_definition::KIND.group_resource();
-        self.suspects.insert((definitions, (String::new(), of.to_string())));
+        self.suspects.insert((definitions, (String::new(), resource.to_string())));
     }
 
     /// Returns the objects that name this uid as an owner.
@@ -244,15 +245,15 @@ impl Owners {
     }
 
     /// Queues an object for the garbage collector.
-    pub(crate) fn suspect(&mut self, place: ObjectRef) {
-        self.suspects.insert(place);
+    pub(crate) fn suspect(&mut self, object_ref: ObjectRef) {
+        self.suspects.insert(object_ref);
     }
 
     /// Removes an object from consideration until it changes, or until other kinds are served.
     ///
     /// Its owner may belong to a CRD that is installed later; deleting it would lose data.
-    pub(crate) fn leave_undecided(&mut self, place: ObjectRef) {
-        self.undecided.insert(place);
+    pub(crate) fn leave_undecided(&mut self, object_ref: ObjectRef) {
+        self.undecided.insert(object_ref);
     }
 
     /// Queues the undecided objects, because other kinds are served now.

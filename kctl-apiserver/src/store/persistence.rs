@@ -42,10 +42,9 @@ impl Folder {
 impl Store {
     /// Writes the present objects to a new folder.
     pub(crate) fn write_to(&self, folder: &mut Folder) -> io::Result<()> {
-        let objects = self
-            .tables
-            .iter()
-            .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.written())));
+        let objects = self.tables.iter().flat_map(|(resource, table)| {
+            table.objects.iter().map(move |(key, object)| (resource, key, object.written()))
+        });
         folder.journal.begin(objects, self.revision)
     }
 
@@ -58,9 +57,9 @@ impl Store {
         self.owners = Owners::default();
         self.revision = folder.revision;
         self.compacted = folder.revision;
-        for ((of, key), object) in std::mem::take(&mut folder.objects) {
-            self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
-            let table = self.table(&of);
+        for ((resource, key), object) in std::mem::take(&mut folder.objects) {
+            self.owners.changed(&self.registry, (&resource, &key), None, Some(&object));
+            let table = self.table(&resource);
             table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
             table.last_change = folder.revision;
         }
@@ -89,10 +88,10 @@ impl Store {
     }
 
     /// Appends a change to the journal, and compacts the journal if most of its lines are outdated.
-    pub(super) fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Object>) {
+    pub(super) fn keep(&mut self, resource: &GroupResource, key: &Key, object: Option<&Object>) {
         let revision = self.revision;
         let Some(journal) = &mut self.journal else { return };
-        journal.append(of, key, revision, object.map(Object::text));
+        journal.append(resource, key, revision, object.map(Object::text));
         journal.tidy(self.tables.values().map(|table| table.objects.len()).sum());
     }
 
@@ -117,8 +116,8 @@ impl Store {
     pub(crate) fn write_missed(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         while let Some(missed) = journal.missed() {
-            let (of, key) = &missed;
-            let object = self.tables.get(of).and_then(|table| table.objects.get(key));
+            let (resource, key) = &missed;
+            let object = self.tables.get(resource).and_then(|table| table.objects.get(key));
             journal.write_missed(&missed, self.revision, object.map(|object| object.written()))?;
         }
         Ok(())

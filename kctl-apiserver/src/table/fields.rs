@@ -10,13 +10,13 @@ use crate::table::age::age;
 static ABSENT: Value = Value::Null;
 
 /// Returns the value at the JSON pointer, or null.
-pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+pub(crate) fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&ABSENT)
 }
 
 /// Returns the string at the pointer, or the empty string.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    at(value, pointer).as_str().unwrap_or_default()
+    value_at(value, pointer).as_str().unwrap_or_default()
 }
 
 /// Returns the string at the pointer, or `otherwise` if it is missing or empty.
@@ -34,22 +34,22 @@ pub(crate) fn first_text<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
 
 /// Returns the integer at the pointer, or zero.
 pub(crate) fn int(value: &Value, pointer: &str) -> i64 {
-    at(value, pointer).as_i64().unwrap_or_default()
+    value_at(value, pointer).as_i64().unwrap_or_default()
 }
 
 /// Returns the boolean at the pointer, or `false`.
 pub(crate) fn flag(value: &Value, pointer: &str) -> bool {
-    at(value, pointer).as_bool().unwrap_or_default()
+    value_at(value, pointer).as_bool().unwrap_or_default()
 }
 
 /// Returns the items at the pointer, or an empty slice.
 pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    at(value, pointer).as_array().map_or(&[], Vec::as_slice)
+    value_at(value, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns how many entries the object at the pointer has.
 pub(crate) fn entries(value: &Value, pointer: &str) -> usize {
-    at(value, pointer).as_object().map_or(0, Map::len)
+    value_at(value, pointer).as_object().map_or(0, Map::len)
 }
 
 /// Returns the strings of a list; other items are left out.
@@ -78,7 +78,7 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 /// Returns the annotation, or the empty string. Its key needs no escape, unlike in a pointer.
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
-    at(object, "/metadata/annotations").get(key).and_then(Value::as_str).unwrap_or_default()
+    value_at(object, "/metadata/annotations").get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the condition of the type, if the object has it.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{at, list, text, texts};
+use super::fields::{list, text, texts, value_at};
 
 /// A cell for a field that is not set, where kubectl does not print [`NONE`].
 pub(crate) const UNSET: &str = "<unset>";
@@ -28,7 +28,7 @@ pub(crate) fn selector(value: &Value) -> String {
 /// Requirements are sorted by key, and values of one requirement by themselves, as kube-apiserver
 /// parses them.
 pub(crate) fn query(value: &Value) -> String {
-    let equal = pairs(at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
+    let equal = pairs(value_at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
     let expressions = list(value, "/matchExpressions").iter().map(|expression| {
         let key = text(expression, "/key");
         (key, requirement(key, expression))
@@ -41,7 +41,7 @@ pub(crate) fn query(value: &Value) -> String {
 /// Returns a label selector as Go prints the struct, which kube-apiserver shows for parameters that are selected by
 /// labels.
 pub(crate) fn go_notation(value: &Value) -> String {
-    let mut labels = pairs(at(value, "/matchLabels"));
+    let mut labels = pairs(value_at(value, "/matchLabels"));
     labels.sort_unstable();
     let labels = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect::<Vec<_>>().concat();
     let expressions: Vec<_> = list(value, "/matchExpressions")

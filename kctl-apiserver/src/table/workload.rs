@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::age,
-    fields::{at, int, list, name, text},
+    fields::{int, list, name, text, value_at},
 };
 
 /// Returns the names and the images of the containers of a pod template.
@@ -25,7 +25,7 @@ pub(crate) fn containers(template: &Value) -> [Value; 2] {
 ///
 /// `selector` is the printed selector, because the two kinds have different types of selectors.
 pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/template"));
     vec![
         json!(name(object)),
         json!(desired(object)),
@@ -47,5 +47,5 @@ pub(crate) fn ready_of_desired(object: &Value) -> String {
 
 /// Returns `spec.replicas`, whose default is 1 for every kind.
 fn desired(object: &Value) -> i64 {
-    at(object, "/spec/replicas").as_i64().unwrap_or(1)
+    value_at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }

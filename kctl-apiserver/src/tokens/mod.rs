@@ -180,7 +180,7 @@ pub(crate) fn bearer(
         return Err(TokenError::Forged);
     }
     let fitting = |meant: &[String]| {
-        let fitting: Vec<String> = audiences.iter().filter(|one| meant.contains(one)).cloned().collect();
+        let fitting: Vec<String> = audiences.iter().filter(|audience| meant.contains(audience)).cloned().collect();
         if fitting.is_empty() {
             return Err(TokenError::OtherAudience { token: meant.to_vec(), target: audiences.to_vec() });
         }

@@ -156,7 +156,7 @@ async fn service_account_token_secret_gets_a_valid_token() {
     let secret = server.object("", "secrets", "default", "s").unwrap();
     assert_eq!(secret["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"], "2026-01-01");
     let managers: Vec<&Value> =
-        secret["metadata"]["managedFields"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
+        secret["metadata"]["managedFields"].as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
     assert!(managers.contains(&&json!("kube-controller-manager")) && managers.contains(&&json!("kube-apiserver")));
 }
 

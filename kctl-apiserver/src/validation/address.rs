@@ -32,11 +32,11 @@ const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::
 /// - an IPv4 address with leading zeros, such as `010.0.0.1`: some parsers read octal, others
 ///   decimal;
 /// - an IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`: some parsers read IPv4, others IPv6.
-pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn legacy(address: &Value, path: &str, errors: &mut Errors) {
     match parse(text(address)) {
-        None => errors.invalid(at, address, INVALID),
-        Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
-        Some(parsed) if is_mapped(parsed) => errors.invalid(at, address, MAPPED),
+        None => errors.invalid(path, address, INVALID),
+        Some(_) if has_zeros(text(address)) => errors.invalid(path, address, "must not have leading 0s"),
+        Some(parsed) if is_mapped(parsed) => errors.invalid(path, address, MAPPED),
         Some(_) => {}
     }
 }
@@ -46,13 +46,13 @@ pub(crate) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
 /// An empty or absent name is valid: the cloud provider may report an IP address instead. A string
 /// that parses as an IP address gets a separate error even if it is also a valid DNS subdomain,
 /// which every dotted IPv4 address is.
-pub(crate) fn host(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn host(name: &Value, path: &str, errors: &mut Errors) {
     if text(name).is_empty() {
         return;
     }
-    errors.name(at, name, NameRule::Subdomain);
+    errors.name(path, name, NameRule::Subdomain);
     if parse(text(name)).is_some() {
-        errors.invalid(at, name, "must be a DNS name, not an IP address");
+        errors.invalid(path, name, "must be a DNS name, not an IP address");
     }
 }
 
@@ -74,25 +74,25 @@ fn has_zeros(address: &str) -> bool {
 /// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
 /// multicast ranges. A proxy on any node must be able to forward to the address. Several errors are reported together.
 /// Upstream calls this for `Endpoints` and `EndpointSlice`.
-pub(crate) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn endpoint(address: &Value, path: &str, errors: &mut Errors) {
     let Some(parsed) = parse(text(address)) else {
-        return errors.invalid(at, address, "must be a valid IP address");
+        return errors.invalid(path, address, "must be a valid IP address");
     };
     if parsed.is_unspecified() {
-        errors.invalid(at, address, &format!("may not be unspecified ({parsed})"));
+        errors.invalid(path, address, &format!("may not be unspecified ({parsed})"));
     }
     if parsed.is_loopback() {
-        errors.invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+        errors.invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
     }
     let (is_local, is_local_group) = match parsed {
         IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
         IpAddr::V6(six) => (six.is_unicast_link_local(), six.segments()[0] & 0xff0f == 0xff02),
     };
     if is_local {
-        errors.invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+        errors.invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
     }
     if is_local_group {
-        errors.invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+        errors.invalid(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let address = parse(address)?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     // Rust's `parse` would also accept a sign.
-    let bits = Some(bits).filter(|bits| bits.bytes().all(|one| one.is_ascii_digit()))?;
+    let bits = Some(bits).filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))?;
     let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
     Some((address, bits))
 }
@@ -116,21 +116,21 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
 /// A string that does not parse, or that has leading zeros in the address or in the prefix length, gets only that
 /// error. Otherwise an IPv4-mapped address and bits beyond the prefix length are reported independently. `10.9.8.7/24`
 /// fails for the latter, `10.9.8.0/24` is valid.
-pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
-    let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
+pub(crate) fn legacy_range(value: &Value, path: &str, errors: &mut Errors) {
+    let Some((address, bits)) = range(text(value)) else { return errors.invalid(path, value, RANGE) };
     let (before, len) = text(value).split_once('/').unwrap_or_default();
     if has_zeros(before) || (len.len() > 1 && len.starts_with('0')) {
-        return errors.invalid(at, value, "must not have leading 0s in IP or prefix length");
+        return errors.invalid(path, value, "must not have leading 0s in IP or prefix length");
     }
     if is_mapped(address) {
-        errors.invalid(at, value, "must not have an IPv4-mapped IPv6 address");
+        errors.invalid(path, value, "must not have an IPv4-mapped IPv6 address");
     }
     let beyond = match address {
         IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
         IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
     };
     if beyond != 0 {
-        errors.invalid(at, value, "must not have bits set beyond the prefix length");
+        errors.invalid(path, value, "must not have bits set beyond the prefix length");
     }
 }
 
@@ -139,15 +139,19 @@ pub(crate) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no
 /// IPv4-mapped address. The error contains the canonical form, so that a client can copy it.
-pub(crate) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_interface(value: &Value, path: &str, errors: &mut Errors) {
     let Some((address, bits)) = range(text(value)) else {
-        return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
+        return errors.invalid(
+            path,
+            value,
+            "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
+        );
     };
     // Go prints a mapped address as its IPv4 address, so the prefix length can become negative.
     let bits = if is_mapped(address) { i64::from(bits) - 96 } else { i64::from(bits) };
     let canonical = format!("{}/{bits}", address.to_canonical());
     if canonical != text(value) {
-        errors.invalid(at, value, &format!("must be in canonical form ({canonical:?})"));
+        errors.invalid(path, value, &format!("must be in canonical form ({canonical:?})"));
     }
 }
 

@@ -33,26 +33,26 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 /// The three parts are independent: an absent one has no errors. Required node affinity is one
 /// selector, required Pod affinity a list of terms. In preferred terms the node selector term is in
 /// the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
-pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn affinity(affinity: &Value, path: &str, errors: &mut Errors) {
     let of_nodes = &affinity["nodeAffinity"];
-    let nodes_at = format!("{at}.nodeAffinity");
+    let nodes_at = format!("{path}.nodeAffinity");
     if of_nodes[REQUIRED].is_object() {
         node_selector(&of_nodes[REQUIRED], &format!("{nodes_at}.{REQUIRED}"), errors);
     }
     for (index, term) in entries(&of_nodes[PREFERRED]) {
-        let at = format!("{nodes_at}.{PREFERRED}[{index}]");
-        weight(&term["weight"], &at, errors);
-        node_term(&term["preference"], false, &format!("{at}.preference"), errors);
+        let path = format!("{nodes_at}.{PREFERRED}[{index}]");
+        weight(&term["weight"], &path, errors);
+        node_term(&term["preference"], false, &format!("{path}.preference"), errors);
     }
     for name in ["podAffinity", "podAntiAffinity"] {
-        let at = format!("{at}.{name}");
+        let path = format!("{path}.{name}");
         for (index, term) in entries(&affinity[name][REQUIRED]) {
-            pod_term(term, &format!("{at}.{REQUIRED}[{index}]"), errors);
+            pod_term(term, &format!("{path}.{REQUIRED}[{index}]"), errors);
         }
         for (index, term) in entries(&affinity[name][PREFERRED]) {
-            let at = format!("{at}.{PREFERRED}[{index}]");
-            weight(&term["weight"], &at, errors);
-            pod_term(&term["podAffinityTerm"], &format!("{at}.podAffinityTerm"), errors);
+            let path = format!("{path}.{PREFERRED}[{index}]");
+            weight(&term["weight"], &path, errors);
+            pod_term(&term["podAffinityTerm"], &format!("{path}.podAffinityTerm"), errors);
         }
     }
 }
@@ -60,24 +60,24 @@ pub(crate) fn affinity(affinity: &Value, at: &str, errors: &mut Errors) {
 /// Validates the weight of a preferred term, 1 to 100 (`FieldValueInvalid`).
 ///
 /// An absent weight counts as 0, which is out of range.
-fn weight(weight: &Value, at: &str, errors: &mut Errors) {
+fn weight(weight: &Value, path: &str, errors: &mut Errors) {
     let number = weight.as_i64().unwrap_or(0);
     if !WEIGHTS.contains(&number) {
-        errors.invalid(&format!("{at}.weight"), &number.into(), "must be in the range 1-100");
+        errors.invalid(&format!("{path}.weight"), &number.into(), "must be in the range 1-100");
     }
 }
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 ///
 /// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
-/// clients that leave the list empty usually expect the opposite. `at` is the path of the selector.
-pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
-    let at = format!("{at}.nodeSelectorTerms");
+/// clients that leave the list empty usually expect the opposite. `path` is the field path of the selector.
+pub(crate) fn node_selector(selector: &Value, path: &str, errors: &mut Errors) {
+    let path = format!("{path}.nodeSelectorTerms");
     if entries(&selector["nodeSelectorTerms"]).next().is_none() {
-        errors.required(&at, "must have at least one node selector term");
+        errors.required(&path, "must have at least one node selector term");
     }
     for (index, term) in entries(&selector["nodeSelectorTerms"]) {
-        node_term(term, true, &format!("{at}[{index}]"), errors);
+        node_term(term, true, &format!("{path}[{index}]"), errors);
     }
 }
 
@@ -94,10 +94,10 @@ pub(crate) fn node_selector(selector: &Value, at: &str, errors: &mut Errors) {
 /// | another | – | `FieldValueInvalid` |
 ///
 /// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
-fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
+fn node_term(term: &Value, judges_values: bool, path: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {
-        let at = format!("{at}.matchExpressions[{index}]");
-        let (values_at, n_values) = (format!("{at}.values"), entries(&requirement["values"]).count());
+        let path = format!("{path}.matchExpressions[{index}]");
+        let (values_at, n_values) = (format!("{path}.values"), entries(&requirement["values"]).count());
         match text(&requirement["operator"]) {
             "In" | "NotIn" if n_values == 0 => {
                 errors.required(&values_at, "must be specified when `operator` is 'In' or 'NotIn'");
@@ -109,9 +109,9 @@ fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
                 errors.required(&values_at, "must be specified single value when `operator` is 'Lt' or 'Gt'");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            other => errors.invalid(&format!("{at}.operator"), &other.into(), "not a valid selector operator"),
+            other => errors.invalid(&format!("{path}.operator"), &other.into(), "not a valid selector operator"),
         }
-        errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+        errors.qualified_name(&format!("{path}.key"), text(&requirement["key"]));
         for (nth, value) in entries(&requirement["values"]).filter(|_| judges_values) {
             if let Some(message) = check_label_value(text(value)) {
                 errors.invalid(&format!("{values_at}[{nth}]"), value, message);
@@ -119,7 +119,7 @@ fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
         }
     }
     for (index, requirement) in entries(&term["matchFields"]) {
-        node_field(requirement, &format!("{at}.matchFields[{index}]"), errors);
+        node_field(requirement, &format!("{path}.matchFields[{index}]"), errors);
     }
 }
 
@@ -129,20 +129,20 @@ fn node_term(term: &Value, judges_values: bool, at: &str, errors: &mut Errors) {
 /// The only key is `metadata.name`. The operators are `In` and `NotIn`, each with exactly one
 /// value, which must be a valid Node name. `DaemonSet` Pods are bound to their Nodes by such a
 /// term.
-fn node_field(requirement: &Value, at: &str, errors: &mut Errors) {
+fn node_field(requirement: &Value, path: &str, errors: &mut Errors) {
     let operator = text(&requirement["operator"]);
     if !["In", "NotIn"].contains(&operator) {
-        errors.invalid(&format!("{at}.operator"), &operator.into(), "not a valid selector operator");
+        errors.invalid(&format!("{path}.operator"), &operator.into(), "not a valid selector operator");
     } else if entries(&requirement["values"]).count() != 1 {
         let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-        errors.required(&format!("{at}.values"), detail);
+        errors.required(&format!("{path}.values"), detail);
     }
     if requirement["key"] != "metadata.name" {
         let key = text(&requirement["key"]).into();
-        return errors.invalid(&format!("{at}.key"), &key, "not a valid field selector key");
+        return errors.invalid(&format!("{path}.key"), &key, "not a valid field selector key");
     }
     for (index, value) in entries(&requirement["values"]) {
-        errors.name(&format!("{at}.values[{index}]"), value, NameRule::Subdomain);
+        errors.name(&format!("{path}.values[{index}]"), value, NameRule::Subdomain);
     }
 }
 
@@ -152,18 +152,18 @@ fn node_field(requirement: &Value, at: &str, errors: &mut Errors) {
 /// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
 /// topology key is required. An empty one adds two errors, since the empty string is not a label
 /// key either.
-fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
-    selector::selector(&term["labelSelector"], &format!("{at}.labelSelector"), errors);
-    selector::selector(&term["namespaceSelector"], &format!("{at}.namespaceSelector"), errors);
+fn pod_term(term: &Value, path: &str, errors: &mut Errors) {
+    selector::selector(&term["labelSelector"], &format!("{path}.labelSelector"), errors);
+    selector::selector(&term["namespaceSelector"], &format!("{path}.namespaceSelector"), errors);
     for (_, name) in entries(&term["namespaces"]) {
-        errors.name(&format!("{at}.namespace"), name, NameRule::Label);
+        errors.name(&format!("{path}.namespace"), name, NameRule::Label);
     }
-    label_keys(term, at, errors);
+    label_keys(term, path, errors);
     let key = text(&term["topologyKey"]);
     if key.is_empty() {
-        errors.required(&format!("{at}.topologyKey"), "can not be empty");
+        errors.required(&format!("{path}.topologyKey"), "can not be empty");
     }
-    errors.qualified_name(&format!("{at}.topologyKey"), key);
+    errors.qualified_name(&format!("{path}.topologyKey"), key);
 }
 
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
@@ -174,23 +174,23 @@ fn pod_term(term: &Value, at: &str, errors: &mut Errors) {
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
 ///
-/// `at` is the path of an affinity term or of a topology spread constraint.
-fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
+/// `path` is the field path of an affinity term or of a topology spread constraint.
+fn label_keys(term: &Value, path: &str, errors: &mut Errors) {
     for name in ["matchLabelKeys", "mismatchLabelKeys"] {
-        let at = format!("{at}.{name}");
+        let path = format!("{path}.{name}");
         if entries(&term[name]).next().is_some() && term["labelSelector"].is_null() {
-            errors.forbidden(&at, "must not be specified when labelSelector is not set");
+            errors.forbidden(&path, "must not be specified when labelSelector is not set");
             continue;
         }
         for (index, key) in entries(&term[name]) {
-            errors.qualified_name(&format!("{at}[{index}]"), text(key));
+            errors.qualified_name(&format!("{path}[{index}]"), text(key));
         }
     }
-    shared_keys(term, at, errors);
+    shared_keys(term, path, errors);
     for (index, key) in entries(&term["matchLabelKeys"]) {
         if entries(&term["mismatchLabelKeys"]).any(|(_, other)| other == key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
-            errors.invalid(&format!("{at}.matchLabelKeys[{index}]"), key, detail);
+            errors.invalid(&format!("{path}.matchLabelKeys[{index}]"), key, detail);
         }
     }
 }
@@ -201,14 +201,14 @@ fn label_keys(term: &Value, at: &str, errors: &mut Errors) {
 /// On create, the server adds one requirement to the selector for each key whose label the Pod has.
 /// Exactly one requirement per key is therefore valid here, and only a second one must come from
 /// the client. Keys of `matchLabels` count as requirements.
-fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
+fn shared_keys(term: &Value, path: &str, errors: &mut Errors) {
     let selector = &term["labelSelector"];
     let mut keys: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
     for (_, requirement) in entries(&selector["matchExpressions"]) {
         let key = text(&requirement["key"]);
         let shared = entries(&term["matchLabelKeys"]).find(|(_, shared)| *shared == key);
         if let Some((index, _)) = shared.filter(|_| keys.contains(&key)) {
-            errors.invalid(&format!("{at}[{index}]"), &key.into(), "exists in both matchLabelKeys and labelSelector");
+            errors.invalid(&format!("{path}[{index}]"), &key.into(), "exists in both matchLabelKeys and labelSelector");
         }
         keys.push(key);
     }
@@ -217,9 +217,9 @@ fn shared_keys(term: &Value, at: &str, errors: &mut Errors) {
 /// Validates tolerations one by one; duplicates are allowed.
 ///
 /// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
-pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
     for (index, toleration) in entries(list) {
-        tolerates(toleration, &format!("{at}[{index}]"), errors);
+        tolerates(toleration, &format!("{path}[{index}]"), errors);
     }
 }
 
@@ -230,11 +230,11 @@ pub(crate) fn tolerations(list: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
-fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
+fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
     let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
-    let operator_at = format!("{at}.operator");
+    let operator_at = format!("{path}.operator");
     if !key.is_empty() {
-        errors.qualified_name(&format!("{at}.key"), key);
+        errors.qualified_name(&format!("{path}.key"), key);
     }
     if key.is_empty() && operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
@@ -243,7 +243,7 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
     let effect = text(&toleration["effect"]);
     if toleration["tolerationSeconds"].is_number() && effect != "NoExecute" {
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.invalid(&format!("{at}.effect"), &effect.into(), detail);
+        errors.invalid(&format!("{path}.effect"), &effect.into(), detail);
     }
     match operator {
         "Exists" if !text(&toleration["value"]).is_empty() => {
@@ -258,7 +258,7 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
         "Gt" | "Lt" if FeatureGate::TaintTolerationComparisonOperators.is_enabled() => {
             let value = text(&toleration["value"]);
             if value.parse::<i64>().map(|number| number.to_string()).as_deref() != Ok(value) {
-                errors.invalid(&format!("{at}.value"), &value.into(), "must be a decimal integer of 64 bits");
+                errors.invalid(&format!("{path}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
         "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
@@ -279,42 +279,42 @@ fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The value of a duplicate is printed as Go prints the struct of both fields:
 /// `{zone, DoNotSchedule}`.
-pub(crate) fn spread(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn spread(list: &Value, path: &str, errors: &mut Errors) {
     for (index, constraint) in entries(list) {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         let (key, action) = (&constraint["topologyKey"], &constraint["whenUnsatisfiable"]);
-        positive(&constraint["maxSkew"], &format!("{at}.maxSkew"), errors);
+        positive(&constraint["maxSkew"], &format!("{path}.maxSkew"), errors);
         if text(key).is_empty() {
-            errors.required(&format!("{at}.topologyKey"), "can not be empty");
+            errors.required(&format!("{path}.topologyKey"), "can not be empty");
         }
         let actions = declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable");
-        errors.always_one_of(&format!("{at}.whenUnsatisfiable"), action, &actions);
+        errors.always_one_of(&format!("{path}.whenUnsatisfiable"), action, &actions);
         let is_same = |other: &Value| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
         if entries(list).skip(index + 1).any(|(_, other)| is_same(other)) {
             let shown = format!("\"{{{}, {}}}\"", text(key), text(action));
-            errors.duplicate(&format!("{at}.{{topologyKey, whenUnsatisfiable}}"), &shown);
+            errors.duplicate(&format!("{path}.{{topologyKey, whenUnsatisfiable}}"), &shown);
         }
         let domains = &constraint["minDomains"];
         if !domains.is_null() {
-            let at = format!("{at}.minDomains");
-            positive(domains, &at, errors);
+            let path = format!("{path}.minDomains");
+            positive(domains, &path, errors);
             if action != "DoNotSchedule" {
                 let action = text(action);
                 let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
-                errors.invalid(&at, domains, &detail);
+                errors.invalid(&path, domains, &detail);
             }
         }
-        label_keys(constraint, &at, errors);
-        selector::selector(&constraint["labelSelector"], &format!("{at}.labelSelector"), errors);
+        label_keys(constraint, &path, errors);
+        selector::selector(&constraint["labelSelector"], &format!("{path}.labelSelector"), errors);
     }
 }
 
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
 ///
 /// The error prints 0 for an absent number, since Go has no other value for it.
-fn positive(number: &Value, at: &str, errors: &mut Errors) {
+fn positive(number: &Value, path: &str, errors: &mut Errors) {
     let number = number.as_i64().unwrap_or(0);
     if number <= 0 {
-        errors.invalid(at, &number.into(), "must be greater than zero");
+        errors.invalid(path, &number.into(), "must be greater than zero");
     }
 }

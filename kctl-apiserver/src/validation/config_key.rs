@@ -21,18 +21,18 @@ const KEY_LEN_MAX: usize = 253;
 /// All errors are `FieldValueInvalid`. A key that is too long can get a second error about its
 /// characters. The forms `.`, `..` and `..data` are only reported for keys with valid characters.
 /// `...` at the start of a key is rejected too, because it starts with `..`.
-pub(crate) fn config_key(key: &str, at: &str, errors: &mut Errors) {
+pub(crate) fn config_key(key: &str, path: &str, errors: &mut Errors) {
     if key.len() > KEY_LEN_MAX {
-        errors.invalid(at, &key.into(), &format!("must be no more than {KEY_LEN_MAX} characters"));
+        errors.invalid(path, &key.into(), &format!("must be no more than {KEY_LEN_MAX} characters"));
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if key.is_empty() || !key.bytes().all(allowed) {
         let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
                       or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-        errors.invalid(at, &key.into(), detail);
+        errors.invalid(path, &key.into(), detail);
     } else if key == "." || key == ".." {
-        errors.invalid(at, &key.into(), &format!("must not be '{key}'"));
+        errors.invalid(path, &key.into(), &format!("must not be '{key}'"));
     } else if key.starts_with("..") {
-        errors.invalid(at, &key.into(), "must not start with '..'");
+        errors.invalid(path, &key.into(), "must not start with '..'");
     }
 }

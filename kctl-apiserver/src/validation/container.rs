@@ -49,7 +49,7 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 /// error paths need the list and the index.
 pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
-    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, container)| (list, index, container)))
 }
 
 /// Validates the three container lists of a Pod. At least one container is required (`FieldValueRequired`).
@@ -60,46 +60,52 @@ pub(crate) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &V
 /// this order: containers, init containers, ephemeral containers, so the error is at the later one
 /// in that order. Host ports conflict among containers, and within one init container; init
 /// containers run one after the other and may reuse the port of another.
-pub(crate) fn containers(spec: &Value, at: &str, volumes: &[DeclaredVolume<'_>], claims: &[&str], errors: &mut Errors) {
+pub(crate) fn containers(
+    spec: &Value,
+    path: &str,
+    volumes: &[DeclaredVolume<'_>],
+    claims: &[&str],
+    errors: &mut Errors,
+) {
     let mut names: Vec<&str> = Vec::new();
-    let list_at = format!("{at}.containers");
+    let list_at = format!("{path}.containers");
     if entries(&spec["containers"]).next().is_none() {
         errors.required(&list_at, "");
     }
-    for (index, one) in entries(&spec["containers"]) {
-        let at = format!("{list_at}[{index}]");
-        common(one, &at, spec, volumes, claims, errors);
-        named(one, &at, &mut names, errors);
-        probe::of_container(one, &at, spec, errors);
-        restarts(one, &at, errors);
+    for (index, container) in entries(&spec["containers"]) {
+        let path = format!("{list_at}[{index}]");
+        common(container, &path, spec, volumes, claims, errors);
+        named(container, &path, &mut names, errors);
+        probe::of_container(container, &path, spec, errors);
+        restarts(container, &path, errors);
     }
     let all: Vec<(usize, &Value)> = entries(&spec["containers"]).collect();
     ports::host_ports(&all, &list_at, errors);
-    let list_at = format!("{at}.initContainers");
-    for (index, one) in entries(&spec["initContainers"]) {
-        let at = format!("{list_at}[{index}]");
-        common(one, &at, spec, volumes, claims, errors);
-        if one["restartPolicy"].is_null() && entries(&one["restartPolicyRules"]).next().is_some() {
+    let list_at = format!("{path}.initContainers");
+    for (index, container) in entries(&spec["initContainers"]) {
+        let path = format!("{list_at}[{index}]");
+        common(container, &path, spec, volumes, claims, errors);
+        if container["restartPolicy"].is_null() && entries(&container["restartPolicyRules"]).next().is_some() {
             // An init container with rules but no policy gets this error only.
-            errors.required(&format!("{at}.restartPolicy"), NO_POLICY);
+            errors.required(&format!("{path}.restartPolicy"), NO_POLICY);
         } else {
-            restarts(one, &at, errors);
+            restarts(container, &path, errors);
         }
-        named(one, &at, &mut names, errors);
-        ports::host_ports(&[(0, one)], &list_at, errors);
-        if one["restartPolicy"] == "Always" {
-            probe::of_container(one, &at, spec, errors);
+        named(container, &path, &mut names, errors);
+        ports::host_ports(&[(0, container)], &list_at, errors);
+        if container["restartPolicy"] == "Always" {
+            probe::of_container(container, &path, spec, errors);
         } else {
-            ends_before(one, &at, errors);
+            ends_before(container, &path, errors);
         }
     }
-    let list_at = format!("{at}.ephemeralContainers");
-    for (index, one) in entries(&spec["ephemeralContainers"]) {
-        let at = format!("{list_at}[{index}]");
-        common(one, &at, spec, volumes, claims, errors);
-        image(one, &at, errors);
-        named(one, &at, &mut names, errors);
-        ephemeral(one, &at, spec, errors);
+    let list_at = format!("{path}.ephemeralContainers");
+    for (index, container) in entries(&spec["ephemeralContainers"]) {
+        let path = format!("{list_at}[{index}]");
+        common(container, &path, spec, volumes, claims, errors);
+        image(container, &path, errors);
+        named(container, &path, &mut names, errors);
+        ephemeral(container, &path, spec, errors);
     }
 }
 
@@ -113,7 +119,7 @@ pub(crate) fn containers(spec: &Value, at: &str, volumes: &[DeclaredVolume<'_>],
 /// - Volume mounts may not have `subPath` or `subPathExpr` (`FieldValueForbidden`).
 ///
 /// An ephemeral container is never restarted and gets no resources, so these fields are forbidden.
-fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+fn ephemeral(container: &Value, path: &str, spec: &Value, errors: &mut Errors) {
     const NEVER: &[&str] = &[
         "ports",
         "resources",
@@ -133,21 +139,21 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
         _ => true,
     };
     for name in NEVER.iter().filter(|name| is_set(&container[**name])) {
-        errors.forbidden(&format!("{at}.{name}"), forbidden);
+        errors.forbidden(&format!("{path}.{name}"), forbidden);
     }
     for name in PROBES {
-        errors.leave_out(&format!("{at}.{name}."));
+        errors.leave_out(&format!("{path}.{name}."));
     }
     let target = text(&container["targetContainerName"]);
     let is_there = ["containers", "initContainers"]
         .iter()
-        .any(|list| entries(&spec[*list]).any(|(_, one)| text(&one["name"]) == target));
+        .any(|list| entries(&spec[*list]).any(|(_, candidate)| text(&candidate["name"]) == target));
     if !target.is_empty() && !is_there {
-        errors.not_found(&format!("{at}.targetContainerName"), &container["targetContainerName"]);
+        errors.not_found(&format!("{path}.targetContainerName"), &container["targetContainerName"]);
     }
     for (index, mount) in entries(&container["volumeMounts"]) {
         for name in ["subPath", "subPathExpr"].into_iter().filter(|name| !text(&mount[*name]).is_empty()) {
-            errors.forbidden(&format!("{at}.volumeMounts[{index}].{name}"), forbidden);
+            errors.forbidden(&format!("{path}.volumeMounts[{index}].{name}"), forbidden);
         }
     }
 }
@@ -158,19 +164,19 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
 /// containers, so probes make sense. Other init containers must end before the next one starts.
 /// Probes and `lifecycle` are `FieldValueForbidden`; a `resizePolicy` of `RestartContainer` is
 /// `FieldValueInvalid`.
-fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
+fn ends_before(container: &Value, path: &str, errors: &mut Errors) {
     for name in PROBES {
         if !container[name].is_null() {
-            errors.leave_out(&format!("{at}.{name}."));
+            errors.leave_out(&format!("{path}.{name}."));
             let detail = "may not be set for init containers without restartPolicy=Always";
-            errors.forbidden(&format!("{at}.{name}"), detail);
+            errors.forbidden(&format!("{path}.{name}"), detail);
         }
     }
     for (index, policy) in entries(&container["resizePolicy"]) {
         if policy["restartPolicy"] == "RestartContainer" {
-            let at = format!("{at}.resizePolicy[{index}].restartPolicy");
+            let path = format!("{path}.resizePolicy[{index}].restartPolicy");
             let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-            errors.invalid(&at, &policy["restartPolicy"], detail);
+            errors.invalid(&path, &policy["restartPolicy"], detail);
         }
     }
 }
@@ -180,18 +186,18 @@ fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
 /// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
 /// name for containers and ephemeral containers but not for init containers, hence the check of the path: two nameless
 /// containers are duplicates, two nameless init containers are not.
-fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
+fn named<'a>(container: &'a Value, path: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
     if names.contains(&name) {
-        errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
-    } else if !name.is_empty() || !at.contains(".initContainers[") {
+        errors.duplicate(&format!("{path}.name"), &format!("{name:?}"));
+    } else if !name.is_empty() || !path.contains(".initContainers[") {
         names.push(name);
     }
 }
 
 /// Validates the fields that all containers share (`validateContainerCommon`).
 ///
-/// `at` is the path of the container, `spec` the spec of its Pod: the restart policy and
+/// `path` is the field path of the container, `spec` the spec of its Pod: the restart policy and
 /// `hostUsers` of the Pod affect fields of the container. Errors are added in this order:
 ///
 /// - name (a DNS label) and image, both required;
@@ -199,13 +205,13 @@ fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &
 /// - resources, resize policies and the security context.
 fn common(
     container: &Value,
-    at: &str,
+    path: &str,
     spec: &Value,
     volumes: &[DeclaredVolume<'_>],
     claims: &[&str],
     errors: &mut Errors,
 ) {
-    let field = |name: &str| format!("{at}.{name}");
+    let field = |name: &str| format!("{path}.{name}");
     errors.required_name(&field("name"), &container["name"], NameRule::Label);
     if text(&container["image"]).is_empty() {
         errors.required(&field("image"), "");
@@ -213,7 +219,7 @@ fn common(
     ports::of_container(&container["ports"], &field("ports"), errors);
     environment::variables(&container["env"], &field("env"), errors);
     environment::sources(&container["envFrom"], &field("envFrom"), errors);
-    mounts::of_container(container, at, volumes, errors);
+    mounts::of_container(container, path, volumes, errors);
     resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
     resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
     let host_users = spec["hostUsers"] != false;
@@ -224,21 +230,21 @@ fn common(
 ///
 /// Upstream does not check templates, since objects with such templates were accepted in the past.
 /// The Pods of such a template are rejected instead. Ephemeral containers are checked on their own.
-pub(crate) fn images(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn images(spec: &Value, path: &str, errors: &mut Errors) {
     for list in ["containers", "initContainers"] {
         for (index, container) in entries(&spec[list]) {
-            image(container, &format!("{at}.{list}[{index}]"), errors);
+            image(container, &format!("{path}.{list}[{index}]"), errors);
         }
     }
 }
 
 /// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not parsed, because the
 /// container runtime interprets it.
-fn image(container: &Value, at: &str, errors: &mut Errors) {
+fn image(container: &Value, path: &str, errors: &mut Errors) {
     let image = text(&container["image"]);
     if image.trim() != image {
         let detail = "must not have leading or trailing whitespace";
-        errors.invalid(&format!("{at}.image"), &container["image"], detail);
+        errors.invalid(&format!("{path}.image"), &container["image"], detail);
     }
 }
 
@@ -252,9 +258,9 @@ const NO_POLICY: &str = "must specify restartPolicy when restart rules are used"
 /// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
 /// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:
 /// `validateContainerRestartPolicy`.
-fn restarts(container: &Value, at: &str, errors: &mut Errors) {
+fn restarts(container: &Value, path: &str, errors: &mut Errors) {
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
-    let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
+    let (policy_at, rules_at) = (format!("{path}.restartPolicy"), format!("{path}.restartPolicyRules"));
     let n_rules = entries(rules).count();
     if policy.is_null() && n_rules > 0 {
         errors.required(&policy_at, NO_POLICY);
@@ -264,16 +270,16 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
         errors.too_many(&rules_at, n_rules, RULES_MAX);
     }
     for (index, rule) in entries(rules) {
-        let (at, codes) = (format!("{rules_at}[{index}]"), &rule["exitCodes"]);
-        errors.always_one_of(&format!("{at}.action"), &rule["action"], &["Restart", "RestartAllContainers"]);
+        let (path, codes) = (format!("{rules_at}[{index}]"), &rule["exitCodes"]);
+        errors.always_one_of(&format!("{path}.action"), &rule["action"], &["Restart", "RestartAllContainers"]);
         if codes.is_null() {
-            errors.required(&format!("{at}.exitCodes"), "must be specified");
+            errors.required(&format!("{path}.exitCodes"), "must be specified");
             continue;
         }
-        errors.always_one_of(&format!("{at}.exitCodes.operator"), &codes["operator"], &["In", "NotIn"]);
+        errors.always_one_of(&format!("{path}.exitCodes.operator"), &codes["operator"], &["In", "NotIn"]);
         let n_codes = entries(&codes["values"]).count();
         if n_codes > CODES_MAX {
-            errors.too_many(&format!("{at}.exitCodes.values"), n_codes, CODES_MAX);
+            errors.too_many(&format!("{path}.exitCodes.values"), n_codes, CODES_MAX);
         }
     }
 }
@@ -282,18 +288,18 @@ fn restarts(container: &Value, at: &str, errors: &mut Errors) {
 ///
 /// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
 /// restart policy of the Pod: with `Never` a container cannot be restarted for a resize either.
-fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
+fn resizes(list: &Value, path: &str, of_pod: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, policy) in entries(list) {
         let (name, restarts) = (&policy["resourceName"], &policy["restartPolicy"]);
         if names.contains(&name) {
-            errors.duplicate(&format!("{at}[{index}]"), &name.to_string());
+            errors.duplicate(&format!("{path}[{index}]"), &name.to_string());
         }
         names.push(name);
-        errors.required_one_of(at, name, &["cpu", "memory"]);
-        errors.required_one_of(at, restarts, &["NotRequired", "RestartContainer"]);
+        errors.required_one_of(path, name, &["cpu", "memory"]);
+        errors.required_one_of(path, restarts, &["NotRequired", "RestartContainer"]);
         if of_pod == "Never" && restarts != "NotRequired" {
-            errors.invalid(at, restarts, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+            errors.invalid(path, restarts, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
         }
     }
 }

@@ -238,7 +238,7 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
 /// `FieldValueRequired`.
 fn field(
     type_name: &'static str,
-    of: Schema<'static>,
+    parent: Schema<'static>,
     tags: Option<&BTreeMap<&'static str, FieldTags>>,
     name: &'static str,
     schema: Schema<'static>,
@@ -247,7 +247,7 @@ fn field(
     if BY_FUNCTION.iter().any(|(by, fields)| *by == short && fields.contains(&name)) {
         return None;
     }
-    let (shape, one) = match (schema.items(), schema.additional_properties()) {
+    let (shape, item_schema) = match (schema.items(), schema.additional_properties()) {
         (Some(item), _) => (Cardinality::List, item),
         (None, Some(value)) => (Cardinality::Map, value),
         (None, None) => (Cardinality::One, schema),
@@ -255,11 +255,11 @@ fn field(
     let mut rule = tags.and_then(|tags| tags.get(name)).cloned().unwrap_or_default();
     // kube-apiserver does not validate enums of statuses without a tag.
     if rule.r#enum || !type_name.ends_with("Status") {
-        rule.values = values_of(one);
-        rule.required |= !rule.values.is_empty() && of.requires(name);
+        rule.values = values_of(item_schema);
+        rule.required |= !rule.values.is_empty() && parent.requires(name);
     }
     rule.unset_when_empty = UNSET_WHEN_EMPTY.contains(&(short, name));
-    Some(Field { name, rule, shape, inner: one.name() })
+    Some(Field { name, rule, shape, inner: item_schema.name() })
 }
 
 /// Returns the strings of the schema's `enum`, empty if it has none.
@@ -274,8 +274,8 @@ fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
 /// return an empty list, with which every value is unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
     let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
-    let one = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
-    let found = one.map(values_of).unwrap_or_default();
+    let item_schema = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
+    let found = item_schema.map(values_of).unwrap_or_default();
     debug_assert!(!found.is_empty(), "{type_name}.{field} has no enum");
     found
 }
@@ -301,8 +301,8 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
     let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
     let Some(declared) = type_name.and_then(|name| TYPES.get(name)) else { return };
     for field in declared.fields.iter().filter(|field| is_validated(field.name)) {
-        let at = Path { parent: None, part: PathSegment::Field(field.name) };
-        field.validate(declared, old, object, at, errors);
+        let path = Path { parent: None, part: PathSegment::Field(field.name) };
+        field.validate(declared, old, object, path, errors);
     }
 }
 
@@ -355,13 +355,13 @@ impl Type {
     /// and maps: upstream correlates items only where a tag requires it. A union without a
     /// discriminator reports `FieldValueInvalid` at the value itself unless exactly one member is
     /// set.
-    fn validate(&self, old: Option<&Value>, value: &Value, at: Path<'_>, errors: &mut Errors) {
+    fn validate(&self, old: Option<&Value>, value: &Value, path: Path<'_>, errors: &mut Errors) {
         for field in &self.fields {
-            field.validate(self, old, value, at.then(PathSegment::Field(field.name)), errors);
+            field.validate(self, old, value, path.then(PathSegment::Field(field.name)), errors);
         }
         let mut members = self.fields.iter().filter(|field| field.rule.union_member).peekable();
         if members.peek().is_some() && members.filter(|member| !value[member.name].is_null()).count() != 1 {
-            errors.invalid(&at.to_string(), value, "exactly one value must be specified");
+            errors.invalid(&path.to_string(), value, "exactly one value must be specified");
         }
     }
 
@@ -401,15 +401,15 @@ impl Field {
 
     /// Validates the field of `object`. An error about presence or length is the only error reported for the field.
     ///
-    /// `of` is the type of `object`, which has the discriminator. An unchanged immutable value is not validated again:
-    /// it was valid when it was set, and rules may have become stricter since. An absent optional value is valid. Other
-    /// values are checked by their own rules, and then their fields are validated.
-    fn validate(&self, of: &Type, old: Option<&Value>, object: &Value, at: Path<'_>, errors: &mut Errors) {
+    /// `object_type` is the type of `object`, which has the discriminator. An unchanged immutable value is not
+    /// validated again: it was valid when it was set, and rules may have become stricter since. An absent optional
+    /// value is valid. Other values are checked by their own rules, and then their fields are validated.
+    fn validate(&self, object_type: &Type, old: Option<&Value>, object: &Value, path: Path<'_>, errors: &mut Errors) {
         let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
         if let Some(old) = old {
             let may_change = rule.no_modify && (old.is_null() || value.is_null());
             if (rule.immutable || (rule.no_modify && !may_change)) && old != value {
-                return errors.invalid(&at.to_string(), value, "field is immutable");
+                return errors.invalid(&path.to_string(), value, "field is immutable");
             }
             // The value was validated when it was set.
             if rule.immutable || (rule.no_modify && !may_change) {
@@ -417,37 +417,37 @@ impl Field {
             }
         }
         if !rule.member.is_empty() {
-            match rule.member.get(of.discriminator(object)).or_else(|| rule.member.get("*")) {
-                Some(Presence::Required) if value.is_null() => return errors.required(&at.to_string(), ""),
-                Some(Presence::Forbidden) if !value.is_null() => errors.forbidden(&at.to_string(), ""),
+            match rule.member.get(object_type.discriminator(object)).or_else(|| rule.member.get("*")) {
+                Some(Presence::Required) if value.is_null() => return errors.required(&path.to_string(), ""),
+                Some(Presence::Forbidden) if !value.is_null() => errors.forbidden(&path.to_string(), ""),
                 _ => {}
             }
         }
         if rule.required && self.is_unset(value) {
-            return errors.required(&at.to_string(), "");
+            return errors.required(&path.to_string(), "");
         }
         if value.is_null() {
             return;
         }
         let found = value.as_array().map_or(0, Vec::len);
         if let Some(most) = rule.max_items.filter(|most| found > *most) {
-            return errors.too_many(&at.to_string(), found, most);
+            return errors.too_many(&path.to_string(), found, most);
         }
         if !(rule.unset_when_empty && value == "") {
-            rule.validate(value, at, errors);
+            rule.validate(value, path, errors);
         }
         let Some(inner) = self.inner.and_then(|inner| TYPES.get(inner)) else { return };
         match self.shape {
-            Cardinality::One if value.is_object() => inner.validate(old, value, at, errors),
+            Cardinality::One if value.is_object() => inner.validate(old, value, path, errors),
             Cardinality::One => {}
             Cardinality::List => {
                 for (index, item) in entries(value) {
-                    inner.validate(None, item, at.then(PathSegment::Index(index)), errors);
+                    inner.validate(None, item, path.then(PathSegment::Index(index)), errors);
                 }
             }
             Cardinality::Map => {
                 for (key, item) in pairs(value) {
-                    inner.validate(None, item, at.then(PathSegment::Key(key)), errors);
+                    inner.validate(None, item, path.then(PathSegment::Key(key)), errors);
                 }
             }
         }
@@ -472,44 +472,44 @@ impl FieldTags {
     ///
     /// Each rule reports independently of the others. Rules for other types of values do not apply:
     /// a bound of a number ignores a string. Quantities are strings and have no bounds here.
-    fn validate(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
+    fn validate(&self, value: &Value, path: Path<'_>, errors: &mut Errors) {
         if !self.values.is_empty() {
-            self.validate_enum(value, at, errors);
+            self.validate_enum(value, path, errors);
         }
         if let Some(number) = value.as_i64() {
             if let Some(least) = self.minimum.filter(|least| number < *least) {
-                errors.invalid(&at.to_string(), value, &format!("must be greater than or equal to {least}"));
+                errors.invalid(&path.to_string(), value, &format!("must be greater than or equal to {least}"));
             }
             if let Some(most) = self.maximum.filter(|most| number > *most) {
-                errors.invalid(&at.to_string(), value, &format!("must be less than or equal to {most}"));
+                errors.invalid(&path.to_string(), value, &format!("must be less than or equal to {most}"));
             }
         }
         if let Some(most) = self.max_length.filter(|most| text(value).chars().count() > *most) {
-            errors.too_long(&at.to_string(), most);
+            errors.too_long(&path.to_string(), most);
         }
         if let Some(most) = self.max_bytes.filter(|most| text(value).len() > *most) {
-            errors.too_long(&at.to_string(), most);
+            errors.too_long(&path.to_string(), most);
         }
         if let Some(format) = self.format {
-            format.validate(value, &at.to_string(), errors);
+            format.validate(value, &path.to_string(), errors);
         }
         if let Some(format) = self.format_of_keys {
-            pairs(value).for_each(|(key, _)| format.validate(&key.into(), &at.to_string(), errors));
+            pairs(value).for_each(|(key, _)| format.validate(&key.into(), &path.to_string(), errors));
         }
         if let Some(keys) = &self.unique {
-            validate_unique(keys, value, at, errors);
+            validate_unique(keys, value, path, errors);
         }
     }
 
     /// Validates a value against the enum. For a list, each item is checked and reported at its index.
-    fn validate_enum(&self, value: &Value, at: Path<'_>, errors: &mut Errors) {
+    fn validate_enum(&self, value: &Value, path: Path<'_>, errors: &mut Errors) {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    errors.one_of(&at.then(PathSegment::Index(index)).to_string(), item, &self.values);
+                    errors.one_of(&path.then(PathSegment::Index(index)).to_string(), item, &self.values);
                 }
             }
-            _ => errors.one_of(&at.to_string(), value, &self.values),
+            _ => errors.one_of(&path.to_string(), value, &self.values),
         }
     }
 }
@@ -518,7 +518,7 @@ impl FieldTags {
 ///
 /// The value in the error depends on `keys`: the item itself, the single key as a JSON string, or
 /// an object of all keys. The first item of a group of equal ones is not reported.
-fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Errors) {
+fn validate_unique(keys: &[String], list: &Value, path: Path<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, item) in entries(list) {
         let id = match keys {
@@ -527,7 +527,7 @@ fn validate_unique(keys: &[String], list: &Value, at: Path<'_>, errors: &mut Err
             _ => keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string(),
         };
         if seen.contains(&id) {
-            errors.duplicate(&at.then(PathSegment::Index(index)).to_string(), &id);
+            errors.duplicate(&path.then(PathSegment::Index(index)).to_string(), &id);
         }
         seen.insert(id);
     }
@@ -545,7 +545,7 @@ mod tests {
         errors.into_causes().into_iter().map(|cause| (cause.field, cause.reason)).collect()
     }
 
-    fn at(field: &str, reason: &'static str) -> (String, &'static str) {
+    fn error_at(field: &str, reason: &'static str) -> (String, &'static str) {
         (field.to_owned(), reason)
     }
 
@@ -555,8 +555,11 @@ mod tests {
             let schema = Schema::named(&format!("{PACKAGE}{type_name}")).unwrap_or_else(|| panic!("{type_name}"));
             for field in *fields {
                 let property = schema.property(field).unwrap_or_else(|| panic!("{type_name}.{field}"));
-                let one = property.items().unwrap_or(property);
-                assert!(!values_of(one).is_empty() || one.name().is_some(), "{type_name}.{field} needs no exception");
+                let item_schema = property.items().unwrap_or(property);
+                assert!(
+                    !values_of(item_schema).is_empty() || item_schema.name().is_some(),
+                    "{type_name}.{field} needs no exception"
+                );
             }
         }
         for (type_name, field) in UNSET_WHEN_EMPTY {
@@ -583,7 +586,10 @@ mod tests {
         let not_supported = "FieldValueNotSupported";
         assert_eq!(
             found(None, &pod),
-            [at("spec.containers[0].ports[0].protocol", not_supported), at("spec.restartPolicy", not_supported)]
+            [
+                error_at("spec.containers[0].ports[0].protocol", not_supported),
+                error_at("spec.restartPolicy", not_supported)
+            ]
         );
         let mut errors = Errors::default();
         validate_status(&pod, &pod, &mut errors);
@@ -594,9 +600,9 @@ mod tests {
     fn immutable_field_is_reported_once() {
         let class =
             |handler: &str| json!({ "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": handler });
-        assert_eq!(found(None, &class("")), [at("handler", "FieldValueRequired")]);
-        assert_eq!(found(None, &class("Run C")), [at("handler", "FieldValueInvalid")]);
-        assert_eq!(found(Some(&class("runc")), &class("Run C")), [at("handler", "FieldValueInvalid")]);
+        assert_eq!(found(None, &class("")), [error_at("handler", "FieldValueRequired")]);
+        assert_eq!(found(None, &class("Run C")), [error_at("handler", "FieldValueInvalid")]);
+        assert_eq!(found(Some(&class("runc")), &class("Run C")), [error_at("handler", "FieldValueInvalid")]);
         assert_eq!(found(Some(&class("runc")), &class("runc")), []);
     }
 
@@ -607,15 +613,15 @@ mod tests {
             json!({ "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
                 "spec": { "devices": { "requests": requests } } })
         };
-        assert_eq!(found(None, &claim(33)), [at("spec.devices.requests", "FieldValueTooMany")]);
-        assert_eq!(found(None, &claim(2)), [at("spec.devices.requests[1]", "FieldValueDuplicate")]);
+        assert_eq!(found(None, &claim(33)), [error_at("spec.devices.requests", "FieldValueTooMany")]);
+        assert_eq!(found(None, &claim(2)), [error_at("spec.devices.requests[1]", "FieldValueDuplicate")]);
     }
 
     #[test]
     fn discriminator_decides_which_members_are_required_or_forbidden() {
         let level = |spec: Value| json!({ "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration", "spec": spec });
-        assert_eq!(found(None, &level(json!({ "type": "Limited" }))), [at("spec.limited", "FieldValueRequired")]);
+        assert_eq!(found(None, &level(json!({ "type": "Limited" }))), [error_at("spec.limited", "FieldValueRequired")]);
         let both = level(json!({ "type": "Exempt", "exempt": {}, "limited": {} }));
-        assert_eq!(found(None, &both), [at("spec.limited", "FieldValueForbidden")]);
+        assert_eq!(found(None, &both), [error_at("spec.limited", "FieldValueForbidden")]);
     }
 }

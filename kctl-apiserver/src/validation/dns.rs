@@ -35,13 +35,13 @@ const HOST_NAME_LEN_MAX: usize = 64;
 /// - A search domain may end with a dot, and may be a single dot, which means the root. Underscores
 ///   are allowed, unlike in object names.
 /// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
-pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn config(spec: &Value, path: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
-    let (servers, servers_at) = (&config["nameservers"], format!("{at}.nameservers"));
+    let (servers, servers_at) = (&config["nameservers"], format!("{path}.nameservers"));
     let n_servers = entries(servers).count();
     if spec["dnsPolicy"] == "None" {
         if config.is_null() {
-            return errors.required(at, "must provide `dnsConfig` when `dnsPolicy` is None");
+            return errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None");
         }
         if n_servers == 0 {
             let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
@@ -54,7 +54,7 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     for (index, server) in entries(servers) {
         address::legacy(server, &format!("{servers_at}[{index}]"), errors);
     }
-    let (domains, domains_at) = (&config["searches"], format!("{at}.searches"));
+    let (domains, domains_at) = (&config["searches"], format!("{path}.searches"));
     let all: Vec<&str> = entries(domains).map(|(_, domain)| text(domain)).collect();
     if all.len() > DOMAINS_MAX {
         errors.invalid(&domains_at, domains, &format!("must not have more than {DOMAINS_MAX} search paths"));
@@ -72,7 +72,7 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
     }
     for (index, option) in entries(&config["options"]) {
         if text(&option["name"]).is_empty() {
-            errors.required(&format!("{at}.options[{index}]"), "must not be empty");
+            errors.required(&format!("{path}.options[{index}]"), "must not be empty");
         }
     }
 }
@@ -82,31 +82,31 @@ pub(crate) fn config(spec: &Value, at: &str, errors: &mut Errors) {
 ///
 /// An absent field is valid, an empty string is not: the field is a pointer in Go. The length limit
 /// is `FieldValueTooLong`, the form `FieldValueInvalid`; the conflicts are `FieldValueForbidden`.
-pub(crate) fn host_name(spec: &Value, at: &str, errors: &mut Errors) {
-    let (name, at) = (&spec["hostnameOverride"], format!("{at}.hostnameOverride"));
+pub(crate) fn host_name(spec: &Value, path: &str, errors: &mut Errors) {
+    let (name, path) = (&spec["hostnameOverride"], format!("{path}.hostnameOverride"));
     if name.is_null() {
         return;
     }
     for field in ["setHostnameAsFQDN", "hostNetwork"] {
         if spec[field] == true {
-            errors.forbidden(&at, &format!("may not be specified when {field} is true"));
+            errors.forbidden(&path, &format!("may not be specified when {field} is true"));
         }
     }
     if text(name).len() > HOST_NAME_LEN_MAX {
-        errors.too_long(&at, HOST_NAME_LEN_MAX);
+        errors.too_long(&path, HOST_NAME_LEN_MAX);
     }
-    errors.name(&at, name, NameRule::Subdomain);
+    errors.name(&path, name, NameRule::Subdomain);
 }
 
 /// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`).
 ///
 /// A missing `ip` is reported as the empty string, which is not an address. `hostnames` may be
 /// empty.
-pub(crate) fn aliases(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn aliases(list: &Value, path: &str, errors: &mut Errors) {
     for (index, alias) in entries(list) {
-        address::legacy(&text(&alias["ip"]).into(), &format!("{at}[{index}].ip"), errors);
+        address::legacy(&text(&alias["ip"]).into(), &format!("{path}[{index}].ip"), errors);
         for (nth, name) in entries(&alias["hostnames"]) {
-            errors.name(&format!("{at}[{index}].hostnames[{nth}]"), name, NameRule::Subdomain);
+            errors.name(&format!("{path}[{index}].hostnames[{nth}]"), name, NameRule::Subdomain);
         }
     }
 }

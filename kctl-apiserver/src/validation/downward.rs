@@ -73,7 +73,7 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 
 /// Validates a `fieldRef` whose path is one of `allowed` or a single label or annotation.
 ///
-/// `at` is the path of the reference. At most one error is reported:
+/// `field_path` is the field path of the reference. At most one error is reported:
 ///
 /// | case | error | field |
 /// |---|---|---|
@@ -85,11 +85,11 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 /// | a label or annotation key that is malformed | `FieldValueInvalid` | the reference |
 ///
 /// Annotation keys are compared in lower case, as in metadata.
-pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut Errors) {
+pub(crate) fn field(reference: &Value, field_path: &str, allowed: &[&str], errors: &mut Errors) {
     let path = &reference["fieldPath"];
-    let (name, path_at, version) = (text(path), format!("{at}.fieldPath"), text(&reference["apiVersion"]));
+    let (name, path_at, version) = (text(path), format!("{field_path}.fieldPath"), text(&reference["apiVersion"]));
     if version.is_empty() {
-        return errors.required(&format!("{at}.apiVersion"), "");
+        return errors.required(&format!("{field_path}.apiVersion"), "");
     }
     if name.is_empty() {
         return errors.required(&path_at, "");
@@ -100,8 +100,8 @@ pub(crate) fn field(reference: &Value, at: &str, allowed: &[&str], errors: &mut 
     }
     let subscripted = name.strip_suffix("']").and_then(|rest| rest.split_once("['"));
     match subscripted {
-        Some(("metadata.labels", key)) => errors.qualified_name(at, key),
-        Some(("metadata.annotations", key)) => errors.qualified_name(at, &key.to_lowercase()),
+        Some(("metadata.labels", key)) => errors.qualified_name(field_path, key),
+        Some(("metadata.annotations", key)) => errors.qualified_name(field_path, &key.to_lowercase()),
         Some(_) => errors.invalid(&path_at, path, &wrong(format!("field label does not support subscript: {name}"))),
         None if !KNOWN.contains(&name) => {
             errors.invalid(&path_at, path, &wrong(format!("field label not supported: {name}")));
@@ -124,15 +124,15 @@ pub(crate) enum Target {
 ///
 /// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with
 /// the resource name as the value, as upstream prints it). The existence of the container is not validated.
-pub(crate) fn amount(reference: &Value, at: &str, target: Target, errors: &mut Errors) {
+pub(crate) fn amount(reference: &Value, path: &str, target: Target, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
     if target == Target::File && text(&reference["containerName"]).is_empty() {
-        errors.required(&format!("{at}.containerName"), "");
+        errors.required(&format!("{path}.containerName"), "");
     } else if name.is_empty() {
-        errors.required(&format!("{at}.resource"), "");
+        errors.required(&format!("{path}.resource"), "");
     } else if !of_pages {
-        errors.one_of(&format!("{at}.resource"), &reference["resource"], AMOUNTS);
+        errors.one_of(&format!("{path}.resource"), &reference["resource"], AMOUNTS);
     }
     let divisor = text(&reference["divisor"]);
     let (units, what): (&[&str], &str) = match name {
@@ -146,6 +146,6 @@ pub(crate) fn amount(reference: &Value, at: &str, target: Target, errors: &mut E
     if !units.contains(&divisor) {
         let shown = if what == "cpu" { "1m and 1".to_owned() } else { units.join(", ") };
         let detail = format!("only divisor's values {shown} are supported with the {what} resource");
-        errors.invalid(&format!("{at}.divisor"), &name.into(), &detail);
+        errors.invalid(&format!("{path}.divisor"), &name.into(), &detail);
     }
 }

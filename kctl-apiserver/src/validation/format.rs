@@ -47,29 +47,29 @@ pub(crate) enum Format {
 
 /// Validation of one value by its format.
 impl Format {
-    /// Adds an error at `at` unless the value has the format. A value that is not a string is
+    /// Adds an error at `path` unless the value has the format. A value that is not a string is
     /// validated as the empty string, which no format accepts.
-    pub(super) fn validate(self, value: &Value, at: &str, errors: &mut Errors) {
+    pub(super) fn validate(self, value: &Value, path: &str, errors: &mut Errors) {
         match self {
-            Self::ShortName => errors.name(at, value, NameRule::Label),
-            Self::LongName => errors.name(at, value, NameRule::Subdomain),
+            Self::ShortName => errors.name(path, value, NameRule::Label),
+            Self::LongName => errors.name(path, value, NameRule::Subdomain),
             Self::LongNameCaseless => {
                 if let Some(message) = NameRule::Subdomain.check(&text(value).to_lowercase()) {
-                    errors.invalid(at, value, message);
+                    errors.invalid(path, value, message);
                 }
             }
-            Self::LabelKey => errors.qualified_name(at, text(value)),
+            Self::LabelKey => errors.qualified_name(path, text(value)),
             Self::Uuid if !is_uuid(text(value)) => {
                 let detail = "must be a lowercase UUID in RFC 4122 normalized form, \
                               `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`";
-                errors.invalid(at, value, detail);
+                errors.invalid(path, value, detail);
             }
             Self::ExtendedResourceName if !resources::is_extended(text(value)) => {
-                errors.invalid(at, value, "must be a valid extended resource name");
+                errors.invalid(path, value, "must be a valid extended resource name");
             }
             Self::Uuid | Self::ExtendedResourceName => {}
-            Self::ResourcePoolName => pool_name(value, at, errors),
-            Self::ResourceFullyQualifiedName => fully_qualified(value, at, errors),
+            Self::ResourcePoolName => pool_name(value, path, errors),
+            Self::ResourceFullyQualifiedName => fully_qualified(value, path, errors),
         }
     }
 }
@@ -96,15 +96,15 @@ const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic char
 /// Validates the name of a driver: a DNS subdomain of at most 63 bytes, case-insensitive.
 ///
 /// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
-pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
     if text(name).is_empty() {
-        return errors.required(at, "");
+        return errors.required(path, "");
     }
     if text(name).len() > DRIVER_LEN_MAX {
-        errors.too_long(at, DRIVER_LEN_MAX);
+        errors.too_long(path, DRIVER_LEN_MAX);
     }
     if let Some(message) = NameRule::Subdomain.check(&text(name).to_lowercase()) {
-        errors.invalid(at, name, message);
+        errors.invalid(path, name, message);
     }
 }
 
@@ -112,15 +112,15 @@ pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Each invalid part is an error at the whole field. An empty part (a slash at the start, at the
 /// end or doubled) is invalid.
-pub(crate) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn pool_name(name: &Value, path: &str, errors: &mut Errors) {
     let name = text(name);
     if name.is_empty() {
-        return errors.required(at, "");
+        return errors.required(path, "");
     }
     if name.len() > POOL_LEN_MAX {
-        errors.too_long(at, POOL_LEN_MAX);
+        errors.too_long(path, POOL_LEN_MAX);
     }
-    name.split('/').for_each(|part| errors.name(at, &part.into(), NameRule::Subdomain));
+    name.split('/').for_each(|part| errors.name(path, &part.into(), NameRule::Subdomain));
 }
 
 /// Validates the name of an attribute or capacity, with or without a domain: `model` or
@@ -128,20 +128,20 @@ pub(crate) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The identifier is a C identifier of at most 32 bytes, the domain follows the rule of a driver
 /// name. A name without a domain means the domain of the driver that publishes it.
-pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn qualified(name: &Value, path: &str, errors: &mut Errors) {
     let parts: Vec<&str> = text(name).split('/').collect();
     match parts[..] {
-        [id] => identifier(id, at, errors),
+        [id] => identifier(id, path, errors),
         [domain, id] => {
             if domain.is_empty() {
-                errors.invalid(at, &"".into(), "the domain must not be empty");
+                errors.invalid(path, &"".into(), "the domain must not be empty");
             } else {
-                driver(&domain.into(), at, errors);
+                driver(&domain.into(), path, errors);
             }
             if id.is_empty() {
-                errors.invalid(at, &"".into(), "the name must not be empty");
+                errors.invalid(path, &"".into(), "the name must not be empty");
             } else {
-                identifier(id, at, errors);
+                identifier(id, path, errors);
             }
         }
         // As in kube-apiserver, a name with more parts gets no error here.
@@ -152,20 +152,20 @@ pub(crate) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
 /// Validates a name that needs its domain, as in selectors that span drivers.
 ///
 /// Errors of `qualified` come first, then the one about the missing domain.
-pub(crate) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
-    qualified(name, at, errors);
+pub(crate) fn fully_qualified(name: &Value, path: &str, errors: &mut Errors) {
+    qualified(name, path, errors);
     if !text(name).contains('/') {
-        errors.invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash");
+        errors.invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash");
     }
 }
 
 /// Validates the part after the domain. Length and form are reported independently.
-fn identifier(id: &str, at: &str, errors: &mut Errors) {
+fn identifier(id: &str, path: &str, errors: &mut Errors) {
     if id.len() > ID_LEN_MAX {
-        errors.too_long(at, ID_LEN_MAX);
+        errors.too_long(path, ID_LEN_MAX);
     }
     let begins = id.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if !begins || !id.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
-        errors.invalid(at, &id.into(), C_IDENTIFIER);
+    if !begins || !id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        errors.invalid(path, &id.into(), C_IDENTIFIER);
     }
 }

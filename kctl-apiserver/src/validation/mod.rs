@@ -92,15 +92,15 @@ pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
 
 /// Validates each item of a list, unless the list exceeds the `maxItems` of its tags.
 ///
-/// `at` is the path of the list; each item is validated at `at` with its index, such as `webhooks[2]`. kube-apiserver
-/// also skips the items of a list that exceeds `maxItems`. A client could otherwise consume any amount of CPU time with
-/// a long list.
-pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
-    if errors.is_too_long(at) {
+/// `path` is the field path of the list; each item is validated at `path` with its index, such as `webhooks[2]`.
+/// kube-apiserver also skips the items of a list that exceeds `maxItems`. A client could otherwise consume any amount
+/// of CPU time with a long list.
+pub(crate) fn each(list: &Value, path: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
+    if errors.is_too_long(path) {
         return;
     }
     for (index, item) in entries(list) {
-        validate(item, &format!("{at}[{index}]"), errors);
+        validate(item, &format!("{path}[{index}]"), errors);
     }
 }
 
@@ -109,12 +109,12 @@ pub(crate) fn each(list: &Value, at: &str, errors: &mut Errors, mut validate: im
 /// The first item of a name is valid; every later one is `FieldValueDuplicate` at its own index,
 /// with the name as the value. `name` returns the compared value of an item. A value that is not a
 /// string counts as the empty string, so two items without a name are duplicates too.
-pub(crate) fn unique<'a>(list: &'a Value, at: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
+pub(crate) fn unique<'a>(list: &'a Value, path: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
     let mut names = BTreeSet::new();
     for (index, item) in entries(list) {
         let name = text(name(item));
         if !names.insert(name) {
-            errors.duplicate(&format!("{at}[{index}]"), &Value::from(name).to_string());
+            errors.duplicate(&format!("{path}[{index}]"), &Value::from(name).to_string());
         }
     }
 }

@@ -24,15 +24,15 @@ enum Privilege {
 
 /// Validates the mounts and the devices of a container.
 ///
-/// `at` is the path of the container. `volumes` are the valid volumes of its Pod.
-pub(crate) fn of_container(container: &Value, at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
+/// `path` is the field path of the container. `volumes` are the valid volumes of its Pod.
+pub(crate) fn of_container(container: &Value, path: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mounts, devices) = (&container["volumeMounts"], &container["volumeDevices"]);
     let container = match &container["securityContext"]["privileged"] {
         Value::Bool(true) => Privilege::Privileged,
         _ => Privilege::Unprivileged,
     };
-    mounted(mounts, devices, &format!("{at}.volumeMounts"), volumes, container, errors);
-    attached(devices, mounts, &format!("{at}.volumeDevices"), volumes, errors);
+    mounted(mounts, devices, &format!("{path}.volumeMounts"), volumes, container, errors);
+    attached(devices, mounts, &format!("{path}.volumeDevices"), volumes, errors);
 }
 
 /// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount
@@ -52,29 +52,29 @@ fn mounted(
 ) {
     let mut taken = Vec::new();
     for (index, mount) in entries(list) {
-        let at = format!("{list_at}[{index}]");
+        let field_path = format!("{list_at}[{index}]");
         let (name, path) = (text(&mount["name"]), text(&mount["mountPath"]));
         if name.is_empty() {
-            errors.required(&format!("{at}.name"), "");
+            errors.required(&format!("{field_path}.name"), "");
         }
         if !volumes.iter().any(|volume| volume.name == name) {
-            errors.not_found(&format!("{at}.name"), &name.into());
+            errors.not_found(&format!("{field_path}.name"), &name.into());
         }
         if path.is_empty() {
-            errors.required(&format!("{at}.mountPath"), "");
+            errors.required(&format!("{field_path}.mountPath"), "");
         }
         if taken.contains(&path) {
-            errors.invalid(&format!("{at}.mountPath"), &path.into(), "must be unique");
+            errors.invalid(&format!("{field_path}.mountPath"), &path.into(), "must be unique");
         }
         taken.push(path);
         if has(devices, "name", name) {
-            errors.invalid(&format!("{at}.name"), &name.into(), "must not already exist in volumeDevices");
+            errors.invalid(&format!("{field_path}.name"), &name.into(), "must not already exist in volumeDevices");
         }
         if has(devices, "devicePath", path) {
             let detail = "must not already exist as a path in volumeDevices";
-            errors.invalid(&format!("{at}.mountPath"), &path.into(), detail);
+            errors.invalid(&format!("{field_path}.mountPath"), &path.into(), detail);
         }
-        parts(mount, &at, list_at, errors);
+        parts(mount, &field_path, list_at, errors);
         propagates(mount, list_at, container, errors);
         read_only(mount, &format!("{list_at}.recursiveReadOnly"), errors);
     }
@@ -84,7 +84,7 @@ fn mounted(
 ///
 /// Both are relative paths without `..`, and only one may be set. Upstream reports errors of the
 /// path itself without the index of the mount.
-fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
+fn parts(mount: &Value, path: &str, list_at: &str, errors: &mut Errors) {
     let (part, expression) = (&mount["subPath"], &mount["subPathExpr"]);
     if !text(part).is_empty() {
         paths::descending(part, &format!("{list_at}.subPath"), errors);
@@ -92,7 +92,7 @@ fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
     if !text(expression).is_empty() {
         if !text(part).is_empty() {
             let detail = "subPathExpr and subPath are mutually exclusive";
-            errors.invalid(&format!("{at}.subPathExpr"), expression, detail);
+            errors.invalid(&format!("{path}.subPathExpr"), expression, detail);
         }
         paths::descending(expression, &format!("{list_at}.subPathExpr"), errors);
     }
@@ -103,10 +103,10 @@ fn parts(mount: &Value, at: &str, list_at: &str, errors: &mut Errors) {
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged
 /// container (`FieldValueForbidden`). Upstream: `validateMountPropagation`.
 fn propagates(mount: &Value, list_at: &str, container: Privilege, errors: &mut Errors) {
-    let (at, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
-    errors.one_of(&at, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
+    let (path, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
+    errors.one_of(&path, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
     if how == "Bidirectional" && container == Privilege::Unprivileged {
-        errors.forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
+        errors.forbidden(&path, "Bidirectional mount propagation is available only to privileged containers");
     }
 }
 
@@ -115,16 +115,16 @@ fn propagates(mount: &Value, list_at: &str, container: Privilege, errors: &mut E
 /// `Enabled` and `IfPossible` need `readOnly: true` and no mount propagation
 /// (`FieldValueForbidden`): the kernel can make a mount read-only recursively only if no volume is
 /// mounted into it later. `Disabled` is always valid, other values are `FieldValueNotSupported`.
-fn read_only(mount: &Value, at: &str, errors: &mut Errors) {
+fn read_only(mount: &Value, path: &str, errors: &mut Errors) {
     let Some(how) = mount["recursiveReadOnly"].as_str() else { return };
     if how != "Enabled" && how != "IfPossible" {
-        return errors.one_of(at, &how.into(), &["Disabled", "Enabled", "IfPossible"]);
+        return errors.one_of(path, &how.into(), &["Disabled", "Enabled", "IfPossible"]);
     }
     if mount["readOnly"] != true {
-        errors.forbidden(at, "may only be specified when readOnly is true");
+        errors.forbidden(path, "may only be specified when readOnly is true");
     }
     if mount["mountPropagation"].is_string() && mount["mountPropagation"] != "None" {
-        errors.forbidden(at, "may only be specified when mountPropagation is None or not specified");
+        errors.forbidden(path, "may only be specified when mountPropagation is None or not specified");
     }
 }
 
@@ -178,5 +178,5 @@ fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[DeclaredVolu
 /// Returns `true` if an item of the list has this string in `field`. An absent field equals the
 /// empty string.
 fn has(list: &Value, field: &str, value: &str) -> bool {
-    entries(list).any(|(_, one)| text(&one[field]) == value)
+    entries(list).any(|(_, item)| text(&item[field]) == value)
 }

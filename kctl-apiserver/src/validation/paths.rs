@@ -16,19 +16,19 @@ const MODE_MAX: i64 = 0o777;
 /// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
 ///
 /// An absent path is valid, and so is the empty one: both name the volume itself.
-pub(crate) fn descending(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn descending(path: &Value, field_path: &str, errors: &mut Errors) {
     if text(path).starts_with('/') {
-        errors.invalid(at, path, "must be a relative path");
+        errors.invalid(field_path, path, "must be a relative path");
     }
-    without_backsteps(path, at, errors);
+    without_backsteps(path, field_path, errors);
 }
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
 ///
 /// Used for absolute paths, too, such as those of `hostPath`.
-pub(crate) fn without_backsteps(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn without_backsteps(path: &Value, field_path: &str, errors: &mut Errors) {
     if has_backsteps(path) {
-        errors.invalid(at, path, "must not contain '..'");
+        errors.invalid(field_path, path, "must not contain '..'");
     }
 }
 
@@ -42,11 +42,11 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 ///
 /// An absent path counts as empty. `..` itself and paths below it are already rejected by the first rule; the second
 /// one catches names such as `..data`. The second rule only looks at the start, so `a/..data` is valid.
-pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn not_reserved(path: &Value, field_path: &str, errors: &mut Errors) {
     let path = if path.is_null() { &Value::from("") } else { path };
-    descending(path, at, errors);
+    descending(path, field_path, errors);
     if text(path).starts_with("..") && !text(path).starts_with("../") {
-        errors.invalid(at, path, "must not start with '..'");
+        errors.invalid(field_path, path, "must not start with '..'");
     }
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn not_reserved(path: &Value, at: &str, errors: &mut Errors) {
 ///
 /// JSON has no octal numbers, so a client writes 511 for 0777 in JSON; YAML reads `0777` as octal.
 /// An absent mode is valid and defaults to 0644 at the volume.
-pub(crate) fn mode(mode: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn mode(mode: &Value, path: &str, errors: &mut Errors) {
     if mode.as_i64().is_some_and(|mode| !(0..=MODE_MAX).contains(&mode)) {
-        errors.invalid(at, mode, "must be a number between 0 and 0777 (octal), both inclusive");
+        errors.invalid(path, mode, "must be a number between 0 and 0777 (octal), both inclusive");
     }
 }

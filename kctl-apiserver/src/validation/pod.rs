@@ -52,12 +52,12 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
 /// `FieldValueForbidden`.
 ///
 /// The ephemeral containers are still validated, so a template can have both kinds of errors.
-pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
-    metadata_of_template(template, at, errors);
-    spec(&template["spec"], "", &format!("{at}.spec"), ports::HostPorts::Optional, errors);
+pub(crate) fn template(template: &Value, path: &str, errors: &mut Errors) {
+    metadata_of_template(template, path, errors);
+    spec(&template["spec"], "", &format!("{path}.spec"), ports::HostPorts::Optional, errors);
     if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
         let detail = "ephemeral containers not allowed in pod template";
-        errors.forbidden(&format!("{at}.spec.ephemeralContainers"), detail);
+        errors.forbidden(&format!("{path}.spec.ephemeralContainers"), detail);
     }
 }
 
@@ -65,33 +65,33 @@ pub(crate) fn template(template: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Names, finalizers and owner references of a template are never copied to a Pod, so upstream
 /// leaves them alone.
-pub(crate) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn metadata_of_template(template: &Value, path: &str, errors: &mut Errors) {
     let meta = &template["metadata"];
-    errors.labels(&format!("{at}.labels"), &meta["labels"]);
-    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
+    errors.labels(&format!("{path}.labels"), &meta["labels"]);
+    errors.annotations(&format!("{path}.annotations"), &meta["annotations"]);
 }
 
 /// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
 ///
-/// `at` is `spec` or, for example, `spec.template.spec`. Overhead is validated like the limits of a
+/// `path` is `spec` or, for example, `spec.template.spec`. Overhead is validated like the limits of a
 /// container. Volumes and resource claims come first, because containers refer to them by name.
-fn spec(spec: &Value, name: &str, at: &str, host_ports: ports::HostPorts, errors: &mut Errors) {
-    let field = |name: &str| format!("{at}.{name}");
+fn spec(spec: &Value, name: &str, path: &str, host_ports: ports::HostPorts, errors: &mut Errors) {
+    let field = |name: &str| format!("{path}.{name}");
     let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
     let claims = claims(&spec["resourceClaims"], &field("resourceClaims"), errors);
-    container::containers(spec, at, &volumes, &claims, errors);
-    resources::of_pod(spec, at, &claims, errors);
-    ports::on_host(spec, at, host_ports, errors);
+    container::containers(spec, path, &volumes, &claims, errors);
+    resources::of_pod(spec, path, &claims, errors);
+    ports::on_host(spec, path, host_ports, errors);
     errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
-    security::of_pod(spec, at, errors);
+    security::of_pod(spec, path, errors);
     affinity::affinity(&spec["affinity"], &field("affinity"), errors);
     dns::config(spec, &field("dnsConfig"), errors);
-    gates(spec, at, errors);
+    gates(spec, path, errors);
     affinity::spread(&spec["topologySpreadConstraints"], &field("topologySpreadConstraints"), errors);
-    windows::host_processes(spec, at, errors);
-    host_users(spec, at, errors);
-    dns::host_name(spec, at, errors);
-    names_and_times(spec, at, errors);
+    windows::host_processes(spec, path, errors);
+    host_users(spec, path, errors);
+    dns::host_name(spec, path, errors);
+    names_and_times(spec, path, errors);
     affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
     dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
     // Only `runtimeClassName` is a pointer in Go, so an empty `priorityClassName` counts as unset.
@@ -108,16 +108,16 @@ fn spec(spec: &Value, name: &str, at: &str, host_ports: ports::HostPorts, errors
     if spec["overhead"].is_object() {
         resources::resources(&overhead, &field("overhead"), resources::Asker::Container, &[], errors);
     }
-    security::of_system(spec, at, errors);
-    environment::files(spec, at, errors);
+    security::of_system(spec, path, errors);
+    environment::files(spec, path, errors);
 }
 
 /// Validates names of the account, the node and the host, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
 ///
 /// An empty string counts as unset for all four names. Account and Node names are DNS subdomains,
 /// host name and subdomain DNS labels: the latter two become parts of the DNS name of the Pod.
-fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{at}.{name}");
+fn names_and_times(spec: &Value, path: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{path}.{name}");
     for name in ["serviceAccountName", "nodeName"] {
         if !text(&spec[name]).is_empty() {
             errors.name(&field(name), &spec[name], NameRule::Subdomain);
@@ -141,27 +141,27 @@ fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The returned names leave out empty ones. A name with an invalid form is returned, so that a
 /// container that refers to it does not get a second error.
-fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
+fn claims<'a>(list: &'a Value, path: &str, errors: &mut Errors) -> Vec<&'a str> {
     const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
     let mut names = Vec::new();
     for (index, claim) in entries(list) {
-        let (at, name) = (format!("{at}[{index}]"), text(&claim["name"]));
+        let (path, name) = (format!("{path}[{index}]"), text(&claim["name"]));
         if names.contains(&name) && !name.is_empty() {
-            errors.duplicate(&format!("{at}.name"), &claim["name"].to_string());
+            errors.duplicate(&format!("{path}.name"), &claim["name"].to_string());
         } else {
-            errors.required_name(&format!("{at}.name"), &claim["name"], NameRule::Label);
+            errors.required_name(&format!("{path}.name"), &claim["name"], NameRule::Label);
             names.push(name);
         }
         match SOURCES.iter().filter(|source| !claim[**source].is_null()).count() {
-            0 => errors.invalid(&at, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+            0 => errors.invalid(&path, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
             1 => {}
             _ => {
                 let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-                errors.invalid(&at, claim, detail);
+                errors.invalid(&path, claim, detail);
             }
         }
         for source in SOURCES.iter().filter(|source| !claim[**source].is_null()) {
-            errors.name(&format!("{at}.{source}"), &claim[*source], NameRule::Subdomain);
+            errors.name(&format!("{path}.{source}"), &claim[*source], NameRule::Subdomain);
         }
     }
     names.retain(|name| !name.is_empty());
@@ -172,17 +172,17 @@ fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
 ///
 /// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
 /// controllers remove it by name.
-fn gates(spec: &Value, at: &str, errors: &mut Errors) {
+fn gates(spec: &Value, path: &str, errors: &mut Errors) {
     for (index, gate) in entries(&spec["readinessGates"]) {
-        let at = format!("{at}.readinessGates[{index}].conditionType");
-        errors.qualified_name(&at, text(&gate["conditionType"]));
+        let path = format!("{path}.readinessGates[{index}].conditionType");
+        errors.qualified_name(&path, text(&gate["conditionType"]));
     }
     let mut names = Vec::new();
     for (index, gate) in entries(&spec["schedulingGates"]) {
-        let (at, name) = (format!("{at}.schedulingGates[{index}]"), text(&gate["name"]));
-        errors.qualified_name(&at, name);
+        let (path, name) = (format!("{path}.schedulingGates[{index}]"), text(&gate["name"]));
+        errors.qualified_name(&path, name);
         if names.contains(&name) {
-            errors.duplicate(&at, &gate["name"].to_string());
+            errors.duplicate(&path, &gate["name"].to_string());
         }
         names.push(name);
     }
@@ -194,18 +194,18 @@ fn gates(spec: &Value, at: &str, errors: &mut Errors) {
 /// which the namespaces of the host and raw block devices would circumvent. All errors are
 /// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
 /// and `HostIPC`.
-fn host_users(spec: &Value, at: &str, errors: &mut Errors) {
+fn host_users(spec: &Value, path: &str, errors: &mut Errors) {
     if spec["hostUsers"] != false {
         return;
     }
     for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if spec[field] == true {
-            errors.forbidden(&format!("{at}.{shown}"), "when `hostUsers` is false");
+            errors.forbidden(&format!("{path}.{shown}"), "when `hostUsers` is false");
         }
     }
     for (list, index, container) in container::all(spec) {
         if entries(&container["volumeDevices"]).next().is_some() {
-            errors.forbidden(&format!("{at}.{list}[{index}].volumeDevices"), "when `hostUsers` is false");
+            errors.forbidden(&format!("{path}.{list}[{index}].volumeDevices"), "when `hostUsers` is false");
         }
     }
 }

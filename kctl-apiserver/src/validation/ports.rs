@@ -22,30 +22,30 @@ const NAME_LEN_MAX: usize = 15;
 /// Upstream: `validateContainerPorts`. Names are optional. A name with errors is not remembered, so
 /// that a second invalid one of the same name is not also a duplicate. Protocol and host IP were
 /// validated by `declared`.
-pub(crate) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_container(ports: &Value, path: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, port) in entries(ports) {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         let name = text(&port["name"]);
         if !name.is_empty() {
             let wrong = check_name(name);
             if wrong.is_empty() && names.contains(&name) {
-                errors.duplicate(&format!("{at}.name"), &port["name"].to_string());
+                errors.duplicate(&format!("{path}.name"), &port["name"].to_string());
             }
             for message in &wrong {
-                errors.invalid(&format!("{at}.name"), &port["name"], message);
+                errors.invalid(&format!("{path}.name"), &port["name"], message);
             }
             if wrong.is_empty() {
                 names.push(name);
             }
         }
         if number(port, "containerPort") == 0 {
-            errors.required(&format!("{at}.containerPort"), "");
+            errors.required(&format!("{path}.containerPort"), "");
         } else {
-            errors.in_range(&format!("{at}.containerPort"), &port["containerPort"], 1, 65_535);
+            errors.in_range(&format!("{path}.containerPort"), &port["containerPort"], 1, 65_535);
         }
         if number(port, "hostPort") != 0 {
-            errors.in_range(&format!("{at}.hostPort"), &port["hostPort"], 1, 65_535);
+            errors.in_range(&format!("{path}.hostPort"), &port["hostPort"], 1, 65_535);
         }
     }
 }
@@ -59,10 +59,10 @@ fn number(port: &Value, field: &str) -> i64 {
 
 /// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
 ///
-/// `containers` are pairs of index in the list and container; `at` is the path of the list. The key
+/// `containers` are pairs of index in the list and container; `path` is the field path of the list. The key
 /// is shown as `"TCP/127.0.0.1/8080"`. Without a host IP the middle is empty, and differs from any
 /// explicit address, so `0.0.0.0` and an absent address do not conflict.
-pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
+pub(crate) fn host_ports(containers: &[(usize, &Value)], path: &str, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, container) in containers {
         for (nth, port) in entries(&container["ports"]) {
@@ -72,7 +72,7 @@ pub(crate) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut 
             }
             let key = format!("{}/{}/{host}", text(&port["protocol"]), text(&port["hostIP"]));
             if taken.contains(&key) {
-                errors.duplicate(&format!("{at}[{index}].ports[{nth}].hostPort"), &format!("{key:?}"));
+                errors.duplicate(&format!("{path}[{index}].ports[{nth}].hostPort"), &format!("{key:?}"));
             }
             taken.push(key);
         }
@@ -91,7 +91,7 @@ pub(crate) enum HostPorts {
 /// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
 ///
 /// A template may lack host ports, because defaulting sets them only in Pods.
-pub(crate) fn on_host(spec: &Value, at: &str, host_ports: HostPorts, errors: &mut Errors) {
+pub(crate) fn on_host(spec: &Value, path: &str, host_ports: HostPorts, errors: &mut Errors) {
     if spec["hostNetwork"] != true {
         return;
     }
@@ -99,8 +99,8 @@ pub(crate) fn on_host(spec: &Value, at: &str, host_ports: HostPorts, errors: &mu
         for (nth, port) in entries(&container["ports"]) {
             let (host, own) = (number(port, "hostPort"), number(port, "containerPort"));
             if (host_ports == HostPorts::Required || host != 0) && host != own {
-                let at = format!("{at}.containers[{index}].ports[{nth}].hostPort");
-                errors.invalid(&at, &host.into(), "must match `containerPort` when `hostNetwork` is true");
+                let path = format!("{path}.containers[{index}].ports[{nth}].hostPort");
+                errors.invalid(&path, &host.into(), "must match `containerPort` when `hostNetwork` is true");
             }
         }
     }
@@ -110,14 +110,14 @@ pub(crate) fn on_host(spec: &Value, at: &str, host_ports: HostPorts, errors: &mu
 ///
 /// Upstream: `ValidatePortNumOrName`. A string with digits only is a name without a letter, hence
 /// invalid.
-pub(crate) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn number_or_name(port: &Value, path: &str, errors: &mut Errors) {
     match port {
         Value::String(name) => {
             for message in check_name(name) {
-                errors.invalid(at, port, &message);
+                errors.invalid(path, port, &message);
             }
         }
-        port => errors.in_range(at, port, 1, 65_535),
+        port => errors.in_range(path, port, 1, 65_535),
     }
 }
 

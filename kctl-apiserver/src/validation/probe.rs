@@ -24,23 +24,23 @@ const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 /// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A
 /// readiness probe never kills the container, so a grace period has no meaning for it. A liveness
 /// or startup probe acts on the first success.
-pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+pub(crate) fn of_container(container: &Value, path: &str, spec: &Value, errors: &mut Errors) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64();
-    lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
+    lifecycle(&container["lifecycle"], &format!("{path}.lifecycle"), grace, errors);
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let (one, at) = (&container[name], format!("{at}.{name}"));
-        if one.is_null() {
+        let (probe_value, path) = (&container[name], format!("{path}.{name}"));
+        if probe_value.is_null() {
             continue;
         }
-        probe(one, &at, errors);
+        probe(probe_value, &path, errors);
         if name == "readinessProbe" {
-            let seconds = &one["terminationGracePeriodSeconds"];
+            let seconds = &probe_value["terminationGracePeriodSeconds"];
             if !seconds.is_null() {
-                let at = format!("{at}.terminationGracePeriodSeconds");
-                errors.invalid(&at, seconds, "must not be set for readinessProbes");
+                let path = format!("{path}.terminationGracePeriodSeconds");
+                errors.invalid(&path, seconds, "must not be set for readinessProbes");
             }
-        } else if one["successThreshold"].as_i64().is_some_and(|times| times != 1) {
-            errors.invalid(&format!("{at}.successThreshold"), &one["successThreshold"], "must be 1");
+        } else if probe_value["successThreshold"].as_i64().is_some_and(|times| times != 1) {
+            errors.invalid(&format!("{path}.successThreshold"), &probe_value["successThreshold"], "must be 1");
         }
     }
 }
@@ -48,25 +48,25 @@ pub(crate) fn of_container(container: &Value, at: &str, spec: &Value, errors: &m
 /// Validates a probe: one handler, times and thresholds not negative, a grace period above 0 (`validateProbe`).
 ///
 /// Numbers are in seconds or counts; 0 is valid for each of them here.
-fn probe(probe: &Value, at: &str, errors: &mut Errors) {
-    handler(probe, at, OF_PROBES, None, errors);
+fn probe(probe: &Value, path: &str, errors: &mut Errors) {
+    handler(probe, path, OF_PROBES, None, errors);
     let times = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
     for name in times {
-        errors.not_negative(&format!("{at}.{name}"), &probe[name]);
+        errors.not_negative(&format!("{path}.{name}"), &probe[name]);
     }
     let seconds = &probe["terminationGracePeriodSeconds"];
     if seconds.as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid(&format!("{at}.terminationGracePeriodSeconds"), seconds, "must be greater than 0");
+        errors.invalid(&format!("{path}.terminationGracePeriodSeconds"), seconds, "must be greater than 0");
     }
 }
 
 /// Validates `postStart` and `preStop` (`validateLifecycle`). `grace` is the grace period of the Pod, in seconds.
 ///
 /// The grace period bounds a `sleep` action: a longer one would always be interrupted.
-fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
+fn lifecycle(lifecycle: &Value, path: &str, grace: Option<i64>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         if lifecycle[name].is_object() {
-            handler(&lifecycle[name], &format!("{at}.{name}"), OF_LIFECYCLES, grace, errors);
+            handler(&lifecycle[name], &format!("{path}.{name}"), OF_LIFECYCLES, grace, errors);
         }
     }
 }
@@ -76,19 +76,19 @@ fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Error
 /// None is `FieldValueRequired`; each one after the first is `FieldValueForbidden` and not validated further.
 ///
 /// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON.
-fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
+fn handler(handler: &Value, path: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let present: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
     for (index, kind) in present.iter().enumerate() {
-        let at = format!("{at}.{kind}");
+        let path = format!("{path}.{kind}");
         if index > 0 {
-            errors.leave_out(&format!("{at}."));
-            errors.forbidden(&at, "may not specify more than 1 handler type");
+            errors.leave_out(&format!("{path}."));
+            errors.forbidden(&path, "may not specify more than 1 handler type");
         } else {
-            action(kind, &handler[**kind], &at, grace, errors);
+            action(kind, &handler[**kind], &path, grace, errors);
         }
     }
     if present.is_empty() {
-        errors.required(at, "must specify a handler type");
+        errors.required(path, "must specify a handler type");
     }
 }
 
@@ -102,27 +102,27 @@ fn handler(handler: &Value, at: &str, kinds: &[&str], grace: Option<i64>, errors
 /// | `sleep` | from 0 to the grace period of the Pod, if it has one |
 ///
 /// An absent port counts as 0 and is out of range. Hosts and schemes are not validated here.
-fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
-    let port_at = format!("{at}.port");
+fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &mut Errors) {
+    let port_at = format!("{path}.port");
     // An absent port counts as 0.
     let port = if action["port"].is_null() { &Value::from(0) } else { &action["port"] };
     match kind {
-        "exec" if entries(&action["command"]).next().is_none() => errors.required(&format!("{at}.command"), ""),
+        "exec" if entries(&action["command"]).next().is_none() => errors.required(&format!("{path}.command"), ""),
         "exec" => {}
         "httpGet" => {
             if text(&action["path"]).is_empty() {
-                errors.required(&format!("{at}.path"), "");
+                errors.required(&format!("{path}.path"), "");
             }
             ports::number_or_name(port, &port_at, errors);
             for (_, header) in entries(&action["httpHeaders"]) {
-                header_name(&header["name"], &format!("{at}.httpHeaders"), errors);
+                header_name(&header["name"], &format!("{path}.httpHeaders"), errors);
             }
         }
         "sleep" => {
             let seconds = action["seconds"].as_i64().unwrap_or(0);
             if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
                 let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-                errors.invalid(at, &seconds.into(), &detail);
+                errors.invalid(path, &seconds.into(), &detail);
             }
         }
         _ => ports::number_or_name(port, &port_at, errors),
@@ -131,11 +131,11 @@ fn action(kind: &str, action: &Value, at: &str, grace: Option<i64>, errors: &mut
 
 /// Validates the name of an HTTP header: letters, digits and dashes (`IsHTTPHeaderName`). Values
 /// are not validated. The error is at the list of headers, without an index.
-fn header_name(name: &Value, at: &str, errors: &mut Errors) {
+fn header_name(name: &Value, path: &str, errors: &mut Errors) {
     let text = text(name);
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex \
                       used for validation is '[-A-Za-z0-9]+')";
-        errors.invalid(at, &text.into(), detail);
+        errors.invalid(path, &text.into(), detail);
     }
 }

@@ -62,7 +62,7 @@ pub(crate) enum Asker {
 
 /// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
 ///
-/// `at` is the path of the whole field. `claims` are the names of the resource claims of the Pod.
+/// `path` is the field path of the whole field. `claims` are the names of the resource claims of the Pod.
 ///
 /// - Limits: each name and amount.
 /// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
@@ -71,14 +71,14 @@ pub(crate) enum Asker {
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
+pub(crate) fn resources(resources: &Value, path: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
-    let limits_at = format!("{at}.limits");
+    let limits_at = format!("{path}.limits");
     for (name, amount) in pairs(limits) {
-        one(name, amount, &format!("{limits_at}[{name}]"), asker, errors);
+        limit(name, amount, &format!("{limits_at}[{name}]"), asker, errors);
     }
     for (name, amount) in pairs(requests) {
-        let requests_at = format!("{at}.requests");
+        let requests_at = format!("{path}.requests");
         let one_at = format!("{requests_at}[{name}]");
         name_and_sign(name, amount, &one_at, asker, errors);
         let limit = limits.get(name).filter(|limit| !limit.is_null());
@@ -98,25 +98,25 @@ pub(crate) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&st
     let asks_for =
         |is_resource: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| is_resource(name));
     if asks_for(&|name| name.starts_with(PAGES)) && !asks_for(&|name| ["cpu", "memory"].contains(&name)) {
-        errors.forbidden(at, "HugePages require cpu or memory");
+        errors.forbidden(path, "HugePages require cpu or memory");
     }
-    claimed(&resources["claims"], &format!("{at}.claims"), claims, errors);
+    claimed(&resources["claims"], &format!("{path}.claims"), claims, errors);
 }
 
 /// Validates name, amount and page multiple of a limit. Requests are validated by the same three rules, with other
 /// rules in between.
-fn one(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
-    name_and_sign(name, amount, at, asker, errors);
-    pages(name, amount, at, errors);
+fn limit(name: &str, amount: &Value, path: &str, asker: Asker, errors: &mut Errors) {
+    name_and_sign(name, amount, path, asker, errors);
+    pages(name, amount, path, errors);
 }
 
 /// Validates the name by the rules of the asker, then the amount. The amount is validated even if the name is invalid.
-fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
+fn name_and_sign(name: &str, amount: &Value, path: &str, asker: Asker, errors: &mut Errors) {
     match asker {
-        Asker::Container => name_of_container(name, at, errors),
-        Asker::Pod => name_of_pod(name, at, errors),
+        Asker::Container => name_of_container(name, path, errors),
+        Asker::Pod => name_of_pod(name, path, errors),
     }
-    value(name, amount, at, errors);
+    value(name, amount, path, errors);
 }
 
 /// Validates that an amount is not negative, and an integer for counted and extended resources
@@ -124,12 +124,12 @@ fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mu
 ///
 /// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
 /// rejects it before.
-pub(crate) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn value(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
     if size(amount).is_some_and(|size| size < 0) {
-        errors.invalid(at, amount, "must be greater than or equal to 0");
+        errors.invalid(path, amount, "must be greater than or equal to 0");
     }
     if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| wrapped(size) % 1000 != 0) {
-        errors.invalid(at, amount, "must be an integer");
+        errors.invalid(path, amount, "must be an integer");
     }
 }
 
@@ -147,11 +147,11 @@ fn wrapped(thousandths: i128) -> i128 {
 /// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
 ///
 /// The page size is parsed from the name. A size of zero or below rejects every amount.
-fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+fn pages(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
     if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
         let amount = text(amount);
-        errors.invalid(at, &amount.into(), &format!("{amount} is not positive integer multiple of {name}"));
+        errors.invalid(path, &amount.into(), &format!("{amount} is not positive integer multiple of {name}"));
     }
 }
 
@@ -160,11 +160,11 @@ fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
 /// Returns `true` if the name is valid.
 ///
 /// `false` means that errors were added, so callers can skip rules that assume a valid name.
-pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+pub(crate) fn known_name(name: &str, path: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
-    errors.qualified_name(at, name);
+    errors.qualified_name(path, name);
     if errors.len() == before && !name.contains('/') && !is_standard(name) {
-        errors.invalid(at, &name.into(), "must be a standard resource type or fully qualified");
+        errors.invalid(path, &name.into(), "must be a standard resource type or fully qualified");
     }
     errors.len() == before
 }
@@ -174,15 +174,15 @@ pub(crate) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
 /// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
 /// have. A name with a domain must be native or a valid extended resource name. Several errors are
 /// possible for one name.
-pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
-    known_name(name, at, errors);
+pub(crate) fn name_of_container(name: &str, path: &str, errors: &mut Errors) {
+    known_name(name, path, errors);
     let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
     if !name.contains('/') {
         if !of_containers {
-            errors.invalid(at, &name.into(), "must be a standard resource for containers");
+            errors.invalid(path, &name.into(), "must be a standard resource for containers");
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.invalid(at, &name.into(), "doesn't follow extended resource name standard");
+        errors.invalid(path, &name.into(), "doesn't follow extended resource name standard");
     }
 }
 
@@ -190,9 +190,9 @@ pub(crate) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
 ///
 /// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
 /// whole.
-fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
-    if known_name(name, at, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
-        errors.unsupported(at, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
+fn name_of_pod(name: &str, path: &str, errors: &mut Errors) {
+    if known_name(name, path, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
+        errors.unsupported(path, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
     }
 }
 
@@ -244,27 +244,27 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 /// - the same request of the same claim is a duplicate.
 ///
 /// The error for an unknown claim lists the known ones, sorted.
-fn claimed(list: &Value, at: &str, declared: &[&str], errors: &mut Errors) {
+fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
     let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
-        let (at, name, request) = (format!("{at}[{index}]"), text(&claim["name"]), text(&claim["request"]));
+        let (path, name, request) = (format!("{path}[{index}]"), text(&claim["name"]), text(&claim["request"]));
         if name.is_empty() {
-            errors.required(&at, "");
+            errors.required(&path, "");
             continue;
         }
         if keys.iter().any(|key| key == name) {
             // The whole claim is already listed.
-            errors.duplicate(&at, &claim["name"].to_string());
+            errors.duplicate(&path, &claim["name"].to_string());
         } else if request.is_empty() {
             for _part in keys.iter().filter(|key| key.split('/').next() == Some(name)) {
-                errors.duplicate(&at, &claim["name"].to_string());
+                errors.duplicate(&path, &claim["name"].to_string());
             }
             keys.push(name.to_owned());
         } else {
-            errors.name(&format!("{at}.request"), &claim["request"], NameRule::Label);
+            errors.name(&format!("{path}.request"), &claim["request"], NameRule::Label);
             let key = format!("{name}/{request}");
             if keys.contains(&key) {
-                errors.duplicate(&at, &format!("{key:?}"));
+                errors.duplicate(&path, &format!("{key:?}"));
             }
             keys.push(key);
         }
@@ -272,7 +272,7 @@ fn claimed(list: &Value, at: &str, declared: &[&str], errors: &mut Errors) {
             let which =
                 if declared.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(declared)) };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
-            errors.not_found_in(&at, &claim["name"], &detail);
+            errors.not_found_in(&path, &claim["name"], &detail);
         }
     }
 }
@@ -296,24 +296,24 @@ fn in_order(names: &[&str]) -> String {
 /// - No single container may have a limit above that of the Pod.
 ///
 /// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::of_pod`).
-pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
-    let (asked, at) = (&spec["resources"], format!("{at}.resources"));
-    if asked.is_null() {
+pub(crate) fn of_pod(spec: &Value, path: &str, claims: &[&str], errors: &mut Errors) {
+    let (requested, path) = (&spec["resources"], format!("{path}.resources"));
+    if requested.is_null() {
         return;
     }
     if spec["os"]["name"] == "windows" {
-        return errors.forbidden(&at, "may not be set for a windows pod");
+        return errors.forbidden(&path, "may not be set for a windows pod");
     }
-    if asked["claims"].is_array() {
-        errors.forbidden(&format!("{at}.claims"), "claims may not be set for Resources at pod-level");
+    if requested["claims"].is_array() {
+        errors.forbidden(&format!("{path}.claims"), "claims may not be set for Resources at pod-level");
     }
-    resources(asked, &at, Asker::Pod, claims, errors);
+    resources(requested, &path, Asker::Pod, claims, errors);
     let together = |side: Side, name: &str, is_told: fn(&str) -> bool, errors: &mut Errors| {
         for (resource, sum) in amounts::of_pod(spec, side).iter().filter(|(resource, _)| is_told(resource)) {
-            let whole = &asked[name][resource];
+            let whole = &requested[name][resource];
             if size(whole).is_some_and(|whole| sum.in_steps(3) > whole) {
                 let detail = format!("must be greater than or equal to aggregate container {name} of {sum}");
-                errors.invalid(&format!("{at}.{name}[{resource}]"), whole, &detail);
+                errors.invalid(&format!("{path}.{name}[{resource}]"), whole, &detail);
             }
         }
     };
@@ -321,10 +321,10 @@ pub(crate) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Error
     together(Side::Limits, "limits", amounts::is_pages, errors);
     for (index, container) in entries(&spec["containers"]) {
         for (name, limit) in pairs(&container["resources"]["limits"]) {
-            let whole = &asked["limits"][name];
+            let whole = &requested["limits"][name];
             if !whole.is_null() && size(limit) > size(whole) {
                 let detail = format!("must be less than or equal to pod limits of {}", text(whole));
-                errors.invalid(&format!("{at}.containers[{index}][{name}].limits"), limit, &detail);
+                errors.invalid(&format!("{path}.containers[{index}][{name}].limits"), limit, &detail);
             }
         }
     }

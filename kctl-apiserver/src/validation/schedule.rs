@@ -196,7 +196,7 @@ pub(crate) fn indexes(list: &str, below: i64) -> Result<i64, String> {
                 .and_then(|index| if index < below { Ok(index) } else { Err(format!("too large index: {text:?}")) })
         };
         let (first, end) = match interval.split('-').collect::<Vec<_>>().as_slice() {
-            [one] => (index(one)?, index(one)?),
+            [index_text] => (index(index_text)?, index(index_text)?),
             [first, end] => (index(first)?, index(end)?),
             _ => {
                 return Err(format!(

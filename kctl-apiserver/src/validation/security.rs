@@ -34,60 +34,64 @@ const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mq
 /// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN`; `Unmasked` needs `hostUsers: false`. Both
 /// are `FieldValueInvalid`.
 ///
-/// `at` is the path of the context. `host_users` is `true` unless the Pod has a user namespace. An
+/// `path` is the field path of the context. `host_users` is `true` unless the Pod has a user namespace. An
 /// absent context is valid. Users and groups are 0 to 2,147,483,647.
 ///
 /// The conflict with privilege escalation is one error per reason at the whole context, whose JSON
 /// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as in upstream: `SYS_ADMIN` is not rejected
 /// here.
-pub(crate) fn of_container(context: &Value, at: &str, host_users: bool, errors: &mut Errors) {
+pub(crate) fn of_container(context: &Value, path: &str, host_users: bool, errors: &mut Errors) {
     if context.is_null() {
         return;
     }
     for name in ["runAsUser", "runAsGroup"] {
-        errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
+        errors.in_range(&format!("{path}.{name}"), &context[name], 0, ID_MAX);
     }
     let mounted = &context["procMount"];
     if host_users && mounted == "Unmasked" {
-        errors.invalid(&format!("{at}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
+        errors.invalid(&format!("{path}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
     }
-    system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
+    system_calls(&context["seccompProfile"], &format!("{path}.seccompProfile"), errors);
     if context["allowPrivilegeEscalation"] == false {
         let reason = "cannot set `allowPrivilegeEscalation` to false and";
         if context["privileged"] == true {
-            errors.invalid(at, context, &format!("{reason} `privileged` to true"));
+            errors.invalid(path, context, &format!("{reason} `privileged` to true"));
         }
         for (_, capability) in entries(&context["capabilities"]["add"]) {
             if capability == "CAP_SYS_ADMIN" {
-                errors.invalid(at, context, &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
+                errors.invalid(path, context, &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
             }
         }
     }
-    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
+    windows::options(&context["windowsOptions"], &format!("{path}.windowsOptions"), errors);
+    app_armor(&context["appArmorProfile"], &format!("{path}.appArmorProfile"), errors);
 }
 
 /// Validates the security context of a Pod. `hostPID` and its siblings are fields of the spec beside it.
 ///
-/// `at` is the path of the spec. Two rules also read fields beside the context: `shareProcessNamespace` excludes
-/// `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
-pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
+/// `path` is the field path of the spec. Two rules also read fields beside the context: `shareProcessNamespace`
+/// excludes `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
+pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Errors) {
     if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&format!("{at}.shareProcessNamespace"), &true.into(), detail);
+        errors.invalid(&format!("{path}.shareProcessNamespace"), &true.into(), detail);
     }
-    let (context, at) = (&spec["securityContext"], format!("{at}.securityContext"));
+    let (context, path) = (&spec["securityContext"], format!("{path}.securityContext"));
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
-        errors.in_range(&format!("{at}.{name}"), &context[name], 0, ID_MAX);
+        errors.in_range(&format!("{path}.{name}"), &context[name], 0, ID_MAX);
     }
     for (index, group) in entries(&context["supplementalGroups"]) {
-        errors.in_range(&format!("{at}.supplementalGroups[{index}]"), group, 0, ID_MAX);
+        errors.in_range(&format!("{path}.supplementalGroups[{index}]"), group, 0, ID_MAX);
     }
-    parameters(spec, &format!("{at}.sysctls"), errors);
-    system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
-    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
-    errors.one_of(&format!("{at}.seLinuxChangePolicy"), &context["seLinuxChangePolicy"], &["MountOption", "Recursive"]);
+    parameters(spec, &format!("{path}.sysctls"), errors);
+    system_calls(&context["seccompProfile"], &format!("{path}.seccompProfile"), errors);
+    windows::options(&context["windowsOptions"], &format!("{path}.windowsOptions"), errors);
+    app_armor(&context["appArmorProfile"], &format!("{path}.appArmorProfile"), errors);
+    errors.one_of(
+        &format!("{path}.seLinuxChangePolicy"),
+        &context["seLinuxChangePolicy"],
+        &["MountOption", "Recursive"],
+    );
 }
 
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
@@ -95,22 +99,22 @@ pub(crate) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
 /// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
-fn parameters(spec: &Value, at: &str, errors: &mut Errors) {
+fn parameters(spec: &Value, path: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
-        let (at, name) = (format!("{at}[{index}].name"), text(&parameter["name"]));
+        let (path, name) = (format!("{path}[{index}].name"), text(&parameter["name"]));
         if name.is_empty() {
-            errors.required(&at, "");
+            errors.required(&path, "");
         } else if !is_parameter(name) {
             let detail = format!("must have at most {PARAMETER_LEN_MAX} characters and match regex {PARAMETER}");
-            errors.invalid(&at, &name.into(), &detail);
+            errors.invalid(&path, &name.into(), &detail);
         } else if names.contains(&name) {
-            errors.duplicate(&at, &parameter["name"].to_string());
+            errors.duplicate(&path, &parameter["name"].to_string());
         }
         let plain = name.replace('/', ".");
         for (host, prefixes) in [("hostNetwork", OF_NETWORK), ("hostIPC", OF_PROCESSES)] {
             if spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix)) {
-                errors.invalid(&at, &name.into(), &format!("may not be specified when '{host}' is true"));
+                errors.invalid(&path, &name.into(), &format!("may not be specified when '{host}' is true"));
             }
         }
         names.push(name);
@@ -135,11 +139,11 @@ fn is_parameter(name: &str) -> bool {
 /// The path is relative to kubelet's directory of profiles, so it must not leave it: no leading
 /// slash and no `..`. The type itself was validated by `declared`. Upstream:
 /// `validateSeccompProfileField`.
-fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
+fn system_calls(profile: &Value, path: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
     }
-    let (kind, local, local_at) = (&profile["type"], &profile["localhostProfile"], format!("{at}.localhostProfile"));
+    let (kind, local, local_at) = (&profile["type"], &profile["localhostProfile"], format!("{path}.localhostProfile"));
     match (kind == "Localhost", local.is_null()) {
         (true, true) => errors.required(&local_at, "must be set when seccomp type is Localhost"),
         (true, false) => paths::descending(local, &local_at, errors),
@@ -156,11 +160,11 @@ fn system_calls(profile: &Value, at: &str, errors: &mut Errors) {
 /// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
 /// absent with `Localhost`, and as present with the other types. Upstream:
 /// `ValidateAppArmorProfileField`.
-fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
+fn app_armor(profile: &Value, field_path: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
     }
-    let (local, local_at) = (&profile["localhostProfile"], format!("{at}.localhostProfile"));
+    let (local, local_at) = (&profile["localhostProfile"], format!("{field_path}.localhostProfile"));
     let path = text(local);
     match text(&profile["type"]) {
         "Localhost" if path.trim().is_empty() && path.trim() == path => {
@@ -185,28 +189,28 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
 ///
 /// A Pod without `os` may have fields of both systems; the node ignores those of the other system. An empty name is
 /// `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
-pub(crate) fn of_system(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_system(spec: &Value, path: &str, errors: &mut Errors) {
     let system = &spec["os"];
     match text(&system["name"]) {
         _ if system.is_null() => {}
-        "linux" => of_linux(spec, at, errors),
-        "windows" => of_windows(spec, at, errors),
-        "" => errors.required(&format!("{at}.os.name"), ""),
-        _ => errors.one_of(&format!("{at}.os"), &system["name"], &["linux", "windows"]),
+        "linux" => of_linux(spec, path, errors),
+        "windows" => of_windows(spec, path, errors),
+        "" => errors.required(&format!("{path}.os.name"), ""),
+        _ => errors.one_of(&format!("{path}.os"), &system["name"], &["linux", "windows"]),
     }
 }
 
 /// Rejects Windows options in a Linux Pod (`FieldValueForbidden`).
 ///
 /// Both the context of the Pod and those of all its containers are checked.
-fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
+fn of_linux(spec: &Value, path: &str, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if !spec["securityContext"]["windowsOptions"].is_null() {
-        errors.forbidden(&format!("{at}.securityContext.windowsOptions"), detail);
+        errors.forbidden(&format!("{path}.securityContext.windowsOptions"), detail);
     }
     for (list, index, container) in super::container::all(spec) {
         if !container["securityContext"]["windowsOptions"].is_null() {
-            errors.forbidden(&format!("{at}.{list}[{index}].securityContext.windowsOptions"), detail);
+            errors.forbidden(&format!("{path}.{list}[{index}].securityContext.windowsOptions"), detail);
         }
     }
 }
@@ -216,7 +220,7 @@ fn of_linux(spec: &Value, at: &str, errors: &mut Errors) {
 /// `OF_PODS` are JSON pointers below the spec; in the error, slashes become dots. Any value is
 /// rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
 /// not among them, since host process containers need it.
-fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
+fn of_windows(spec: &Value, path: &str, errors: &mut Errors) {
     const OF_PODS: &[&str] = &[
         "/securityContext/appArmorProfile",
         "/securityContext/seLinuxOptions",
@@ -251,12 +255,12 @@ fn of_windows(spec: &Value, at: &str, errors: &mut Errors) {
         // `hostPID: false` and `hostIPC: false` count as unset.
         let is_off = |value: &Value| ["/hostPID", "/hostIPC"].contains(pointer) && *value == false;
         if spec.pointer(pointer).is_some_and(|value| !value.is_null() && !is_off(value)) {
-            errors.forbidden(&format!("{at}{}", pointer.replace('/', ".")), detail);
+            errors.forbidden(&format!("{path}{}", pointer.replace('/', ".")), detail);
         }
     }
     for (list, index, container) in super::container::all(spec) {
         for name in OF_CONTAINERS.iter().filter(|name| !container["securityContext"][**name].is_null()) {
-            errors.forbidden(&format!("{at}.{list}[{index}].securityContext.{name}"), detail);
+            errors.forbidden(&format!("{path}.{list}[{index}].securityContext.{name}"), detail);
         }
     }
 }

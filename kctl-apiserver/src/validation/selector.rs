@@ -18,10 +18,10 @@ use crate::{
 ///
 /// An absent selector is valid: its meaning, everything or nothing, depends on the field.
 /// Requirements and labels may contradict each other; such a selector matches nothing.
-pub(crate) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
-    errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
+pub(crate) fn selector(selector: &Value, path: &str, errors: &mut Errors) {
+    errors.labels(&format!("{path}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
-        requirement_of(requirement, &format!("{at}.matchExpressions[{index}]"), Operators::Known, errors);
+        requirement_of(requirement, &format!("{path}.matchExpressions[{index}]"), Operators::Known, errors);
     }
 }
 
@@ -38,12 +38,12 @@ pub(crate) enum Operators {
 ///
 /// Errors are at the requirement's `values` and `key`. The operator is checked first, then the key,
 /// then each value, which must be a valid label value.
-pub(crate) fn requirement_of(requirement: &Value, at: &str, operators: Operators, errors: &mut Errors) {
-    values(requirement, at, operators, errors);
-    errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+pub(crate) fn requirement_of(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
+    values(requirement, path, operators, errors);
+    errors.qualified_name(&format!("{path}.key"), text(&requirement["key"]));
     for (nth, value) in entries(&requirement["values"]) {
         if let Some(message) = check_label_value(text(value)) {
-            errors.invalid(&format!("{at}.values[{nth}]"), value, message);
+            errors.invalid(&format!("{path}.values[{nth}]"), value, message);
         }
     }
 }
@@ -54,21 +54,21 @@ pub(crate) fn requirement_of(requirement: &Value, at: &str, operators: Operators
 ///
 /// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
 /// only. An unknown operator is `FieldValueInvalid`.
-pub(crate) fn values(requirement: &Value, at: &str, operators: Operators, errors: &mut Errors) {
+pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
     let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
     match text(&requirement["operator"]) {
         "In" | "NotIn" if !has_values => {
-            errors.required(&format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
+            errors.required(&format!("{path}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
         }
         "Exists" | "DoesNotExist" if has_values => {
             errors.forbidden(
-                &format!("{at}.values"),
+                &format!("{path}.values"),
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             );
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         _ if operators == Operators::Any => {}
-        _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
+        _ => errors.invalid(&format!("{path}.operator"), &requirement["operator"], "not a valid selector operator"),
     }
 }
 
@@ -80,28 +80,28 @@ pub(crate) fn values(requirement: &Value, at: &str, operators: Operators, errors
 /// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
 /// everything. Its error prevents a workload that owns all Pods of its namespace.
 pub(crate) fn of_workload(label_selector: &Value, kind: &str, errors: &mut Errors) -> bool {
-    let (at, before) = ("spec.selector", errors.len());
+    let (path, before) = ("spec.selector", errors.len());
     if label_selector.is_null() {
-        errors.required(at, "");
+        errors.required(path, "");
         return true;
     }
-    selector(label_selector, at, errors);
+    selector(label_selector, path, errors);
     let is_usable = errors.len() == before;
     if is_empty(label_selector) {
-        errors.invalid_as_such(at, &format!("empty selector is invalid for {kind}"));
+        errors.invalid_as_such(path, &format!("empty selector is invalid for {kind}"));
     }
     is_usable
 }
 
 /// Validates that a selector matches the labels of a template. An absent selector matches nothing.
 ///
-/// `at` is the path of the template, such as `spec.template`. A controller would create Pods
+/// `path` is the field path of the template, such as `spec.template`. A controller would create Pods
 /// without end if they did not match its selector.
-pub(crate) fn fits_template(label_selector: &Value, template: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn fits_template(label_selector: &Value, template: &Value, path: &str, errors: &mut Errors) {
     let labels = &template["metadata"]["labels"];
     if label_selector.is_null() || !selects(label_selector, labels) {
-        let at = format!("{at}.metadata.labels");
-        errors.invalid(&at, labels, "`selector` does not match template `labels`");
+        let path = format!("{path}.metadata.labels");
+        errors.invalid(&path, labels, "`selector` does not match template `labels`");
     }
 }
 

@@ -23,33 +23,33 @@ const SIGNER_LEN_MAX: usize = DOMAIN_LEN_MAX + 1 + 63 + 1 + 253;
 
 /// Validates the name of a signer: a domain of at least two segments, a slash and a path, as in `example.com/signer`
 /// (`ValidateSignerName` in `pkg/apis/core/validation/names.go`).
-pub(crate) fn name(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn name(name: &Value, field_path: &str, errors: &mut Errors) {
     let (shown, name) = (name, text(name));
     if name.is_empty() {
-        return errors.required(at, "");
+        return errors.required(field_path, "");
     }
     let Some((domain, path)) = name.split_once('/').filter(|(_, path)| !path.contains('/')) else {
         let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return errors.invalid(at, shown, detail);
+        return errors.invalid(field_path, shown, detail);
     };
     if domain.len() > DOMAIN_LEN_MAX {
-        errors.too_long(at, DOMAIN_LEN_MAX);
+        errors.too_long(field_path, DOMAIN_LEN_MAX);
     }
-    labels(domain, NameRule::Label, at, errors);
+    labels(domain, NameRule::Label, field_path, errors);
     if !domain.contains('.') {
-        errors.invalid(at, &domain.into(), "should be a domain with at least two segments separated by dots");
+        errors.invalid(field_path, &domain.into(), "should be a domain with at least two segments separated by dots");
     }
-    labels(path, NameRule::Subdomain, at, errors);
+    labels(path, NameRule::Subdomain, field_path, errors);
     if name.len() > SIGNER_LEN_MAX {
-        errors.too_long(at, SIGNER_LEN_MAX);
+        errors.too_long(field_path, SIGNER_LEN_MAX);
     }
 }
 
 /// Validates the parts of a name between dots.
-fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
+fn labels(name: &str, rule: NameRule, path: &str, errors: &mut Errors) {
     for label in name.split('.') {
         if let Some(message) = rule.check(label) {
-            errors.invalid(at, &name.into(), &format!("validating label {label:?}: {message}"));
+            errors.invalid(path, &name.into(), &format!("validating label {label:?}: {message}"));
         }
     }
 }
@@ -77,19 +77,19 @@ pub(crate) fn problem_of_bundle_name(
 }
 
 /// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
-pub(crate) fn annotations(annotations: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn annotations(annotations: &Value, path: &str, errors: &mut Errors) {
     /// Maximum size of all keys and values, in bytes (`TotalAnnotationSizeLimitB`).
     const BYTES_MAX: usize = 256 * 1024;
     for (key, _) in pairs(annotations) {
         let before = errors.len();
-        errors.qualified_name_if_set(at, &key.to_lowercase());
+        errors.qualified_name_if_set(path, &key.to_lowercase());
         if key.is_empty() {
-            errors.required(at, "");
+            errors.required(path, "");
         } else if errors.len() == before && !key.contains('/') {
-            errors.invalid(at, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
+            errors.invalid(path, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
         }
     }
     if pairs(annotations).map(|(key, value)| key.len() + text(value).len()).sum::<usize>() > BYTES_MAX {
-        errors.too_long(at, BYTES_MAX);
+        errors.too_long(path, BYTES_MAX);
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut 
         }
     }
     let collisions = before["collisionCount"].as_i64();
-    if collisions.is_some_and(|known| known > number("collisionCount")) {
+    if collisions.is_some_and(|previous| previous > number("collisionCount")) {
         errors.invalid("status.collisionCount", &number("collisionCount").into(), "cannot be decremented");
     }
 }
@@ -93,34 +93,34 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 ///
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
 /// these rules. For kinds whose `conditions` have the tag `+k8s:listMapKey`, [`super::declared`] has reported duplicates.
-pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
-        let item_at = format!("{at}[{index}]");
-        let at = |field: &str| format!("{item_at}.{field}");
+        let item_at = format!("{path}[{index}]");
+        let path = |field: &str| format!("{item_at}.{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
         if seen.contains(&kind) && !errors.has_duplicate(&item_at) {
             errors.duplicate(&item_at, &Value::from(kind).to_string());
         }
         seen.push(kind);
         if kind.is_empty() {
-            errors.required(&at("type"), "");
+            errors.required(&path("type"), "");
         } else {
-            errors.qualified_name(&at("type"), kind);
+            errors.qualified_name(&path("type"), kind);
         }
-        errors.required_one_of(&at("status"), &condition["status"], &["False", "True", "Unknown"]);
+        errors.required_one_of(&path("status"), &condition["status"], &["False", "True", "Unknown"]);
         if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
             let detail = "must be greater than or equal to zero";
-            errors.invalid(&at("observedGeneration"), &condition["observedGeneration"], detail);
+            errors.invalid(&path("observedGeneration"), &condition["observedGeneration"], detail);
         }
         if !condition["lastTransitionTime"].is_string() {
-            errors.required(&at("lastTransitionTime"), "");
+            errors.required(&path("lastTransitionTime"), "");
         }
         if reason.is_empty() {
-            errors.required(&at("reason"), "");
+            errors.required(&path("reason"), "");
         } else if !is_condition_reason(reason) {
             errors.invalid(
-                &at("reason"),
+                &path("reason"),
                 &reason.into(),
                 "a condition reason must start with alphabetic character, optionally followed by a string of \
                  alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  \
@@ -130,7 +130,7 @@ pub(crate) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
         }
         for (field, most) in [("reason", REASON_LEN_MAX), ("message", MESSAGE_LEN_MAX)] {
             if text(&condition[field]).len() > most {
-                errors.too_long(&at(field), most);
+                errors.too_long(&path(field), most);
             }
         }
     }

@@ -19,41 +19,41 @@ use crate::{
 /// is `resources[storage]`, without `requests`, as upstream prints it. An empty `storageClassName`
 /// is valid and means no class, unlike an absent one, which admission replaces by the default
 /// class.
-pub(crate) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
-    let modes_at = format!("{at}.accessModes");
+pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
+    let modes_at = format!("{path}.accessModes");
     if entries(&spec["accessModes"]).next().is_none() {
         errors.required(&modes_at, "at least 1 access mode is required");
     }
-    super::selector::selector(&spec["selector"], &format!("{at}.selector"), errors);
+    super::selector::selector(&spec["selector"], &format!("{path}.selector"), errors);
     access_modes(&spec["accessModes"], &modes_at, errors);
-    let (storage, storage_at) = (&spec["resources"]["requests"]["storage"], format!("{at}.resources[storage]"));
+    let (storage, storage_at) = (&spec["resources"]["requests"]["storage"], format!("{path}.resources[storage]"));
     match resources::size(storage) {
         None => errors.required(&storage_at, ""),
         Some(size) if size <= 0 => errors.invalid(&storage_at, storage, "must be greater than zero"),
         Some(_) => {}
     }
     if !text(&spec["storageClassName"]).is_empty() {
-        errors.name(&format!("{at}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
+        errors.name(&format!("{path}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
     }
-    data_sources(spec, at, errors);
+    data_sources(spec, path, errors);
     if !text(&spec["volumeAttributesClassName"]).is_empty() {
-        let at = format!("{at}.volumeAttributesClassName");
-        errors.name(&at, &spec["volumeAttributesClassName"], NameRule::Subdomain);
+        let path = format!("{path}.volumeAttributesClassName");
+        errors.name(&path, &spec["volumeAttributesClassName"], NameRule::Subdomain);
     }
 }
 
 /// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only alone
 /// (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list. `PersistentVolume` uses this
 /// function, too.
-pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
     for (_, mode) in entries(list) {
-        errors.one_of(at, mode, &modes);
+        errors.one_of(path, mode, &modes);
     }
     let is_alone = entries(list).any(|(_, mode)| mode == ALONE);
     if is_alone && entries(list).any(|(_, mode)| mode != ALONE) {
-        errors.forbidden(at, "may not use ReadWriteOncePod with other access modes");
+        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
@@ -63,34 +63,34 @@ pub(crate) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
 /// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
 /// absent. The last errors are at the spec with the value `{}`, since upstream's message has an
 /// empty struct there.
-fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
+fn data_sources(spec: &Value, path: &str, errors: &mut Errors) {
     let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
     for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {
         if from.is_null() {
             continue;
         }
-        let at = format!("{at}.{name}");
+        let path = format!("{path}.{name}");
         for field in ["name", "kind"].into_iter().filter(|field| text(&from[*field]).is_empty()) {
-            errors.required(&format!("{at}.{field}"), "");
+            errors.required(&format!("{path}.{field}"), "");
         }
         let group = text(&from["apiGroup"]);
         if group.is_empty() && text(&from["kind"]) != "PersistentVolumeClaim" {
             let kind = text(&from["kind"]).into();
-            errors.invalid(&at, &kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+            errors.invalid(&path, &kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
         } else if !group.is_empty() {
-            errors.name(&format!("{at}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
+            errors.name(&format!("{path}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
         }
         if !text(&from["namespace"]).is_empty() {
-            errors.name(&format!("{at}.namespace"), &from["namespace"], NameRule::Label);
+            errors.name(&format!("{path}.namespace"), &from["namespace"], NameRule::Label);
         }
     }
     let fields = ["apiGroup", "kind", "name"];
     if !source.is_null() && !text(&reference["namespace"]).is_empty() {
-        errors.shown(at, "{}", "may not be specified when dataSourceRef.namespace is specified");
+        errors.shown(path, "{}", "may not be specified when dataSourceRef.namespace is specified");
     } else if !source.is_null()
         && !reference.is_null()
         && fields.iter().any(|field| source[*field] != reference[*field])
     {
-        errors.shown(at, "{}", "must match dataSourceRef");
+        errors.shown(path, "{}", "must match dataSourceRef");
     }
 }

@@ -58,42 +58,43 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("image", &["reference"]),
 ];
 
-/// Validates one source by its kind; `at` is the path of the volume.
+/// Validates one source by its kind; `path` is the field path of the volume.
 ///
 /// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
 /// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
 /// `emptyDir` is `FieldValueForbidden`.
-pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
+pub(crate) fn source(kind: &str, source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
-    let at = format!("{at}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
-    let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[] as &[&str], |(_, fields)| fields);
+    let path = format!("{path}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
+    let needed =
+        NEEDED.iter().find(|(source_kind, _)| *source_kind == kind).map_or(&[] as &[&str], |(_, fields)| fields);
     let is_there = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty()) || !text(value).is_empty();
     for field in needed.iter().filter(|field| !is_there(&source[**field])) {
-        errors.required(&format!("{at}.{field}"), "");
+        errors.required(&format!("{path}.{field}"), "");
     }
     match kind {
         "emptyDir" if text(&source["sizeLimit"]).starts_with('-') => {
-            errors.forbidden(&format!("{at}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
+            errors.forbidden(&format!("{path}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
         }
-        "hostPath" if text(&source["path"]).is_empty() => errors.required(&format!("{at}.path"), ""),
-        "hostPath" => paths::without_backsteps(&source["path"], &format!("{at}.path"), errors),
-        "gitRepo" => paths::descending(&source["directory"], &format!("{at}.directory"), errors),
+        "hostPath" if text(&source["path"]).is_empty() => errors.required(&format!("{path}.path"), ""),
+        "hostPath" => paths::without_backsteps(&source["path"], &format!("{path}.path"), errors),
+        "gitRepo" => paths::descending(&source["directory"], &format!("{path}.directory"), errors),
         "nfs" if !text(&source["path"]).starts_with('/') => {
-            errors.invalid(&format!("{at}.path"), &text(&source["path"]).into(), "must be an absolute path");
+            errors.invalid(&format!("{path}.path"), &text(&source["path"]).into(), "must be an absolute path");
         }
         // Zero means that the field is unset.
         "gcePersistentDisk" | "awsElasticBlockStore" if source["partition"] != 0 => {
-            errors.in_range(&format!("{at}.partition"), &source["partition"], 1, 255);
+            errors.in_range(&format!("{path}.partition"), &source["partition"], 1, 255);
         }
-        "azureFile" | "glusterfs" => namespace(source, &at, errors),
-        "cinder" | "storageos" => storage_with_a_secret(kind, source, of, &at, errors),
-        "iscsi" => iscsi(source, of, &at, errors),
-        "flocker" => flocker(source, &at, errors),
-        "quobyte" => quobyte(source, &at, errors),
-        "fc" => fibre_channel(source, &at, errors),
-        "flexVolume" => flex(source, &at, errors),
-        "azureDisk" => azure_disk(source, &at, errors),
-        "csi" => csi(source, of, &at, errors),
+        "azureFile" | "glusterfs" => namespace(source, &path, errors),
+        "cinder" | "storageos" => storage_with_a_secret(kind, source, owner, &path, errors),
+        "iscsi" => iscsi(source, owner, &path, errors),
+        "flocker" => flocker(source, &path, errors),
+        "quobyte" => quobyte(source, &path, errors),
+        "fc" => fibre_channel(source, &path, errors),
+        "flexVolume" => flex(source, &path, errors),
+        "azureDisk" => azure_disk(source, &path, errors),
+        "csi" => csi(source, owner, &path, errors),
         _ => {}
     }
 }
@@ -103,31 +104,31 @@ pub(crate) fn source(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &
 ///
 /// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
 /// these fields.
-fn namespace(source: &Value, at: &str, errors: &mut Errors) {
+fn namespace(source: &Value, path: &str, errors: &mut Errors) {
     if source["secretNamespace"] == "" {
-        errors.required(&format!("{at}.secretNamespace"), "");
+        errors.required(&format!("{path}.secretNamespace"), "");
     }
-    let (endpoints, at) = (&source["endpointsNamespace"], format!("{at}.endpointsNamespace"));
+    let (endpoints, path) = (&source["endpointsNamespace"], format!("{path}.endpointsNamespace"));
     if endpoints == "" {
-        errors.invalid(&at, endpoints, "if the endpointnamespace is set, it must be a valid namespace name");
+        errors.invalid(&path, endpoints, "if the endpointnamespace is set, it must be a valid namespace name");
     } else if endpoints.is_string() {
-        errors.name(&at, endpoints, NameRule::Label);
+        errors.name(&path, endpoints, NameRule::Label);
     }
 }
 
 /// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
 /// namespace. `storageos` also needs the name of the volume as a DNS label.
-fn storage_with_a_secret(kind: &str, source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
+fn storage_with_a_secret(kind: &str, source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
     if kind == "storageos" {
-        errors.required_name(&format!("{at}.volumeName"), &source["volumeName"], NameRule::Label);
+        errors.required_name(&format!("{path}.volumeName"), &source["volumeName"], NameRule::Label);
         if !text(&source["volumeNamespace"]).is_empty() {
-            errors.name(&format!("{at}.volumeNamespace"), &source["volumeNamespace"], NameRule::Label);
+            errors.name(&format!("{path}.volumeNamespace"), &source["volumeNamespace"], NameRule::Label);
         }
     }
-    let fields: &[&str] = if matches!(of, Of::Pod) { &["name"] } else { &["name", "namespace"] };
+    let fields: &[&str] = if matches!(owner, Of::Pod) { &["name"] } else { &["name", "namespace"] };
     let secret = &source["secretRef"];
     for field in fields.iter().filter(|field| secret.is_object() && text(&secret[**field]).is_empty()) {
-        errors.required(&format!("{at}.secretRef.{field}"), "");
+        errors.required(&format!("{path}.secretRef.{field}"), "");
     }
 }
 
@@ -147,12 +148,12 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
 
 /// Validates the name of an initiator or target (`FieldValueInvalid`). An unknown prefix has
 /// another message for Pods than for `PersistentVolume`s.
-fn initiator(name: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
+fn initiator(name: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
     let form = INITIATORS.iter().find(|(start, _)| text(name).starts_with(start));
-    match (form, of) {
-        (None, Of::Pod) => errors.invalid(at, name, "must be valid format starting with iqn, eui, or naa"),
+    match (form, owner) {
+        (None, Of::Pod) => errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa"),
         (Some((_, form)), _) if form.is_match(text(name)) => {}
-        _ => errors.invalid(at, name, "must be valid format"),
+        _ => errors.invalid(path, name, "must be valid format"),
     }
 }
 
@@ -183,43 +184,43 @@ pub(crate) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors
 ///
 /// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
 /// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
-fn iscsi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
-    if let Of::Cluster(name) = of
+fn iscsi(source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+    if let Of::Cluster(name) = owner
         && has_long_portal(source, name)
     {
-        portal_is_too_long(&format!("{at}.targetportal"), &source["targetPortal"], errors);
+        portal_is_too_long(&format!("{path}.targetportal"), &source["targetPortal"], errors);
     }
     if text(&source["iqn"]).is_empty() {
-        errors.required(&format!("{at}.iqn"), "");
+        errors.required(&format!("{path}.iqn"), "");
     } else {
-        initiator(&source["iqn"], of, &format!("{at}.iqn"), errors);
+        initiator(&source["iqn"], owner, &format!("{path}.iqn"), errors);
     }
-    errors.in_range(&format!("{at}.lun"), &source["lun"], 0, 255);
-    let (secret, secret_at) = (&source["secretRef"], format!("{at}.secretRef"));
+    errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
+    let (secret, secret_at) = (&source["secretRef"], format!("{path}.secretRef"));
     let asks = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source[*field] == true);
     if asks && secret.is_null() {
         errors.required(&secret_at, "");
     }
-    if matches!(of, Of::Cluster(_)) && secret.is_object() && text(&secret["name"]).is_empty() {
+    if matches!(owner, Of::Cluster(_)) && secret.is_object() && text(&secret["name"]).is_empty() {
         errors.required(&format!("{secret_at}.name"), "");
     }
     if source["initiatorName"].is_string() {
-        initiator(&source["initiatorName"], of, &format!("{at}.initiatorname"), errors);
+        initiator(&source["initiatorName"], owner, &format!("{path}.initiatorname"), errors);
     }
 }
 
 /// Validates a Flocker source: exactly one of name and UUID of the dataset, and no slash in the
 /// name.
-fn flocker(source: &Value, at: &str, errors: &mut Errors) {
+fn flocker(source: &Value, path: &str, errors: &mut Errors) {
     let (name, uuid) = (text(&source["datasetName"]), text(&source["datasetUUID"]));
     if name.is_empty() && uuid.is_empty() {
-        errors.required(at, "one of datasetName and datasetUUID is required");
+        errors.required(path, "one of datasetName and datasetUUID is required");
     }
     if !name.is_empty() && !uuid.is_empty() {
-        errors.invalid(at, &"resource".into(), "datasetName and datasetUUID can not be specified simultaneously");
+        errors.invalid(path, &"resource".into(), "datasetName and datasetUUID can not be specified simultaneously");
     }
     if name.contains('/') {
-        errors.invalid(&format!("{at}.datasetName"), &name.into(), "must not contain '/'");
+        errors.invalid(&format!("{path}.datasetName"), &name.into(), "must not contain '/'");
     }
 }
 
@@ -233,21 +234,21 @@ const TENANT_LEN_MAX: usize = 64;
 ///
 /// Each invalid pair adds the same error about the whole registry. The tenant is only validated if the registry is set,
 /// and the pairs only if the tenant is valid.
-fn quobyte(source: &Value, at: &str, errors: &mut Errors) {
-    let (registry, registry_at) = (text(&source["registry"]), format!("{at}.registry"));
+fn quobyte(source: &Value, path: &str, errors: &mut Errors) {
+    let (registry, registry_at) = (text(&source["registry"]), format!("{path}.registry"));
     let detail = "must be a host:port pair or multiple pairs separated by commas";
     if registry.is_empty() {
         errors.required(&registry_at, detail);
     } else if text(&source["tenant"]).len() > TENANT_LEN_MAX {
         let detail = "must be a UUID and may not exceed a length of 64 characters";
-        errors.required(&format!("{at}.tenant"), detail);
+        errors.required(&format!("{path}.tenant"), detail);
     } else {
         for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
             errors.invalid(&registry_at, &registry.into(), detail);
         }
     }
     if text(&source["volume"]).is_empty() {
-        errors.required(&format!("{at}.volume"), "");
+        errors.required(&format!("{path}.volume"), "");
     }
 }
 
@@ -265,9 +266,9 @@ fn is_host_and_port(pair: &str) -> bool {
 
 /// Validates a Fibre Channel source: either world-wide names or ids, and a LUN of 0 to 255 with the
 /// former.
-fn fibre_channel(source: &Value, at: &str, errors: &mut Errors) {
+fn fibre_channel(source: &Value, path: &str, errors: &mut Errors) {
     let has = |field: &str| source[field].as_array().is_some_and(|list| !list.is_empty());
-    let names_at = format!("{at}.targetWWNs");
+    let names_at = format!("{path}.targetWWNs");
     match (has("targetWWNs"), has("wwids")) {
         (false, false) => errors.required(&names_at, "must specify either targetWWNs or wwids, but not both"),
         (true, true) => {
@@ -277,20 +278,20 @@ fn fibre_channel(source: &Value, at: &str, errors: &mut Errors) {
         _ => {}
     }
     if has("targetWWNs") && source["lun"].is_null() {
-        errors.required(&format!("{at}.lun"), "lun is required if targetWWNs is specified");
+        errors.required(&format!("{path}.lun"), "lun is required if targetWWNs is specified");
     } else if has("targetWWNs") {
-        errors.in_range(&format!("{at}.lun"), &source["lun"], 0, 255);
+        errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
     }
 }
 
 /// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as
 /// subdomains, since kubelet passes its own options under them (`FieldValueInvalid`).
-fn flex(source: &Value, at: &str, errors: &mut Errors) {
+fn flex(source: &Value, path: &str, errors: &mut Errors) {
     for (option, _) in pairs(&source["options"]) {
         let namespace = format!(".{}", option.split('/').next().unwrap_or_default().to_lowercase());
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.invalid(&format!("{at}.options[{option}]"), &option.into(), detail);
+            errors.invalid(&format!("{path}.options[{option}]"), &option.into(), detail);
         }
     }
 }
@@ -299,7 +300,7 @@ fn flex(source: &Value, at: &str, errors: &mut Errors) {
 /// blob's URL.
 ///
 /// The error is `FieldValueNotSupported` with the expected form.
-fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
+fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
@@ -310,7 +311,7 @@ fn azure_disk(source: &Value, at: &str, errors: &mut Errors) {
     };
     let uri = text(&source["diskURI"]);
     if !uri.starts_with(start) {
-        errors.unsupported(&format!("{at}.diskURI"), &format!("{uri:?}"), &[form]);
+        errors.unsupported(&format!("{path}.diskURI"), &format!("{uri:?}"), &[form]);
     }
 }
 
@@ -324,42 +325,42 @@ const DRIVER_LEN_MAX: usize = 63;
 /// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
 /// needs a volume handle and may have secrets for each phase, each with name and namespace. As
 /// upstream, `nodeStageSecretRef` is not validated.
-fn csi(source: &Value, of: Of<'_>, at: &str, errors: &mut Errors) {
-    driver(&source["driver"], &format!("{at}.driver"), errors);
-    if let Of::Pod = of {
+fn csi(source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+    driver(&source["driver"], &format!("{path}.driver"), errors);
+    if let Of::Pod = owner {
         let secret = &source["nodePublishSecretRef"];
         match text(&secret["name"]) {
             _ if secret.is_null() => {}
-            "" => errors.required(&format!("{at}.nodePublishSecretRef.name"), ""),
+            "" => errors.required(&format!("{path}.nodePublishSecretRef.name"), ""),
             // kube-apiserver leaves out the middle of the path.
-            _ => errors.name(&format!("{at}.name"), &secret["name"], NameRule::Subdomain),
+            _ => errors.name(&format!("{path}.name"), &secret["name"], NameRule::Subdomain),
         }
         return;
     }
     if text(&source["volumeHandle"]).is_empty() {
-        errors.required(&format!("{at}.volumeHandle"), "");
+        errors.required(&format!("{path}.volumeHandle"), "");
     }
     // Upstream does not validate `nodeStageSecretRef`.
     let secrets =
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     for (name, secret) in secrets.map(|name| (name, &source[name])).into_iter().filter(|(_, secret)| secret.is_object())
     {
-        errors.required_name(&format!("{at}.{name}.name"), &secret["name"], NameRule::Subdomain);
-        errors.required_name(&format!("{at}.{name}.namespace"), &secret["namespace"], NameRule::Label);
+        errors.required_name(&format!("{path}.{name}.name"), &secret["name"], NameRule::Subdomain);
+        errors.required_name(&format!("{path}.{name}.namespace"), &secret["namespace"], NameRule::Label);
     }
 }
 
 /// Validates the name of a CSI driver: required, at most 63 bytes, a case-insensitive DNS subdomain
 /// (`ValidateCSIDriverName`). `CSINode` uses it too.
-pub(crate) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
     let driver = text(name);
     if driver.is_empty() {
-        return errors.required(at, "");
+        return errors.required(path, "");
     }
     if driver.len() > DRIVER_LEN_MAX {
-        errors.too_long(at, DRIVER_LEN_MAX);
+        errors.too_long(path, DRIVER_LEN_MAX);
     }
     if let Some(message) = NameRule::Subdomain.check(&driver.to_lowercase()) {
-        errors.invalid(at, name, message);
+        errors.invalid(path, name, message);
     }
 }

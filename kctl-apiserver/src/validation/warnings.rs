@@ -81,9 +81,9 @@ pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Returns the warning about an `AppArmor` annotation; `at` is the path of the annotation.
-pub(crate) fn old_profile(at: &str) -> String {
-    format!("{at}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
+/// Returns the warning about an `AppArmor` annotation; `path` is the field path of the annotation.
+pub(crate) fn old_profile(path: &str) -> String {
+    format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
 /// Warns about seccomp and AppArmor profiles that only annotations of a template name.
@@ -92,12 +92,12 @@ pub(crate) fn old_profile(at: &str) -> String {
 ///
 /// For seccomp, the annotation is reported only if the field is unset, per Pod and per container. For
 /// `AppArmor`, it is reported if neither the container has the field nor the Pod has an equal profile.
-/// `at` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
-fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
+/// `path` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
+fn profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
-    let annotations_at = format!("{at}metadata.annotations");
+    let annotations_at = format!("{path}metadata.annotations");
     let mut seccomp = |context: &Value, key: &str| {
         if context["seccompProfile"].is_null() && annotations.get(key).is_some() {
             let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
@@ -109,7 +109,7 @@ fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
         seccomp(&container["securityContext"], &format!("{OF_CONTAINER}{}", text(&container["name"])));
     }
     let of_pod = &spec["securityContext"]["appArmorProfile"];
-    for (_, _, container) in containers(spec).filter(|_| !at.is_empty()) {
+    for (_, _, container) in containers(spec).filter(|_| !path.is_empty()) {
         let key = format!("{APP_ARMOR}{}", text(&container["name"]));
         let Some(annotation) = annotations[&key].as_str() else { continue };
         let is_named = container["securityContext"]["appArmorProfile"].is_object();
@@ -119,23 +119,23 @@ fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about a Pod or Pod template. `at` is the prefix of all paths, empty for a Pod
+/// Adds the warnings about a Pod or Pod template. `path` is the prefix of all paths, empty for a Pod
 /// and ending with a dot for a template.
 ///
 /// Besides the spec, these are about the annotation for critical Pods, profiles, and a negative grace period, which
 /// validation accepts for compatibility.
-pub(crate) fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
+pub(crate) fn template(template: &Value, path: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
         let why = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
-        texts.push(format!("{at}metadata.annotations[{critical}]: {why}"));
+        texts.push(format!("{path}metadata.annotations[{critical}]: {why}"));
     }
-    profiles(template, at, texts);
+    profiles(template, path, texts);
     if template["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
-        texts.push(format!("{at}spec.terminationGracePeriodSeconds: {why}"));
+        texts.push(format!("{path}spec.terminationGracePeriodSeconds: {why}"));
     }
-    pod(&template["spec"], &format!("{at}spec"), texts);
+    pod(&template["spec"], &format!("{path}spec"), texts);
 }
 
 /// Deprecated node labels with their replacements.
@@ -159,33 +159,33 @@ pub(crate) fn old_label(label: &str) -> Option<String> {
 
 /// Adds warnings about deprecated labels in node selector terms. `PersistentVolume`s use it for
 /// node affinity.
-pub(crate) fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
+pub(crate) fn old_labels_of_terms(terms: &Value, path: &str, texts: &mut Vec<String>) {
     for (index, term) in entries(terms) {
-        old_labels_of_term(term, &format!("{at}[{index}]"), texts);
+        old_labels_of_term(term, &format!("{path}[{index}]"), texts);
     }
 }
 
 /// Adds warnings about deprecated labels in the keys of one term's expressions. `matchFields` has
 /// no labels.
-fn old_labels_of_term(term: &Value, at: &str, texts: &mut Vec<String>) {
+fn old_labels_of_term(term: &Value, path: &str, texts: &mut Vec<String>) {
     for (index, expression) in entries(&term["matchExpressions"]) {
         let key = text(&expression["key"]);
-        texts.extend(old_label(key).map(|why| format!("{at}.matchExpressions[{index}].key: {key} is {why}")));
+        texts.extend(old_label(key).map(|why| format!("{path}.matchExpressions[{index}].key: {key} is {why}")));
     }
 }
 
 /// Adds warnings about deprecated node labels in the node selector and the node affinity of a Pod.
-fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
+fn nodes(spec: &Value, path: &str, texts: &mut Vec<String>) {
     for label in spec["nodeSelector"].as_object().into_iter().flatten().map(|(label, _)| label) {
-        texts.extend(old_label(label).map(|why| format!("{at}.nodeSelector[{label}]: {why}")));
+        texts.extend(old_label(label).map(|why| format!("{path}.nodeSelector[{label}]: {why}")));
     }
-    let (affinity, at) = (&spec["affinity"]["nodeAffinity"], format!("{at}.affinity.nodeAffinity"));
+    let (affinity, path) = (&spec["affinity"]["nodeAffinity"], format!("{path}.affinity.nodeAffinity"));
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let terms_at = format!("{at}.{required}.nodeSelectorTerms");
+    let terms_at = format!("{path}.{required}.nodeSelectorTerms");
     old_labels_of_terms(&affinity[required]["nodeSelectorTerms"], &terms_at, texts);
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     for (index, term) in entries(&affinity[preferred]) {
-        old_labels_of_term(&term["preference"], &format!("{at}.{preferred}[{index}].preference"), texts);
+        old_labels_of_term(&term["preference"], &format!("{path}.{preferred}[{index}].preference"), texts);
     }
 }
 
@@ -199,53 +199,53 @@ fn fraction(amount: &Value) -> Option<String> {
     is_part.then(|| format!("fractional byte value {amount:?} is invalid, must be an integer"))
 }
 
-/// Adds warnings about the storage amounts of a claim's spec at the path `at`.
-pub(crate) fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
+/// Adds warnings about the storage amounts of a claim's spec at the field path `path`.
+pub(crate) fn claim(spec: &Value, path: &str, texts: &mut Vec<String>) {
     for amounts in ["requests", "limits"] {
         let fraction = fraction(&spec["resources"][amounts]["storage"]);
-        texts.extend(fraction.map(|why| format!("{at}.resources.{amounts}[storage]: {why}")));
+        texts.extend(fraction.map(|why| format!("{path}.resources.{amounts}[storage]: {why}")));
     }
 }
 
 /// Adds the warnings about a Pod spec, in the order of upstream's `warningsForPodSpecAndMeta`.
 ///
-/// `at` is the path of the spec. Topics are node labels, topology spread, volumes, host aliases,
+/// `path` is the field path of the spec. Topics are node labels, topology spread, volumes, host aliases,
 /// pull secrets, containers, ports and affinity.
-fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
-    nodes(spec, at, texts);
+fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
+    nodes(spec, path, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
         let key = text(&constraint["topologyKey"]);
-        let key_at = format!("{at}.topologySpreadConstraints[{index}].topologyKey");
+        let key_at = format!("{path}.topologySpreadConstraints[{index}].topologyKey");
         texts.extend(old_label(key).map(|why| format!("{key_at}: {key} is {why}")));
         if constraint["labelSelector"].is_null() {
-            texts.push(format!("{at}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
+            texts.push(format!("{path}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
         }
     }
     for (index, warn) in entries(&spec["volumes"]) {
         for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| warn[*name].is_object()) {
-            texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
+            texts.push(format!("{path}.volumes[{index}].{shown}: {why}"));
         }
         let claim_spec = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
-        claim(claim_spec, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
+        claim(claim_spec, &format!("{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     files::overlapping(spec, texts);
-    repeated(&spec["hostAliases"], "ip", &format!("{at}.hostAliases"), "ip", texts);
-    repeated(&spec["imagePullSecrets"], "name", &format!("{at}.imagePullSecrets"), "name", texts);
+    repeated(&spec["hostAliases"], "ip", &format!("{path}.hostAliases"), "ip", texts);
+    repeated(&spec["imagePullSecrets"], "name", &format!("{path}.imagePullSecrets"), "name", texts);
     for (index, secret) in entries(&spec["imagePullSecrets"]) {
         if text(&secret["name"]).is_empty() {
-            texts.push(format!("{at}.imagePullSecrets[{index}].name: invalid empty name \"\""));
+            texts.push(format!("{path}.imagePullSecrets[{index}].name: invalid empty name \"\""));
         }
     }
     for (list, index, container) in containers(spec) {
-        one_container(container, &format!("{at}.{list}[{index}]"), texts);
+        one_container(container, &format!("{path}.{list}[{index}]"), texts);
     }
-    ports(spec, at, texts);
+    ports(spec, path, texts);
     for kind in ["podAffinity", "podAntiAffinity"] {
         for (name, term_at) in TERMS {
             for (index, term) in entries(&spec["affinity"][kind][*name]) {
                 let term = if term_at.is_empty() { term } else { &term["podAffinityTerm"] };
                 if term["labelSelector"].is_null() {
-                    texts.push(format!("{at}.affinity.{kind}.{name}[{index}]{term_at}.labelSelector: {NO_SELECTOR}"));
+                    texts.push(format!("{path}.affinity.{kind}.{name}[{index}]{term_at}.labelSelector: {NO_SELECTOR}"));
                 }
             }
         }
@@ -255,17 +255,17 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
 /// Iterates over init containers and containers. Upstream skips ephemeral containers for all of these warnings.
 fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     let lists = ["initContainers", "containers"].into_iter();
-    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, container)| (list, index, container)))
 }
 
 /// Adds a warning for each item whose `field` equals that of an earlier one. `what` names the field
 /// in the message.
-fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<String>) {
+fn repeated(list: &Value, field: &str, path: &str, what: &str, texts: &mut Vec<String>) {
     let mut values = Vec::new();
-    for (index, one) in entries(list) {
-        let value = text(&one[field]);
+    for (index, item) in entries(list) {
+        let value = text(&item[field]);
         if values.contains(&value) {
-            texts.push(format!("{at}[{index}].{field}: duplicate {what} {value:?}"));
+            texts.push(format!("{path}[{index}].{field}: duplicate {what} {value:?}"));
         }
         values.push(value);
     }
@@ -276,13 +276,13 @@ fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<Str
 ///
 /// A variable that appends to the earlier one, such as `PATH=$(PATH):/bin`, is not reported.
 /// kubectl apply merges variables by name and may drop one of the two.
-fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
+fn one_container(container: &Value, path: &str, texts: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
             let amount = text(&container["resources"][part][name]);
             if quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0) {
                 let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
-                texts.push(format!("{at}.resources.{part}[{name}]: {why}"));
+                texts.push(format!("{path}.resources.{part}[{name}]: {why}"));
             }
         }
     }
@@ -294,7 +294,7 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
         let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
         if names.contains(&name) && !adds {
             let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
-            texts.push(format!("{at}.env[{index}]: {why}"));
+            texts.push(format!("{path}.env[{index}]: {why}"));
         }
         names.push(name);
     }
@@ -311,18 +311,18 @@ fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
 ///
 /// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
 /// warning. Warnings about names come after those about numbers.
-fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
+fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     let mut of_names = Vec::new();
     for (list, index, container) in containers(spec) {
         for (nth, port) in entries(&container["ports"]) {
-            let at = format!("{at}.{list}[{index}].ports[{nth}]");
+            let path = format!("{path}.{list}[{index}].ports[{nth}]");
             let (host, ip, name) = (number(port, "hostPort"), text(&port["hostIP"]), text(&port["name"]));
             if !ip.is_empty() && host == 0 {
                 texts.push(format!(
-                    "{at}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} Protocol:{} HostIP:{ip}}}",
+                    "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} Protocol:{} HostIP:{ip}}}",
                     number(port, "containerPort"),
                     text(&port["protocol"])
                 ));
@@ -336,15 +336,15 @@ fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
                     (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
                     _ => continue,
                 };
-                texts.push(format!("{at}: {how} port definition with {other_at}"));
+                texts.push(format!("{path}: {how} port definition with {other_at}"));
             }
-            others.push((at.clone(), port));
+            others.push((path.clone(), port));
             match names.get(name).filter(|_| !name.is_empty()) {
                 Some(other) => of_names.push(format!(
-                    "{at}: duplicate port name {name:?} with {other}, services and probes that select ports by name \
+                    "{path}: duplicate port name {name:?} with {other}, services and probes that select ports by name \
                      will use {other}"
                 )),
-                None => drop(names.insert(name, at)),
+                None => drop(names.insert(name, path)),
             }
         }
     }

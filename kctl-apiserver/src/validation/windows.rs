@@ -38,15 +38,15 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
 ///
-/// `at` is the path of `windowsOptions`. Name and content of the credential specification are
+/// `path` is the field path of `windowsOptions`. Name and content of the credential specification are
 /// independent of each other. All errors are `FieldValueInvalid`. `hostProcess` is validated for
 /// the whole Pod, see `host_processes`.
-pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn options(options: &Value, path: &str, errors: &mut Errors) {
     if options["gmsaCredentialSpecName"].is_string() {
-        let at = format!("{at}.gmsaCredentialSpecName");
-        errors.name(&at, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
+        let path = format!("{path}.gmsaCredentialSpecName");
+        errors.name(&path, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
     }
-    let (credentials, at_credentials) = (&options["gmsaCredentialSpec"], format!("{at}.gmsaCredentialSpec"));
+    let (credentials, at_credentials) = (&options["gmsaCredentialSpec"], format!("{path}.gmsaCredentialSpec"));
     if credentials == "" {
         errors.invalid(&at_credentials, credentials, "gmsaCredentialSpec cannot be an empty string");
     } else if text(credentials).len() > CREDENTIALS_LEN_MAX {
@@ -55,7 +55,7 @@ pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
     }
     if let Some(name) = options["runAsUserName"].as_str() {
         for detail in mistakes(name) {
-            errors.invalid(&format!("{at}.runAsUserName"), &name.into(), &format!("runAsUserName{detail}"));
+            errors.invalid(&format!("{path}.runAsUserName"), &name.into(), &format!("runAsUserName{detail}"));
         }
     }
 }
@@ -66,14 +66,14 @@ pub(crate) fn options(options: &Value, at: &str, errors: &mut Errors) {
 /// characters and a second backslash end the validation; all other rules are reported together. A
 /// name without a backslash has no domain.
 fn mistakes(name: &str) -> Vec<String> {
-    let one = |text: &str| vec![text.to_owned()];
+    let message = |text: &str| vec![text.to_owned()];
     let parts: Vec<&str> = name.split('\\').collect();
     let (domain, user) = match parts[..] {
-        _ if name.is_empty() => return one(" cannot be an empty string"),
-        _ if name.chars().any(|char| char.is_ascii_control()) => return one(" cannot contain control characters"),
+        _ if name.is_empty() => return message(" cannot be an empty string"),
+        _ if name.chars().any(|char| char.is_ascii_control()) => return message(" cannot contain control characters"),
         [user] => (None, user),
         [domain, user] => (Some(domain), user),
-        _ => return one(" cannot contain more than one backslash"),
+        _ => return message(" cannot contain more than one backslash"),
     };
     let is_blank = !user.is_empty() && user.chars().all(|char| matches!(char, '.' | ' '));
     let rules = [
@@ -101,7 +101,7 @@ fn mistakes(name: &str) -> Vec<String> {
 /// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
 /// processes have no network namespace. All errors are `FieldValueInvalid`.
-pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn host_processes(spec: &Value, path: &str, errors: &mut Errors) {
     let host_process = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
     let of_pod = host_process(&spec["securityContext"]);
     let (mut n_containers, mut n_on_host) = (0, 0);
@@ -110,9 +110,9 @@ pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
         if let (Some(of_pod), Some(own)) = (of_pod, own)
             && of_pod != own
         {
-            let at = format!("{at}.{list}[{index}].securityContext.windowsOptions.hostProcess");
+            let path = format!("{path}.{list}[{index}].securityContext.windowsOptions.hostProcess");
             let detail = format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
-            errors.invalid(&at, &own.into(), &detail);
+            errors.invalid(&path, &own.into(), &detail);
         }
         n_containers += 1;
         n_on_host += usize::from(own.or(of_pod) == Some(true));
@@ -122,10 +122,10 @@ pub(crate) fn host_processes(spec: &Value, at: &str, errors: &mut Errors) {
     }
     if n_on_host < n_containers {
         let detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.invalid(at, &"".into(), detail);
+        errors.invalid(path, &"".into(), detail);
     }
     if spec["hostNetwork"] != true {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.invalid(&format!("{at}.hostNetwork"), &false.into(), detail);
+        errors.invalid(&format!("{path}.hostNetwork"), &false.into(), detail);
     }
 }

@@ -36,20 +36,20 @@ pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
 /// and a Pod like one without a node. A Service fails with 503 and "no endpoints available", even if it does not exist,
 /// unless the path has a port number.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
     if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
         return Err(StatusError::bad_request(format!("name must be scheme:name:port, found {:?}", info.name)));
     }
     let (name, port) = proxied(info);
     let key = (info.namespace.clone(), name.to_owned());
-    let object = state.get(of, &key);
+    let object = state.get(resource, &key);
     if info.resource.is(&service::KIND) && (object.is_some() || port.parse::<i64>().is_err()) {
         // Only a port number is looked up in the Service; endpoints are found by its name.
         let why = format!("no endpoints available for service {name:?}");
         return Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why));
     }
-    let Some(object) = object else { return Err(StatusError::not_found(of, name)) };
+    let Some(object) = object else { return Err(StatusError::not_found(resource, name)) };
     match info.subresource.as_str() {
         _ if info.resource.is(&node::KIND) => Err(no_process()),
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
@@ -195,7 +195,7 @@ fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
         // Upstream names the missing node with the resource of the request.
-        Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.of, node),
+        Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.id, node),
         Some(_) => no_process(),
     }
 }

@@ -47,12 +47,12 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
 /// admission.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let (of, resource) = (&info.resource.of, &info.resource);
+    let (group_resource, resource) = (&info.resource.id, &info.resource);
     let options = Options::of(info)?;
     warn(info, &options);
-    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(group_resource, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
-    let current = state.get(of, &info.key()).unwrap_or_else(|| object.clone());
+    let current = state.get(group_resource, &info.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::of(state, resource, &current, options.propagation, options.grace);
     if deletion != Deletion::Pending {
         check_lasting(info)?;
@@ -105,12 +105,16 @@ fn warn(info: &RequestInfo, options: &Options) {
 ///
 /// Runs after the effect is known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
-    let (of, resource) = (&info.resource.of, &info.resource);
+    let (group_resource, resource) = (&info.resource.id, &info.resource);
     if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
-        return Err(StatusError::forbidden(of, &info.name, "this namespace may not be deleted"));
+        return Err(StatusError::forbidden(group_resource, &info.name, "this namespace may not be deleted"));
     }
     if resource.is(&priority_class::KIND) && is_of_system(&info.name) {
-        return Err(StatusError::forbidden(of, &info.name, "this is a system priority class and cannot be deleted"));
+        return Err(StatusError::forbidden(
+            group_resource,
+            &info.name,
+            "this is a system priority class and cannot be deleted",
+        ));
     }
     Ok(())
 }
@@ -157,9 +161,9 @@ fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];
-    let mut details = json!({ "name": meta["name"], "kind": resource.of.resource, "uid": meta["uid"] });
-    if !resource.of.group.is_empty() {
-        details["group"] = resource.of.group.clone().into();
+    let mut details = json!({ "name": meta["name"], "kind": resource.id.resource, "uid": meta["uid"] });
+    if !resource.id.group.is_empty() {
+        details["group"] = resource.id.group.clone().into();
     }
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details });
@@ -185,7 +189,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     let doomed = list::CollectionToDelete::of(state, info, &list_options)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
-    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.of, key)?));
+    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
     let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
     let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
     // The first rejected object ends the request; earlier objects stay deleted.
@@ -243,9 +247,9 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = precondition::mismatch(shown, required, stored);
         if resource.rules.is_marked_first {
-            return Err(StatusError::conflict(&resource.of, name, &why));
+            return Err(StatusError::conflict(&resource.id, name, &why));
         }
-        let group = resource.rules.error_group.unwrap_or(&resource.of.group);
+        let group = resource.rules.error_group.unwrap_or(&resource.id.group);
         return Err(StatusError::conflict(&GroupResource::new(group, resource.kind()), name, &why));
     }
     Ok(())

@@ -52,20 +52,20 @@ pub(super) fn evict(
 ) -> Result<Answer, StatusError> {
     let options = &eviction["deleteOptions"];
     let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
-    let of = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
-    if let Some(budget) = budget(state, &of, info, pod)? {
+    let resource = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
+    if let Some(budget) = budget(state, &resource, info, pod)? {
         allows(&budget, pod)?;
         if !dry && !may_go_anyway(&budget, pod) {
             let new = counted(&budget, &info.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            lifecycle::update(state, &of, &(info.namespace.clone(), name), &budget, new);
+            lifecycle::update(state, &resource, &(info.namespace.clone(), name), &budget, new);
         }
     }
     let mut pod = pod.clone();
     if !dry {
         check_preconditions(&info.resource, &pod, options)?;
         let marked = marked(&pod, &state.clock.seconds());
-        pod = lifecycle::update(state, &info.resource.of, &info.key(), &pod, marked);
+        pod = lifecycle::update(state, &info.resource.id, &info.key(), &pod, marked);
     }
     // Upstream validates the options only here: an eviction with invalid delete options has marked the Pod already.
     let options = Options::read(options.clone())?;
@@ -109,7 +109,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 /// Fails if several budgets select the Pod.
 fn budget(
     state: &State,
-    of: &GroupResource,
+    resource: &GroupResource,
     info: &RequestInfo,
     pod: &Value,
 ) -> Result<Option<Arc<Value>>, StatusError> {
@@ -118,7 +118,7 @@ fn budget(
         return Ok(None);
     }
     let labels = &pod["metadata"]["labels"];
-    let all = state.objects(of, Some(&info.namespace));
+    let all = state.objects(resource, Some(&info.namespace));
     let mut guards = all.filter(|budget| {
         let selector = &budget["spec"]["selector"];
         !selector.is_null() && selects(selector, labels)

@@ -44,15 +44,15 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     let (options, selector) = read_options(info)?;
     let reach = ListScope::of(state, info, &options)?;
     let revision = state.revision;
-    let table = state.table(&info.resource.of);
-    let reach = match table.stale(info).filter(|_| reach.at.is_none()) {
+    let table = state.table(&info.resource.id);
+    let reach = match table.stale(info).filter(|_| reach.revision.is_none()) {
         // A fault makes this server lag: it returns its old state even if that is compacted.
-        Some(behind) => ListScope { at: Some(behind), compacted: 0, ..reach },
+        Some(behind) => ListScope { revision: Some(behind), compacted: 0, ..reach },
         None => reach,
     };
     let past = reach.past(info, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
-    let shown = reach.at.unwrap_or(revision);
+    let shown = reach.revision.unwrap_or(revision);
     let (limit, start) = (reach.limit, reach.after.as_ref());
     if conversion::uses_webhook(&info.resource) && !selector.is_empty() {
         let all = page(table, info, &Selector::default(), start, 0);
@@ -119,7 +119,7 @@ impl CollectionToDelete {
     ) -> Result<Self, StatusError> {
         let reach = ListScope::of(state, info, options)?;
         let revision = state.revision;
-        let table = state.table(&info.resource.of);
+        let table = state.table(&info.resource.id);
         let past = reach.past(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = reach.after.as_ref();
@@ -134,7 +134,7 @@ impl CollectionToDelete {
             objects.retain(|(key, _)| keys.contains(key));
             more = chosen.more;
         }
-        Ok(Self { objects, revision: reach.at.unwrap_or(revision), more, is_all: selector.is_empty() })
+        Ok(Self { objects, revision: reach.revision.unwrap_or(revision), more, is_all: selector.is_empty() })
     }
 
     /// Returns the list of deleted objects.

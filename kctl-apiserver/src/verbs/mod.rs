@@ -187,7 +187,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 /// the requested one do not qualify.
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
-    let stored = state.stored(&info.resource.of, &(info.namespace.clone(), name.into()))?;
+    let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
     (stored.is(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }

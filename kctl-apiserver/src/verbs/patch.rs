@@ -70,13 +70,13 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 ///
 /// For a merge patch, `fieldValidation` checks the patch itself, so only new unknown fields are reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let media = media_type(info)?;
     if info.applies() {
         return apply_patch(state, info);
     }
     check_syntax(info)?;
-    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let object = patched(info, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
     let mut new = body::fit_as(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
@@ -165,12 +165,12 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 /// # Errors
 /// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let old = conversion::find(state, info)?;
     // A subresource can't be applied if its object does not exist.
     if old.is_none() && !info.subresource.is_empty() && !update::is_created_by_update(info) {
         check_syntax(info)?;
-        return Err(StatusError::not_found(of, &info.name));
+        return Err(StatusError::not_found(resource, &info.name));
     }
     let (applied, repeated) = applied(info)?;
     let new = apply::apply(&FieldManager::of(info, state).request(), old.as_deref(), &applied);
@@ -188,7 +188,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
         authorizer::authorize_creation(state, info)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
-            return Err(StatusError::conflict(of, &info.name, &precondition::mismatch("UID", uid, &Value::Null)));
+            return Err(StatusError::conflict(resource, &info.name, &precondition::mismatch("UID", uid, &Value::Null)));
         }
         let new = Write::create(new, Ownership::Given(managed_fields));
         return Ok(Answer::created(write::write(state, info, Write { unpersisted, ..new })?));
@@ -265,7 +265,7 @@ pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusErr
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {
-            let mut status_error = StatusError::conflict(&info.resource.of, &info.name, "");
+            let mut status_error = StatusError::conflict(&info.resource.id, &info.name, "");
             status_error.message = text;
             let errors = conflicts.iter().map(|conflict| {
                 json!({ "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field })

@@ -26,15 +26,15 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let key = info.key();
     if source == ResponseSource::StoredText
-        && let Some(stored) = state.stored(of, &key)
+        && let Some(stored) = state.stored(resource, &key)
         && stored.text().starts_with(head(&info.resource).as_bytes())
     {
         return Ok(Answer::text(stored.line().clone(), key.1));
     }
-    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     Ok(Answer::ok(object))
 }
 

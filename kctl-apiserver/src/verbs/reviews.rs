@@ -45,9 +45,9 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
     let mut review = attributes.object.unwrap_or_default();
     let spec = &review["spec"];
     match info.resource.rules.review {
-        Some(of @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
+        Some(kind @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
-            let user = if of == Review::SelfSubjectAccess { &info.caller.user } else { &named };
+            let user = if kind == Review::SelfSubjectAccess { &info.caller.user } else { &named };
             review["status"] = decided(state, user, spec);
         }
         Some(Review::SelfSubjectRules) => {
@@ -85,7 +85,7 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = crate::kinds::authorization::validation::errors(info.resource.kind(), review);
             // kube-apiserver names no kind here.
-            StatusError::unless_valid(&info.resource.of.group, "", "", &errors)
+            StatusError::unless_valid(&info.resource.id.group, "", "", &errors)
         }
         Some(Review::SelfSubjectRules) if text(&spec["namespace"]).is_empty() => {
             Err(StatusError::bad_request("no namespace on request"))
@@ -216,7 +216,7 @@ fn ignored(kind: &str, selector: &Value) -> Option<String> {
     let of_fields = kind == "fieldSelector";
     let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
     let (n_read, n_all) = if raw.is_empty() {
-        (requirements.iter().filter(|one| is_read(of_fields, one)).count(), requirements.len())
+        (requirements.iter().filter(|requirement| is_read(of_fields, requirement)).count(), requirements.len())
     } else {
         let is_valid =
             if of_fields { selector::is_field_selector(raw) } else { kctl_apimachinery::labels::parse(raw).is_some() };

@@ -51,7 +51,7 @@ fn paths(info: &RequestInfo) -> Paths {
 /// Returns the value at a path.
 ///
 /// `null` if a field on the way is missing.
-fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
+fn value_at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }
 
@@ -68,14 +68,14 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
         }
     }
     let selector = match &paths.selector {
-        Some(path) => at(object, path).as_str().unwrap_or_default().to_owned(),
+        Some(path) => value_at(object, path).as_str().unwrap_or_default().to_owned(),
         None => selector_text(&object["spec"]["selector"]),
     };
     let mut spec = json!({});
-    if let Some(replicas) = at(object, &paths.spec).as_i64().filter(|replicas| *replicas != 0) {
+    if let Some(replicas) = value_at(object, &paths.spec).as_i64().filter(|replicas| *replicas != 0) {
         spec["replicas"] = replicas.into();
     }
-    let mut status = json!({ "replicas": at(object, &paths.status).as_i64().unwrap_or(0) });
+    let mut status = json!({ "replicas": value_at(object, &paths.status).as_i64().unwrap_or(0) });
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
@@ -113,10 +113,10 @@ fn selector_text(selector: &Value) -> String {
 ///
 /// A custom object without the replicas field fails with 500, as upstream; built-in kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
-    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let resource = &info.resource.id;
+    let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let path = paths(info).spec;
-    if info.resource.custom.is_some() && at(&object, &path).is_null() {
+    if info.resource.custom.is_some() && value_at(&object, &path).is_null() {
         return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
     }
     Ok(Answer::ok(scale_of(info, &object)))
@@ -127,7 +127,7 @@ pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusErr
 /// Steps: decode, find the object, apply the patch to its `Scale`, validate, check the uid, admit
 /// the `Scale`, move the ownership, and write the object without further admission.
 pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     // Upstream decodes the body before it reads the object.
     let sent = if info.verb == Verb::Update {
         let mut sent = sent(info)?;
@@ -138,7 +138,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         super::patch::check_syntax(info)?;
         None
     };
-    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let applies = info.applies();
     let mut scale = match sent {
         Some(sent) => sent,
@@ -158,7 +158,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     }
     // The handler of custom resources ignores the uid of a patched Scale.
     if is_other && info.resource.custom.is_none() && !applies {
-        let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
+        let part = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
         return Err(StatusError::conflict(&part, &info.name, &precondition::mismatch("UID", required, stored)));
     }
     let replicas = admitted(state, info, &old, replicas)?;
@@ -173,11 +173,11 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         return Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     let mut new = Value::clone(&old);
-    let mut place = &mut new;
+    let mut field = &mut new;
     for part in paths(info).spec {
-        place = &mut place[part];
+        field = &mut field[part];
     }
-    *place = replicas.into();
+    *field = replicas.into();
     if !applies {
         // A Scale without a `resourceVersion` is written unconditionally.
         let version = scale["metadata"]["resourceVersion"].as_str();
@@ -245,9 +245,9 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 ///
 /// A negative number is `Invalid` at the field's path.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
-        (&*of.group, info.resource.kind(), format!(".{}", paths(info).spec.join(".")), Vec::new())
+        (&*resource.group, info.resource.kind(), format!(".{}", paths(info).spec.join(".")), Vec::new())
     } else {
         let errors = validate_managed_fields(&scale["metadata"]);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)

@@ -21,7 +21,7 @@ use crate::{
 /// The name in the path, the name in the body and the namespace must agree. 405 for subresources
 /// that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let Some((kind, api_version)) = own_type(info) else { return Err(StatusError::method_not_allowed()) };
     let sent = body::read_as(info, &kind, &api_version)?;
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     if is_named_by_path && named != info.name {
         return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
-    let find = || state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name));
+    let find = || state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
     match info.subresource.as_str() {
         "binding" => {
             let sent = admit_binding(state, info, &info.name, shown(state, info, sent))?;
@@ -190,18 +190,18 @@ fn bind(
 pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut sent = body::read(info)?;
     place::match_names(info, &mut sent)?;
-    let of = &info.resource.of;
-    let old = state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let resource = &info.resource.id;
+    let old = state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let (required, stored) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !required.is_empty() && required != stored {
         return Err(precondition::failed(info, "UID", required, stored));
     }
     let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(of, &info.name));
+        return Err(StatusError::modified(resource, &info.name));
     }
     let field_errors = finalizer_errors(info, &sent["spec"]["finalizers"]);
-    StatusError::unless_valid(&of.group, info.resource.kind(), &info.name, &field_errors)?;
+    StatusError::unless_valid(&resource.group, info.resource.kind(), &info.name, &field_errors)?;
     let mut attributes = Attributes::new(info, Operation::Update, &info.name, sent).with_old(&old);
     if admission::may_mutate(state, info) {
         admission::mutate(state, &mut attributes)?;
@@ -218,7 +218,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
     let mut field_errors = write::changes_of_metadata(info, &old, &new);
     field_errors.extend(crate::validation::metadata(&info.resource, &new));
-    StatusError::unless_valid(&of.group, info.resource.kind(), &info.name, &field_errors)?;
+    StatusError::unless_valid(&resource.group, info.resource.kind(), &info.name, &field_errors)?;
     apply::update(&FieldManager::of(info, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;
@@ -226,7 +226,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     if info.dry_run() {
         return Ok(Answer::ok(new));
     }
-    let written = lifecycle::update(state, of, &info.key(), &old, new);
+    let written = lifecycle::update(state, resource, &info.key(), &old, new);
     Ok(Answer::ok(written))
 }
 
@@ -235,11 +235,11 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
 ///
 /// Each finalizer is validated by the rule of the kind.
 fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
-    let one = |(index, name): (usize, &Value)| {
+    let errors_of = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
         let mut field_errors = Kind::errors(|errors| (info.resource.rules.validate)(&alone, errors));
         field_errors.retain(|error| error.field == "spec.finalizers");
         field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
     };
-    list.as_array().into_iter().flatten().enumerate().flat_map(one).collect()
+    list.as_array().into_iter().flatten().enumerate().flat_map(errors_of).collect()
 }

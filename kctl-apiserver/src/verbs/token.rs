@@ -54,8 +54,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     admission::mutate(state, &mut attributes)?;
     let mut request = attributes.object.take().unwrap_or_default();
     check_name(info, &request)?;
-    let of = &info.resource.of;
-    let account = &state.get(of, &info.key()).ok_or_else(|| StatusError::not_found(of, &info.name))?;
+    let resource = &info.resource.id;
+    let account = &state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     complete(state, info, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
     if !(SECONDS_MIN..=SECONDS_MAX).contains(&seconds) {
@@ -170,8 +170,8 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
     let find = |kind: &Kind, namespace: &str, name: &str| -> Result<Arc<Value>, StatusError> {
-        let of = kind.group_resource();
-        state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&of, name))
+        let resource = kind.group_resource();
+        state.get(&resource, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&resource, name))
     };
     let group = match api_version.split_once('/') {
         // An invalid version counts as absent (`FromAPIVersionAndKind`).

@@ -26,7 +26,7 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
     let Some(old) = conversion::find(state, info)? else {
         if !is_created_by_update(info) {
-            return Err(StatusError::not_found(&info.resource.of, &info.name));
+            return Err(StatusError::not_found(&info.resource.id, &info.name));
         }
         authorizer::authorize_creation(state, info)?;
         if !uid.is_empty() {

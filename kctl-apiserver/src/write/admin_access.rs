@@ -37,7 +37,7 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     let is_template = info.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
     // Upstream reports the path of a template as that of a claim.
-    let (list, at, field) = match old {
+    let (list, path, field) = match old {
         None if is_claim => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
         None if is_template => (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
         Some(old)
@@ -49,11 +49,11 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
         }
         _ => (&none, "", ""),
     };
-    let is_admin = |one: &Value| one.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
+    let is_admin = |request: &Value| request.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
     let first = list.as_array().and_then(|list| list.iter().position(is_admin));
     match first {
         Some(index) if !is_marked(state, &info.namespace) => {
-            vec![FieldError::forbidden(&format!("{at}[{index}].adminAccess"), DETAIL)]
+            vec![FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)]
         }
         _ => Vec::new(),
     }

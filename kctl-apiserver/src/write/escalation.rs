@@ -24,7 +24,7 @@ use crate::{
 /// `system:masters` is exempt. The error lists the missing rights.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
-    if resource.of.group != RBAC || authorizer::is_admin(&info.caller.user) {
+    if resource.id.group != RBAC || authorizer::is_admin(&info.caller.user) {
         return Ok(());
     }
     if old.is_some_and(|old| metadata::is_about_its_end(old, object)) {
@@ -32,7 +32,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     }
     let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        (object["rules"].clone(), may(state, info, "escalate", &resource.of.resource, name))
+        (object["rules"].clone(), may(state, info, "escalate", &resource.id.resource, name))
     } else if resource.is(&role_binding::KIND) || resource.is(&cluster_role_binding::KIND) {
         let reference = &object["roleRef"];
         let name = reference["name"].as_str().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
         let may = may(state, info, "bind", kind.resource, name);
         let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
             // Upstream names the resource of the binding here, not of the role.
-            return if may { Ok(()) } else { Err(StatusError::not_found(&resource.of, name)) };
+            return if may { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
         };
         (role["rules"].clone(), may)
     } else {
@@ -59,7 +59,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     }
     let lacking: Vec<&str> = lacking.iter().map(|permission| permission.trim_end()).collect();
     let why = format!("user {:?} must hold what it grants, and lacks: {}", info.caller.user.name, lacking.join(", "));
-    Err(StatusError::forbidden(&info.resource.of, name, &why))
+    Err(StatusError::forbidden(&info.resource.id, name, &why))
 }
 
 /// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions. Otherwise
@@ -76,7 +76,7 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
     if is_about_it && !lacking(state, &info.caller.user, "", &all).is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = "must have cluster-admin privileges to use the aggregationRule";
-        return Err(StatusError::forbidden(&info.resource.of, name, why));
+        return Err(StatusError::forbidden(&info.resource.id, name, why));
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let mut key = Key::default();
     for _ in 0..NAME_ATTEMPTS_MAX {
         key = (info.namespace.clone(), format!("{base}{}", state.rng.suffix()));
-        if state.get(&info.resource.of, &key).is_none() {
+        if state.get(&info.resource.id, &key).is_none() {
             break;
         }
     }

@@ -30,12 +30,12 @@ pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Res
 ///
 /// `Forbidden`. Existing objects can still be updated and deleted.
 fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
-    let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.of.to_string()));
+    let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.id.to_string()));
     if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::rejects_creates(&definition)) {
         return Ok(());
     }
     let why = "create not allowed while custom resource definition is terminating";
-    Err(StatusError::forbidden(&info.resource.of, name, why))
+    Err(StatusError::forbidden(&info.resource.id, name, why))
 }
 
 /// Returns the namespace of a request, which must exist.
@@ -45,9 +45,9 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
     if info.namespace.is_empty() {
         return Ok(None);
     }
-    let of = kinds::core::namespace::KIND.group_resource();
-    let found = state.get(&of, &(String::new(), info.namespace.clone()));
-    found.map(Some).ok_or_else(|| StatusError::not_found(&of, &info.namespace))
+    let resource = kinds::core::namespace::KIND.group_resource();
+    let found = state.get(&resource, &(String::new(), info.namespace.clone()));
+    found.map(Some).ok_or_else(|| StatusError::not_found(&resource, &info.namespace))
 }
 
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has
@@ -68,7 +68,7 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     let of_path = Some(info.name.as_str()).filter(|name| !name.is_empty());
     let name = of_path.or_else(|| text("name")).or_else(|| text("generateName")).unwrap_or("Unknown");
-    let mut error = StatusError::forbidden(&info.resource.of, name, &why);
+    let mut error = StatusError::forbidden(&info.resource.id, name, &why);
     error.details["causes"] = json!([{
         "reason": "NamespaceTerminating",
         "message": format!("namespace {namespace} is being terminated"),

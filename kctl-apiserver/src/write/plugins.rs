@@ -60,7 +60,7 @@ fn text(value: &Value) -> &str {
 /// Every plugin rejects with the same code and reason, 403 `Forbidden`.
 pub(super) struct Forbid<'a> {
     /// The resource that the error names.
-    of: &'a GroupResource,
+    resource: &'a GroupResource,
     /// The name of the object, possibly empty if it is generated later.
     name: &'a str,
 }
@@ -68,12 +68,12 @@ pub(super) struct Forbid<'a> {
 impl<'a> Forbid<'a> {
     /// Creates it for the object of a request.
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
-        Self { of: &attributes.info.resource.of, name: &attributes.name }
+        Self { resource: &attributes.info.resource.id, name: &attributes.name }
     }
 
     /// Returns the error.
     pub(super) fn error(&self, why: &str) -> StatusError {
-        StatusError::forbidden(self.of, self.name, why)
+        StatusError::forbidden(self.resource, self.name, why)
     }
 
     /// Rejects the request.
@@ -122,13 +122,13 @@ pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write)
 fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), StatusError> {
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
-    let Some(other) = state.objects(&info.resource.of, None).find(|other| is_other(other)) else { return Ok(()) };
+    let Some(other) = state.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
     if class["globalDefault"] != true {
         return Ok(());
     }
     let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
-    Err(StatusError::forbidden(&info.resource.of, name.as_str().unwrap_or_default(), &why))
+    Err(StatusError::forbidden(&info.resource.id, name.as_str().unwrap_or_default(), &why))
 }
 
 /// Completes a new object as the mutating plugins do. Webhooks see the result.
@@ -250,8 +250,9 @@ fn admit_change(state: &State, info: &RequestInfo, old: &Value, new: &mut Value)
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let before =
-            conditions.iter().find(|one| one["type"] == condition["type"] && one["status"] == condition["status"]);
+        let before = conditions
+            .iter()
+            .find(|existing| existing["type"] == condition["type"] && existing["status"] == condition["status"]);
         let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
         for (field, before) in times {
             if condition[field].is_null() {
@@ -277,8 +278,8 @@ fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Res
         return forbid.reject("Only bound persistent volume claims can be expanded");
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
-    let of = storage_class::KIND.group_resource();
-    let found = state.get(&of, &(String::new(), class.into())).filter(|_| was == class);
+    let resource = storage_class::KIND.group_resource();
+    let found = state.get(&resource, &(String::new(), class.into())).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }
@@ -297,7 +298,7 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
         return Ok(());
     }
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let others = state.objects(&info.resource.of, None).filter(|other| {
+    let others = state.objects(&info.resource.id, None).filter(|other| {
         other["metadata"]["name"] != name.as_str() || other["metadata"]["namespace"] != info.namespace.as_str()
     });
     let ports = |service: &Value| -> Vec<i64> {
@@ -308,9 +309,9 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
     let mut taken: Vec<i64> = others.flat_map(|other| ports(&other)).collect();
     let mut own = Vec::new();
     let list = service["spec"]["ports"].as_array().into_iter().flatten();
-    let asked =
+    let requested =
         list.enumerate().map(|(index, port)| (index, port["nodePort"].as_i64().unwrap_or(0), &port["protocol"]));
-    for (index, port, protocol) in asked.filter(|(_, port, _)| *port != 0) {
+    for (index, port, protocol) in requested.filter(|(_, port, _)| *port != 0) {
         // One port may serve several protocols of the same Service.
         let is_repeated = own.contains(&(port, protocol));
         own.push((port, protocol));
@@ -330,12 +331,12 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
 /// It takes the lowest free port; upstream draws a random one. Without a free port the field stays unset.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     let is_checked = service::validation::is_checked(&service["spec"]);
-    let mut give = |of: &mut Value, field: &str| {
-        if of[field].as_i64().unwrap_or(0) == 0
+    let mut give = |object: &mut Value, field: &str| {
+        if object[field].as_i64().unwrap_or(0) == 0
             && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))
         {
             taken.push(free);
-            of[field] = free.into();
+            object[field] = free.into();
         }
     };
     if service["spec"]["allocateLoadBalancerNodePorts"] != false {

@@ -30,12 +30,12 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     }
     let Some(old) = write.old() else { return Ok(()) };
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(&resource.of, &info.name));
+        return Err(StatusError::modified(&resource.id, &info.name));
     }
     // A patch starts from the stored object, so an absent version means that the patch removed it.
     if ["", "0"].contains(&version) && !resource.rules.allows_unconditional_update {
         let error = FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
-        return Err(StatusError::invalid(&resource.of.group, &resource.of.resource, &info.name, &[error]));
+        return Err(StatusError::invalid(&resource.id.group, &resource.id.resource, &info.name, &[error]));
     }
     Ok(())
 }
@@ -44,7 +44,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
 ///
 /// `Conflict`, 409.
 pub(crate) fn failed(info: &RequestInfo, field: &str, required: &str, stored: &Value) -> StatusError {
-    StatusError::conflict(&info.resource.of, &info.name, &mismatch(field, required, stored))
+    StatusError::conflict(&info.resource.id, &info.name, &mismatch(field, required, stored))
 }
 
 /// Returns the message about a precondition that the stored object does not meet.

@@ -108,7 +108,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
         (rules.set_status_times)(state, old, new);
     }
     if new["apiVersion"] == autoscaling::FIRST {
-        let stored = state.get(&info.resource.of, &info.key()).unwrap_or_else(|| old.clone());
+        let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| prepare_update(&info.resource, &info.subresource, &stored, new);
         return autoscaling::within(new, prepare);
     }

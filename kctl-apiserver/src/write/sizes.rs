@@ -22,9 +22,9 @@ const REQUEST_BYTES_REST: usize = 43;
 /// # Errors
 /// Fails with 500, as a request that etcd rejects.
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.
-    let n_stored = state.stored(of, key).map_or(0, |stored| stored.text().len());
+    let n_stored = state.stored(resource, key).map_or(0, |stored| stored.text().len());
     let is_small = n_stored + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults may make a custom object larger than the body.
     let is_filled = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
@@ -32,8 +32,10 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
         return Ok(());
     }
     let object_len = if info.resource.custom.is_some() { object.to_string().len() + 1 } else { values_len(object) };
-    let key_len =
-        ["/registry", &of.group, &of.resource, &key.0, &key.1].map(|part| part.len() + 1).iter().sum::<usize>();
+    let key_len = ["/registry", &resource.group, &resource.resource, &key.0, &key.1]
+        .map(|part| part.len() + 1)
+        .iter()
+        .sum::<usize>();
     if object_len + 2 * (key_len - 1) + REQUEST_BYTES_REST <= REQUEST_BYTES_MAX {
         return Ok(());
     }

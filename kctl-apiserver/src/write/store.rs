@@ -43,7 +43,7 @@ pub(super) fn store(
     charges.write(state);
     let stored = std::mem::take(&mut converted.stored);
     let written = commit(state, info, key, write.old, stored, write.unpersisted);
-    if info.resource.of == *DEFINITIONS {
+    if info.resource.id == *DEFINITIONS {
         // As upstream, the response to a new CRD has no accepted names yet; the next request finds the CRD served.
         definitions::name(state, key);
     }
@@ -78,9 +78,9 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
         let message = "resourceVersion should not be set on objects to be created";
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    let of = &info.resource.of;
-    let Some(existing) = state.get(of, key) else { return Ok(()) };
-    let mut error = StatusError::already_exists(of, &key.1);
+    let resource = &info.resource.id;
+    let Some(existing) = state.get(resource, key) else { return Ok(()) };
+    let mut error = StatusError::already_exists(resource, &key.1);
     if existing["metadata"]["deletionTimestamp"].is_string() {
         error.message.insert_str(0, "object is being deleted: ");
     }
@@ -110,19 +110,19 @@ fn commit(
     object: Value,
     unpersisted: Unpersisted,
 ) -> Arc<Value> {
-    let of = &info.resource.of;
+    let resource = &info.resource.id;
     let is_whole = unpersisted == Unpersisted::Nothing;
     let Some(old) = old else {
-        let put = state.put(of, key.clone(), object);
+        let put = state.put(resource, key.clone(), object);
         if !is_whole {
-            state.leave_unread(of, key);
+            state.leave_unread(resource, key);
         }
         return put;
     };
-    let before = state.get(of, key).unwrap_or(old);
+    let before = state.get(resource, key).unwrap_or(old);
     if is_whole {
-        lifecycle::update(state, of, key, &before, object)
+        lifecycle::update(state, resource, key, &before, object)
     } else {
-        lifecycle::update_with_unread_fields(state, of, key, &before, object)
+        lifecycle::update_with_unread_fields(state, resource, key, &before, object)
     }
 }

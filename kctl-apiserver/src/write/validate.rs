@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     autoscaling, crd, decode, go,
-    json_path::at,
+    json_path::value_at,
     kinds::{core::event, policy::pod_disruption_budget},
     registry::{Kind, Resource},
     request::RequestInfo,
@@ -69,7 +69,7 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
         return;
     }
     let names = |object: &Value| -> Vec<String> {
-        let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
+        let list = value_at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let names_before = old.map(names).unwrap_or_default();
@@ -237,7 +237,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
     let unchanged_fields = prepare::kept_metadata(&info.resource, &info.subresource);
     let is_of = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
-        fields.iter().any(|of| field.starts_with(of))
+        fields.iter().any(|prefix| field.starts_with(prefix))
     };
     let judged = validation::metadata(&info.resource, new).into_iter();
     field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
@@ -250,6 +250,6 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
 /// The group in the error may differ from that of the resource (`error_group`).
 fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let group = resource.rules.error_group.unwrap_or(&resource.of.group);
+    let group = resource.rules.error_group.unwrap_or(&resource.id.group);
     StatusError::unless_valid(group, resource.kind(), name, field_errors)
 }

@@ -51,8 +51,8 @@ impl PublicKey<'_> {
             }
             Ok(public_key::PublicKey::EC(_)) => {
                 let curve = algorithm.parameters().and_then(|curve| curve.as_oid().ok());
-                let known = [OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521];
-                if curve.is_some_and(|curve| known.contains(&curve)) {
+                let supported = [OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521];
+                if curve.is_some_and(|curve| supported.contains(&curve)) {
                     KeyKind::Ecdsa
                 } else {
                     KeyKind::EcdsaOnOtherCurve

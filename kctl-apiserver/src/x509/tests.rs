@@ -74,9 +74,9 @@ fn certificate_that_go_rejects_is_none() {
         ("name that is not ASCII", find(b"a.example.com"), 0xff),
         ("alternative names that are a set", find(&[0x55, 0x1d, 0x11]) + 5, 0x31),
     ];
-    for (change, at, byte) in changes {
+    for (change, offset, byte) in changes {
         let mut changed = whole.clone();
-        changed[at] = byte;
+        changed[offset] = byte;
         assert!(Certificate::read(&changed).is_none(), "{change}");
     }
     assert!(Certificate::read(&whole).is_some());

@@ -46,7 +46,7 @@ impl Entries {
     /// Returns `true` if both are the same allocation. Equal entries may still be two allocations.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(mine), Some(other)) => Arc::ptr_eq(mine, other),
             _ => false,
         }
     }

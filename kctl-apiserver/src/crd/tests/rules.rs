@@ -163,8 +163,8 @@ fn set_and_map_lists_ignore_item_order() {
     check(&list("atomic"), &new, Some(&old), &["Invalid spec.f"]);
     let whole = json!({"type": "array", "x-kubernetes-list-type": "set", "x-kubernetes-validations": fixed, "items":
         {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text}});
-    let of = |at: u32| json!({"a": at.to_string(), "b": "b", "c": "c", "d": "d"});
-    check(&whole, &json!([of(2), of(1)]), Some(&json!([of(1), of(2)])), &[]);
+    let item_with = |number: u32| json!({"a": number.to_string(), "b": "b", "c": "c", "d": "d"});
+    check(&whole, &json!([item_with(2), item_with(1)]), Some(&json!([item_with(1), item_with(2)])), &[]);
     let item = json!({"type": "object", "required": ["k"], "properties": {"k": text, "v": {"type": "integer"}}});
     let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item,
         "x-kubernetes-validations": fixed});

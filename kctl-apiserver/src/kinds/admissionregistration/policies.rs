@@ -100,20 +100,20 @@ fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors
 /// once, and beyond `TYPE_DEPTH_MAX`.
 fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> Environment {
     for (index, variable) in entries(&spec["variables"]) {
-        let at = format!("spec.variables[{index}]");
+        let path = format!("spec.variables[{index}]");
         let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
         let is_identifier = !kctl_cel::is_reserved(name)
             && !name.starts_with(|first: char| first.is_ascii_digit())
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         if name.is_empty() {
-            errors.required(&format!("{at}.name"), "name is not specified");
+            errors.required(&format!("{path}.name"), "name is not specified");
         } else if !is_identifier {
-            errors.invalid(&format!("{at}.name"), &name.into(), "must be a valid CEL identifier");
+            errors.invalid(&format!("{path}.name"), &name.into(), "must be a valid CEL identifier");
         }
         if expression.trim().is_empty() {
-            errors.required(&format!("{at}.expression"), "expression is not specified");
+            errors.required(&format!("{path}.expression"), "expression is not specified");
         } else {
-            compiles(expression, &format!("{at}.expression"), &environment, &[], errors);
+            compiles(expression, &format!("{path}.expression"), &environment, &[], errors);
         }
         let is = type_of(expression, &environment).ok().flatten();
         let is = is.filter(|is| is.depth() <= TYPE_DEPTH_MAX);
@@ -129,18 +129,18 @@ fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> 
 /// with a letter.
 fn param_kind(kind: &Value, errors: &mut Errors) {
     let version = text(&kind["apiVersion"]);
-    let at = "spec.paramKind.apiVersion";
+    let path = "spec.paramKind.apiVersion";
     if version.is_empty() {
-        errors.required(at, "");
+        errors.required(path, "");
     } else if version.split('/').count() > 2 {
         let detail = format!("unexpected GroupVersion string: {version}");
-        errors.invalid(at, &version.into(), &detail);
+        errors.invalid(path, &version.into(), &detail);
     } else {
         let (group, number) = version.split_once('/').unwrap_or(("", version));
         let of_group = if group.is_empty() { None } else { NameRule::Subdomain.check(group) };
         for (value, messages) in [(group, of_group), (number, NameRule::Label1035.check(number))] {
             if let Some(message) = messages {
-                errors.invalid(at, &value.into(), message);
+                errors.invalid(path, &value.into(), message);
             }
         }
     }
@@ -157,25 +157,25 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
 
 /// Validates the resources that a policy or binding matches (`validateMatchResources`).
 ///
-/// `at` is the path of the `MatchResources`: `spec.matchConstraints` or `spec.matchResources`.
+/// `path` is the field path of the `MatchResources`: `spec.matchConstraints` or `spec.matchResources`.
 /// Names in `resourceNames` are unique within a rule (`FieldValueDuplicate`) and fit into a path.
 /// `*` is not a wildcard there.
-fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
-    selectors(constraints, at, errors);
+fn constraints(constraints: &Value, path: &str, errors: &mut Errors) {
+    selectors(constraints, path, errors);
     for field in ["resourceRules", "excludeResourceRules"] {
         for (index, rule) in entries(&constraints[field]) {
-            let at = format!("{at}.{field}[{index}]");
+            let path = format!("{path}.{field}[{index}]");
             let mut names = Vec::new();
             for (index, name) in entries(&rule["resourceNames"]) {
                 if names.contains(&name) {
-                    errors.duplicate(&format!("{at}.resourceNames[{index}]"), &name.to_string());
+                    errors.duplicate(&format!("{path}.resourceNames[{index}]"), &name.to_string());
                 }
                 names.push(name);
                 if let Some(message) = NameRule::PathSegment.check(text(name)) {
-                    errors.invalid(&format!("{at}.resourceNames[{index}]"), name, message);
+                    errors.invalid(&format!("{path}.resourceNames[{index}]"), name, message);
                 }
             }
-            rule_with_operations(rule, &at, errors);
+            rule_with_operations(rule, &path, errors);
         }
     }
 }
@@ -187,8 +187,8 @@ fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
 /// - `message` has one line. It is the message of the response if there is no `messageExpression`,
 ///   or if that fails.
 /// - `reason` is one of `REASONS`.
-fn validation(validation: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
-    let given = |field: &str| (text(&validation[field]), format!("{at}.{field}"));
+fn validation(validation: &Value, path: &str, environment: &Environment, errors: &mut Errors) {
+    let given = |field: &str| (text(&validation[field]), format!("{path}.{field}"));
     let (expression, expression_at) = given("expression");
     if expression.trim().is_empty() {
         errors.required(&expression_at, "expression is not specified");
@@ -209,7 +209,7 @@ fn validation(validation: &Value, at: &str, environment: &Environment, errors: &
     } else if message.trim().contains(['\n', '\r']) {
         errors.invalid(&message_at, &message.into(), "must not contain line breaks");
     }
-    errors.one_of(&format!("{at}.reason"), &validation["reason"], &REASONS);
+    errors.one_of(&format!("{path}.reason"), &validation["reason"], &REASONS);
 }
 
 /// Validates `spec.auditAnnotations`, which add values to the audit log.
@@ -218,7 +218,8 @@ fn validation(validation: &Value, at: &str, environment: &Environment, errors: &
 /// policy without a name cannot have annotations. `valueExpression` returns a string, or null to
 /// leave the annotation out of one event.
 fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, errors: &mut Errors) {
-    let shown = |(_, one): (usize, &Value)| json!({ "Key": one["key"], "ValueExpression": one["valueExpression"] });
+    let shown =
+        |(_, entry): (usize, &Value)| json!({ "Key": entry["key"], "ValueExpression": entry["valueExpression"] });
     let all: Vec<Value> = entries(&spec["auditAnnotations"]).map(shown).collect();
     if all.len() > ANNOTATIONS_LEN_MAX {
         let detail = format!("must not have more than {ANNOTATIONS_LEN_MAX} auditAnnotations");
@@ -226,30 +227,30 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
     }
     let mut keys = Vec::new();
     for (index, annotation) in entries(&spec["auditAnnotations"]) {
-        let at = format!("spec.auditAnnotations[{index}]");
+        let path = format!("spec.auditAnnotations[{index}]");
         let (key, value) = (text(&annotation["key"]), text(&annotation["valueExpression"]));
         let whole = format!("{policy}/{key}");
         if policy.is_empty() {
-            errors.invalid(&format!("{at}.key"), &key.into(), "requires metadata.name be non-empty");
+            errors.invalid(&format!("{path}.key"), &key.into(), "requires metadata.name be non-empty");
         } else if let Some(message) = check_qualified_name(&whole) {
-            errors.invalid(&format!("{at}.key"), &whole.clone().into(), message);
+            errors.invalid(&format!("{path}.key"), &whole.clone().into(), message);
         }
         if value.trim().is_empty() {
-            errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");
+            errors.required(&format!("{path}.valueExpression"), "valueExpression is not specified");
         } else if value.trim().len() > VALUE_LEN_MAX {
             let detail = format!("must not exceed {VALUE_LEN_MAX} bytes in length");
-            errors.required(&format!("{at}.valueExpression"), &detail);
+            errors.required(&format!("{path}.valueExpression"), &detail);
         } else {
             // The error shows the expression as sent. It is compiled without surrounding white space.
-            let at = format!("{at}.valueExpression");
+            let path = format!("{path}.valueExpression");
             match problem(value.trim(), environment, &["string", "null"]) {
-                Some(Problem::Invalid(why)) => errors.invalid(&at, &value.into(), &why),
-                Some(Problem::Internal(why)) => errors.internal(&at, &why),
+                Some(Problem::Invalid(why)) => errors.invalid(&path, &value.into(), &why),
+                Some(Problem::Internal(why)) => errors.internal(&path, &why),
                 None => {}
             }
         }
         if keys.contains(&key) {
-            errors.duplicate(&format!("{at}.key"), &Value::from(key).to_string());
+            errors.duplicate(&format!("{path}.key"), &Value::from(key).to_string());
         }
         keys.push(key);
     }
@@ -263,18 +264,18 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     binding(spec, errors);
-    let (actions, at) = (&spec["validationActions"], "spec.validationActions");
+    let (actions, path) = (&spec["validationActions"], "spec.validationActions");
     let all: Vec<&str> = entries(actions).map(|(_, action)| text(action)).collect();
     for (index, action) in all.iter().enumerate() {
         let shown = Value::from(*action);
         if all[..index].contains(action) {
-            errors.duplicate(&format!("{at}[{index}]"), &shown.to_string());
+            errors.duplicate(&format!("{path}[{index}]"), &shown.to_string());
         }
     }
     if all.contains(&"Deny") && all.contains(&"Warn") {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the \
                       API response and headers serves no purpose)";
-        errors.invalid(at, actions, detail);
+        errors.invalid(path, actions, detail);
     }
 }
 
@@ -302,8 +303,8 @@ fn binding(spec: &Value, errors: &mut Errors) {
 /// required, because neither default would be safe: `Allow` skips the policy without parameters,
 /// `Deny` rejects the request.
 fn param_reference(reference: &Value, errors: &mut Errors) {
-    let at = "spec.paramRef";
-    let (name, name_at, selector_at) = (text(&reference["name"]), format!("{at}.name"), format!("{at}.selector"));
+    let path = "spec.paramRef";
+    let (name, name_at, selector_at) = (text(&reference["name"]), format!("{path}.name"), format!("{path}.selector"));
     let selects = reference["selector"].is_object();
     if !name.is_empty() {
         if let Some(message) = NameRule::PathSegment.check(name) {
@@ -319,13 +320,13 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
             errors.forbidden(&selector_at, "name and selector are mutually exclusive");
         }
     } else if name.is_empty() {
-        errors.required(at, "one of name or selector must be specified");
+        errors.required(path, "one of name or selector must be specified");
     }
     match text(&reference["parameterNotFoundAction"]) {
-        "" => errors.required(&format!("{at}.parameterNotFoundAction"), ""),
+        "" => errors.required(&format!("{path}.parameterNotFoundAction"), ""),
         "Allow" | "Deny" => {}
         other => errors.unsupported(
-            &format!("{at}.parameterNotFoundAction"),
+            &format!("{path}.parameterNotFoundAction"),
             &Value::from(other).to_string(),
             &["Deny", "Allow"],
         ),
@@ -348,7 +349,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
     for (index, mutation) in entries(&spec["mutations"]) {
-        let at = format!("spec.mutations[{index}]");
+        let path = format!("spec.mutations[{index}]");
         let kind = text(&mutation["patchType"]);
         let (field, other, wanted) = match kind {
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", "Object"),
@@ -357,13 +358,13 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
         };
         if mutation[field].is_object() {
             let expression = text(&mutation[field]["expression"]).trim();
-            expression_rule(expression, &format!("{at}.{field}.expression"), &environment, &[wanted], errors);
+            expression_rule(expression, &format!("{path}.{field}.expression"), &environment, &[wanted], errors);
         } else {
-            errors.required(&format!("{at}.{field}"), &format!("must be specified when patchType is {kind}"));
+            errors.required(&format!("{path}.{field}"), &format!("must be specified when patchType is {kind}"));
         }
         if mutation[other].is_object() {
             let detail = format!("must not be specified when patchType is {kind}");
-            errors.invalid(&format!("{at}.{other}"), &format!("{{{other}}}").into(), &detail);
+            errors.invalid(&format!("{path}.{other}"), &format!("{{{other}}}").into(), &detail);
         }
     }
     if text(&spec["reinvocationPolicy"]).is_empty() {
@@ -379,12 +380,12 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = &object["status"];
     for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
-        let at = format!("status.typeChecking.expressionWarnings[{index}]");
+        let path = format!("status.typeChecking.expressionWarnings[{index}]");
         if text(&warning["warning"]).is_empty() {
-            errors.required(&format!("{at}.warning"), "");
+            errors.required(&format!("{path}.warning"), "");
         }
         if text(&warning["fieldRef"]).is_empty() {
-            errors.required(&format!("{at}.fieldRef"), "");
+            errors.required(&format!("{path}.fieldRef"), "");
         }
     }
     crate::validation::status::conditions(&status["conditions"], "status.conditions", errors);
@@ -405,10 +406,14 @@ pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
 ///
 /// The path has no index of the rule, as in kube-apiserver. `excludeResourceRules` may name
 /// `DELETE`.
-fn without_deletes(constraints: &Value, at: &str, errors: &mut Errors) {
+fn without_deletes(constraints: &Value, path: &str, errors: &mut Errors) {
     for (_, rule) in entries(&constraints["resourceRules"]) {
         for (_, operation) in entries(&rule["operations"]) {
-            errors.one_of(&format!("{at}.resourceRules.operations"), operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
+            errors.one_of(
+                &format!("{path}.resourceRules.operations"),
+                operation,
+                &["*", "CONNECT", "CREATE", "UPDATE"],
+            );
         }
     }
 }

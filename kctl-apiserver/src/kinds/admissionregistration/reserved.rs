@@ -38,8 +38,8 @@ pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &m
     for (webhook, value) in entries(&object["webhooks"]) {
         for (index, rule) in entries(&value["rules"]) {
             for resource in excluded(&rule["apiGroups"], &rule["resources"]) {
-                let at = format!("webhooks[{webhook}].rules[{index}]");
-                warnings.push(format!("{at}: webhooks are not called for {resource}, so the rule has no effect"));
+                let path = format!("webhooks[{webhook}].rules[{index}]");
+                warnings.push(format!("{path}: webhooks are not called for {resource}, so the rule has no effect"));
             }
         }
     }
@@ -55,9 +55,9 @@ fn excluded(groups: &Value, resources: &Value) -> Vec<String> {
     }
     for group in &groups {
         for resource in &resources {
-            let mut of = kinds::ALL.iter().filter(|kind| kind.group == group && kind.resource == resource);
+            let mut matching = kinds::ALL.iter().filter(|kind| kind.group == group && kind.resource == resource);
             let name = format!("{resource}.{group}");
-            if of.any(|kind| kind.is_exempt_from_webhooks()) && !found.contains(&name) {
+            if matching.any(|kind| kind.is_exempt_from_webhooks()) && !found.contains(&name) {
                 found.push(name);
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::age,
-    fields::{at, list, name, text, text_or},
+    fields::{list, name, text, text_or, value_at},
     labels::{UNSET, go_notation},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn mutating_policy(object: &Value, now: Timestamp) -> Vec<Value> {
 /// The kind is printed as `apiVersion/kind`, such as `v1/ConfigMap`, and `<unset>` for a policy
 /// without parameters.
 fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value> {
-    let kind = at(object, "/spec/paramKind");
+    let kind = value_at(object, "/spec/paramKind");
     let kind = if kind.is_object() {
         format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind"))
     } else {
@@ -49,11 +49,11 @@ fn admission_policy(object: &Value, now: Timestamp, n_rules: usize) -> Vec<Value
 /// | by name | `namespace/name`; `*/name` if the namespace is that of each request |
 /// | by selector | the selector as Go prints it |
 pub(crate) fn policy_binding(object: &Value, now: Timestamp) -> Vec<Value> {
-    let parameter = at(object, "/spec/paramRef");
+    let parameter = value_at(object, "/spec/paramRef");
     let shown = if !parameter.is_object() {
         UNSET.to_owned()
     } else if text(parameter, "/name").is_empty() {
-        go_notation(at(parameter, "/selector"))
+        go_notation(value_at(parameter, "/selector"))
     } else {
         format!("{}/{}", text_or(parameter, "/namespace", "*"), text(parameter, "/name"))
     };

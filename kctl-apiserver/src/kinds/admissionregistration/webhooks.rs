@@ -31,12 +31,12 @@ const CONDITIONS_LEN_MAX: usize = 64;
 pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, value) in entries(&object["webhooks"]) {
-        let at = format!("webhooks[{index}]");
-        webhook(value, &at, errors);
+        let path = format!("webhooks[{index}]");
+        webhook(value, &path, errors);
         let versions = &value["admissionReviewVersions"];
-        review_versions(versions, &format!("{at}.admissionReviewVersions"), errors);
+        review_versions(versions, &format!("{path}.admissionReviewVersions"), errors);
         if names.contains(&text(&value["name"])) {
-            errors.duplicate(&format!("{at}.name"), &value["name"].to_string());
+            errors.duplicate(&format!("{path}.name"), &value["name"].to_string());
         }
         names.push(text(&value["name"]));
     }
@@ -46,23 +46,23 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
 ///
 /// Unknown versions are valid beside a known one, so that a configuration works on older and newer
 /// servers.
-fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
+fn review_versions(versions: &Value, path: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(versions).map(|(_, version)| text(version)).collect();
     let supported = REVIEW_VERSIONS.join(", ");
     if all.is_empty() {
-        errors.required(at, &format!("must specify one of {supported}"));
+        errors.required(path, &format!("must specify one of {supported}"));
         return;
     }
     for (index, version) in all.iter().enumerate() {
         if all[..index].contains(version) {
-            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), "duplicate version");
+            errors.invalid(&format!("{path}[{index}]"), &(*version).into(), "duplicate version");
         }
         if let Some(message) = NameRule::Label1035.check(version) {
-            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), message);
+            errors.invalid(&format!("{path}[{index}]"), &(*version).into(), message);
         }
     }
     if !all.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
-        errors.invalid(at, versions, &format!("must include at least one of {supported}"));
+        errors.invalid(path, versions, &format!("must include at least one of {supported}"));
     }
 }
 
@@ -77,22 +77,22 @@ fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
 /// | `namespaceSelector`, `objectSelector` | valid label selectors |
 /// | `clientConfig` | either a URL or a Service |
 /// | `matchConditions[]` | CEL expressions that return a `bool` |
-fn webhook(webhook: &Value, at: &str, errors: &mut Errors) {
-    segmented_name(webhook, at, errors);
+fn webhook(webhook: &Value, path: &str, errors: &mut Errors) {
+    segmented_name(webhook, path, errors);
     for (index, rule) in entries(&webhook["rules"]) {
-        rule_with_operations(rule, &format!("{at}.rules[{index}]"), errors);
+        rule_with_operations(rule, &format!("{path}.rules[{index}]"), errors);
     }
     if webhook["sideEffects"].is_null() {
-        errors.required(&format!("{at}.sideEffects"), "must specify one of None, NoneOnDryRun");
+        errors.required(&format!("{path}.sideEffects"), "must specify one of None, NoneOnDryRun");
     }
-    errors.one_of(&format!("{at}.sideEffects"), &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
+    errors.one_of(&format!("{path}.sideEffects"), &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
     if webhook["timeoutSeconds"].as_i64().is_some_and(|seconds| !(1..=TIMEOUT_SECONDS_MAX).contains(&seconds)) {
         let detail = format!("the timeout value must be between 1 and {TIMEOUT_SECONDS_MAX} seconds");
-        errors.invalid(&format!("{at}.timeoutSeconds"), &webhook["timeoutSeconds"], &detail);
+        errors.invalid(&format!("{path}.timeoutSeconds"), &webhook["timeoutSeconds"], &detail);
     }
-    selectors(webhook, at, errors);
-    client_config(&webhook["clientConfig"], &format!("{at}.clientConfig"), errors);
-    match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &of_request(), errors);
+    selectors(webhook, path, errors);
+    client_config(&webhook["clientConfig"], &format!("{path}.clientConfig"), errors);
+    match_conditions(&webhook["matchConditions"], &format!("{path}.matchConditions"), &of_request(), errors);
 }
 
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's
@@ -100,9 +100,9 @@ fn webhook(webhook: &Value, at: &str, errors: &mut Errors) {
 ///
 /// An invalid label is reported at the whole map `matchLabels`, not at its key, as in
 /// kube-apiserver.
-pub(crate) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn selectors(value: &Value, path: &str, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
-        selector::selector(&value[field], &format!("{at}.{field}"), errors);
+        selector::selector(&value[field], &format!("{path}.{field}"), errors);
     }
 }
 
@@ -111,18 +111,18 @@ pub(crate) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The name identifies the webhook in errors and metrics; the domain keeps names of different
 /// vendors apart.
-fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
-    let (name, at) = (text(&webhook["name"]), format!("{at}.name"));
+fn segmented_name(webhook: &Value, path: &str, errors: &mut Errors) {
+    let (name, path) = (text(&webhook["name"]), format!("{path}.name"));
     if name.is_empty() {
-        errors.required(&at, "");
+        errors.required(&path, "");
         return;
     }
     let messages = NameRule::Subdomain.check(name);
     if let Some(message) = messages {
-        errors.invalid(&at, &webhook["name"], message);
+        errors.invalid(&path, &webhook["name"], message);
     }
     if messages.is_none() && name.split('.').count() < 3 {
-        errors.invalid(&at, &webhook["name"], "should be a domain with at least three segments separated by dots");
+        errors.invalid(&path, &webhook["name"], "should be a domain with at least three segments separated by dots");
     }
 }
 
@@ -131,8 +131,8 @@ fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
 /// `operations`, `apiGroups`, `apiVersions` and `resources` need at least one item each. In the
 /// first three, `*` must be alone. An empty string in `apiGroups` is the core group; in
 /// `apiVersions` it is `FieldValueRequired`.
-pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) {
-    let operations = format!("{at}.operations");
+pub(crate) fn rule_with_operations(rule: &Value, path: &str, errors: &mut Errors) {
+    let operations = format!("{path}.operations");
     let all: Vec<&str> = entries(&rule["operations"]).map(|(_, operation)| text(operation)).collect();
     if all.is_empty() {
         errors.required(&operations, "");
@@ -143,18 +143,18 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let all: Vec<&str> = entries(&rule[field]).map(|(_, value)| text(value)).collect();
         if all.is_empty() {
-            errors.required(&format!("{at}.{field}"), "");
+            errors.required(&format!("{path}.{field}"), "");
         }
         if all.len() > 1 && all.contains(&"*") {
             let detail = format!("if '*' is present, must not specify other {what}");
-            errors.invalid(&format!("{at}.{field}"), &rule[field], &detail);
+            errors.invalid(&format!("{path}.{field}"), &rule[field], &detail);
         }
         let nameless = |(_, value): &(usize, &&str)| value.is_empty() && field == "apiVersions";
         for (index, _) in all.iter().enumerate().filter(nameless) {
-            errors.required(&format!("{at}.{field}[{index}]"), "");
+            errors.required(&format!("{path}.{field}[{index}]"), "");
         }
     }
-    resources(&rule["resources"], &format!("{at}.resources"), errors);
+    resources(&rule["resources"], &format!("{path}.resources"), errors);
 }
 
 /// Reports resources that another item of the list already includes (`validateResources`).
@@ -168,18 +168,18 @@ pub(crate) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
 /// | `*/*` | everything |
 ///
 /// An item that includes others is only compared with the items after it, as upstream does in one pass.
-fn resources(resources: &Value, at: &str, errors: &mut Errors) {
+fn resources(resources: &Value, path: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
-        errors.required(at, "");
+        errors.required(path, "");
         return;
     }
     let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
     let mut has_whole = false;
     for (index, resource) in all.iter().enumerate() {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         if resource.is_empty() {
-            errors.required(&at, "");
+            errors.required(&path, "");
             continue;
         }
         let Some((name, sub)) = resource.split_once('/') else {
@@ -189,7 +189,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
         };
         let mut told = |pattern: String| {
             let detail = format!("if '{pattern}' is present, must not specify {resource}");
-            errors.invalid(&at, &(*resource).into(), &detail);
+            errors.invalid(&path, &(*resource).into(), &detail);
         };
         if with_all.contains(&name) {
             told(format!("{name}/*"));
@@ -201,11 +201,11 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
         of_all.extend((name == "*").then_some(sub));
     }
     if all.len() > 1 && all.contains(&"*/*") {
-        errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
+        errors.invalid(path, resources, "if '*/*' is present, must not specify other resources");
     }
     if has_whole && all.contains(&"*") {
         let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.invalid(at, resources, detail);
+        errors.invalid(path, resources, detail);
     }
 }
 
@@ -213,25 +213,25 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
 ///
 /// A condition without an expression is still checked for its name. A name is a qualified name, so
 /// that conditions of different owners in one list do not collide.
-pub(crate) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
+pub(crate) fn match_conditions(conditions: &Value, path: &str, environment: &Environment, errors: &mut Errors) {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.len() > CONDITIONS_LEN_MAX {
-        errors.too_many(at, all.len(), CONDITIONS_LEN_MAX);
+        errors.too_many(path, all.len(), CONDITIONS_LEN_MAX);
     }
     let mut names = Vec::new();
     for (index, condition) in all.iter().enumerate() {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         let (name, expression) = (text(&condition["name"]), text(&condition["expression"]).trim());
-        expression_rule(expression, &format!("{at}.expression"), environment, &["bool"], errors);
+        expression_rule(expression, &format!("{path}.expression"), environment, &["bool"], errors);
         if name.is_empty() {
-            errors.required(&format!("{at}.name"), "");
+            errors.required(&format!("{path}.name"), "");
             continue;
         }
         if let Some(message) = check_qualified_name(name) {
-            errors.invalid(&format!("{at}.name"), &name.into(), message);
+            errors.invalid(&format!("{path}.name"), &name.into(), message);
         }
         if names.contains(&name) {
-            errors.duplicate(&format!("{at}.name"), &Value::from(name).to_string());
+            errors.duplicate(&format!("{path}.name"), &Value::from(name).to_string());
         }
         names.push(name);
     }
@@ -255,29 +255,29 @@ pub(crate) fn of_request() -> Environment {
 
 /// Validates an expression that is required (`FieldValueRequired`) and must compile.
 ///
-/// `at` is its path. `wanted` lists the types that the expression may return.
+/// `path` is its field path. `wanted` lists the types that the expression may return.
 pub(crate) fn expression_rule(
     expression: &str,
-    at: &str,
+    path: &str,
     environment: &Environment,
     wanted: &[&str],
     errors: &mut Errors,
 ) {
     if expression.trim().is_empty() {
-        errors.required(at, "");
+        errors.required(path, "");
         return;
     }
-    compiles(expression, at, environment, wanted, errors);
+    compiles(expression, path, environment, wanted, errors);
 }
 
 /// Reports an expression that does not compile or does not return one of the `wanted` types.
 ///
 /// Such an expression is `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no
 /// program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
-pub(crate) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
+pub(crate) fn compiles(expression: &str, path: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
     match problem(expression, environment, wanted) {
-        Some(Problem::Invalid(why)) => errors.invalid(at, &expression.into(), &why),
-        Some(Problem::Internal(why)) => errors.internal(at, &why),
+        Some(Problem::Invalid(why)) => errors.invalid(path, &expression.into(), &why),
+        Some(Problem::Internal(why)) => errors.internal(path, &why),
         None => {}
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{self, at, condition, name},
+        fields::{self, condition, name, value_at},
     },
     validation::entries,
 };
@@ -44,7 +44,7 @@ pub(crate) static KIND: Kind = Kind {
 /// `Available`; any status but `True` is followed by the reason, as in `False (MissingEndpoints)`.
 /// Without the condition it is `Unknown`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let service = at(object, "/spec/service");
+    let service = value_at(object, "/spec/service");
     let service = if service.is_object() {
         format!("{}/{}", fields::text(service, "/namespace"), fields::text(service, "/name"))
     } else {
@@ -137,8 +137,8 @@ fn service(spec: &Value, errors: &mut Errors) {
 /// reported, too.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
-        let at = format!("status.conditions[{index}].status");
-        errors.always_one_of(&at, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
+        let path = format!("status.conditions[{index}].status");
+        errors.always_one_of(&path, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{at, int, list, name, text},
+        fields::{int, list, name, text, value_at},
         labels::NONE,
     },
     validation::immutable::immutable_field,
@@ -38,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
 /// `<none>` without one.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let owners = list(object, "/metadata/ownerReferences");
-    let controller = owners.iter().find(|owner| at(owner, "/controller").as_bool() == Some(true));
+    let controller = owners.iter().find(|owner| value_at(owner, "/controller").as_bool() == Some(true));
     let controller = controller.map_or_else(
         || NONE.to_owned(),
         |owner| {

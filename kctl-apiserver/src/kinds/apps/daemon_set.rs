@@ -16,7 +16,7 @@ use crate::{
     registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
     table::{
         age::age,
-        fields::{at, int, name},
+        fields::{int, name, value_at},
         labels::{labels, selector},
         workload::containers,
     },
@@ -84,9 +84,9 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
 ///
 /// A stored object without a valid generation starts again from 0.
 fn count_template(old: &Value, new: &mut Value) {
-    let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+    let previous = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
     let is_another = old["spec"]["template"] != new["spec"]["template"];
-    let count = known.unwrap_or(0).wrapping_add(i64::from(is_another));
+    let count = previous.unwrap_or(0).wrapping_add(i64::from(is_another));
     new["metadata"]["annotations"][TEMPLATE_COUNT] = count.to_string().into();
 }
 
@@ -115,7 +115,7 @@ fn wrong_template_count(object: &Value) -> Option<String> {
 /// | Node Selector | `nodeSelector` of the template, `<none>` if it is empty |
 /// | Containers, Images, Selector | only with `-o wide` |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/template"));
     vec![
         json!(name(object)),
         json!(int(object, "/status/desiredNumberScheduled")),
@@ -123,11 +123,11 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(int(object, "/status/numberReady")),
         json!(int(object, "/status/updatedNumberScheduled")),
         json!(int(object, "/status/numberAvailable")),
-        json!(labels(at(object, "/spec/template/spec/nodeSelector"))),
+        json!(labels(value_at(object, "/spec/template/spec/nodeSelector"))),
         json!(age(object, now)),
         names,
         images,
-        json!(selector(at(object, "/spec/selector"))),
+        json!(selector(value_at(object, "/spec/selector"))),
     ]
 }
 
@@ -136,17 +136,17 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Checks that the selector is valid, not empty and matches the template, that Pods always restart, and that
 /// `minReadySeconds` and `revisionHistoryLimit` are not negative.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (spec, at) = (&object["spec"], "spec.template");
+    let (spec, path) = (&object["spec"], "spec.template");
     let (given, before) = (&spec["selector"], errors.len());
     selector::selector(given, "spec.selector", errors);
     if errors.len() == before {
-        selector::fits_template(given, &spec["template"], at, errors);
+        selector::fits_template(given, &spec["template"], path, errors);
     }
     if !given.is_null() && selector::is_empty(given) {
         errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
     }
-    validation::pod::template(&spec["template"], at, errors);
-    always_restarts(&spec["template"], at, "DaemonSet", errors);
+    validation::pod::template(&spec["template"], path, errors);
+    always_restarts(&spec["template"], path, "DaemonSet", errors);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     update_strategy(&spec["updateStrategy"], errors);
     errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
@@ -157,13 +157,13 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Exactly one of `maxSurge` and `maxUnavailable` may be above 0: both is `FieldValueInvalid`, neither is
 /// `FieldValueRequired`. An unknown type is `FieldValueNotSupported`.
 fn update_strategy(strategy: &Value, errors: &mut Errors) {
-    let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    let (path, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {
         "OnDelete" => {}
-        "RollingUpdate" if rolling.is_null() => errors.required(at, ""),
+        "RollingUpdate" if rolling.is_null() => errors.required(path, ""),
         "RollingUpdate" => {
             let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
-            let (surge_at, unavailable_at) = (format!("{at}.maxSurge"), format!("{at}.maxUnavailable"));
+            let (surge_at, unavailable_at) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
             errors.count_or_percent(&unavailable_at, unavailable);
             errors.count_or_percent(&surge_at, surge);
             errors.at_most_all(&unavailable_at, unavailable);

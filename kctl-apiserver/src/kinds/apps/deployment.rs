@@ -16,7 +16,7 @@ use crate::{
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::age,
-        fields::{at, int, name},
+        fields::{int, name, value_at},
         labels::query,
         workload::{containers, ready_of_desired},
     },
@@ -76,7 +76,7 @@ const STATUS: Numbers = Numbers {
 ///
 /// Unlike for other workloads, an empty selector is an empty cell rather than `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/template"));
     vec![
         json!(name(object)),
         json!(ready_of_desired(object)),
@@ -85,7 +85,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(age(object, now)),
         names,
         images,
-        json!(query(at(object, "/spec/selector"))),
+        json!(query(value_at(object, "/spec/selector"))),
     ]
 }
 
@@ -113,17 +113,17 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// `FieldValueForbidden` for `rollingUpdate` with `Recreate`, `FieldValueRequired` if it is absent with `RollingUpdate`,
 /// `FieldValueNotSupported` for an unknown type. `maxSurge` and `maxUnavailable` may not both be 0.
 pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
-    let (at, rolling) = ("spec.strategy.rollingUpdate", &strategy["rollingUpdate"]);
+    let (path, rolling) = ("spec.strategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {
         "Recreate" if rolling.is_object() => {
-            errors.forbidden(at, "may not be specified when strategy `type` is 'Recreate'");
+            errors.forbidden(path, "may not be specified when strategy `type` is 'Recreate'");
         }
         "Recreate" => {}
         "RollingUpdate" if rolling.is_null() => {
-            errors.required(at, "this should be defaulted and never be nil");
+            errors.required(path, "this should be defaulted and never be nil");
         }
         "RollingUpdate" => {
-            let (surge_at, unavailable_at) = (format!("{at}.maxSurge"), format!("{at}.maxUnavailable"));
+            let (surge_at, unavailable_at) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
             let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
             errors.count_or_percent(&unavailable_at, unavailable);
             errors.count_or_percent(&surge_at, surge);

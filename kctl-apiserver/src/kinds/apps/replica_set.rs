@@ -13,7 +13,7 @@ use crate::{
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
     registry::kind::{Generation, Kind, NewStatus},
-    table::{fields::at, labels::selector, workload::replicas},
+    table::{fields::value_at, labels::selector, workload::replicas},
     validation::{self, warnings},
 };
 
@@ -40,7 +40,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Returns desired, current and ready replicas (`printReplicaSet`); with `-o wide` also containers,
 /// images and selector.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, &selector(at(object, "/spec/selector")))
+    replicas(object, now, &selector(value_at(object, "/spec/selector")))
 }
 
 /// Validates the spec (`ValidateReplicaSetSpec`): `replicas` and `minReadySeconds` are not negative

@@ -18,7 +18,7 @@ use crate::{
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::age,
-        fields::{at, name},
+        fields::{name, value_at},
         workload::{containers, ready_of_desired},
     },
     validation::{
@@ -73,7 +73,7 @@ const STATUS: Numbers = Numbers {
 
 /// Returns name, ready and desired replicas, and age (`printStatefulSet`); with `-o wide` also containers and images.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/template"));
     vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
 }
 
@@ -125,8 +125,8 @@ fn default(object: &mut Value) {
 /// keeps all revisions.
 fn warn(spec: &Value, texts: &mut Vec<String>) {
     template(&spec["template"], "spec.template.", texts);
-    for (index, asked) in entries(&spec["volumeClaimTemplates"]) {
-        claim(&asked["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
+    for (index, claim_template) in entries(&spec["volumeClaimTemplates"]) {
+        claim(&claim_template["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
     }
     if spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
         let why = "a negative value retains all historical revisions; a value >= 0 is recommended";

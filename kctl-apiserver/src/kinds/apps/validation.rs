@@ -9,10 +9,10 @@ use crate::{
 
 /// Reports an unknown strategy as `FieldValueNotSupported`. The error shows the whole strategy, as Go prints it.
 ///
-/// `at` is the path of the strategy, and `known` are the types that the error lists.
-pub(crate) fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {
+/// `path` is the field path of the strategy, and `supported` are the types that the error lists.
+pub(crate) fn unknown_strategy(path: &str, strategy: &Value, supported: &[&str], errors: &mut Errors) {
     let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
-    errors.unsupported(at, &shown, known);
+    errors.unsupported(path, &shown, supported);
 }
 
 /// Returns the parameters of a rolling update as Go prints them in errors; absent amounts are 0.
@@ -36,14 +36,14 @@ pub(crate) fn is_none(amount: &Value) -> bool {
 ///
 /// After an error in the selector the template is not validated, because the selector cannot be evaluated.
 pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
-    let (given, at) = (&spec["selector"], "spec.template");
+    let (given, path) = (&spec["selector"], "spec.template");
     if !selector::of_workload(given, "deployment", errors) {
         errors.leave_out("spec.template.spec.");
         return errors.invalid("spec.selector", given, "invalid label selector");
     }
-    selector::fits_template(given, &spec["template"], at, errors);
-    pod::template(&spec["template"], at, errors);
-    always_restarts(&spec["template"], at, "ReplicaSet", errors);
+    selector::fits_template(given, &spec["template"], path, errors);
+    pod::template(&spec["template"], path, errors);
+    always_restarts(&spec["template"], path, "ReplicaSet", errors);
 }
 
 /// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
@@ -51,13 +51,13 @@ pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
 ///
 /// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
 /// again forever. `kind` is the name in the second message.
-pub(crate) fn always_restarts(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
+pub(crate) fn always_restarts(template: &Value, path: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];
     if !text(policy).is_empty() && policy != "Always" {
-        errors.unsupported(&format!("{at}.spec.restartPolicy"), &policy.to_string(), &["Always"]);
+        errors.unsupported(&format!("{path}.spec.restartPolicy"), &policy.to_string(), &["Always"]);
     }
     if template["spec"]["activeDeadlineSeconds"].is_number() {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.forbidden(&format!("{at}.spec.activeDeadlineSeconds"), &detail);
+        errors.forbidden(&format!("{path}.spec.activeDeadlineSeconds"), &detail);
     }
 }

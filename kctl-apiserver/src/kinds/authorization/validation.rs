@@ -38,8 +38,8 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
         errors.invalid("spec.user", &"".into(), "at least one of user or group must be specified");
     }
     selectors(resource, &mut errors);
-    let known = if is_local { &["managedFields", "namespace"][..] } else { &["managedFields"] };
-    if meta.as_object().into_iter().flatten().any(|(name, _)| !known.contains(&name.as_str())) {
+    let allowed = if is_local { &["managedFields", "namespace"][..] } else { &["managedFields"] };
+    if meta.as_object().into_iter().flatten().any(|(name, _)| !allowed.contains(&name.as_str())) {
         let detail = if is_local { "must be empty except for namespace" } else { "must be empty" };
         errors.invalid("metadata", meta, detail);
     }
@@ -59,30 +59,30 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
 /// operators are valid, because an older server must be able to serve newer clients.
 fn selectors(resource: &Value, errors: &mut Errors) {
     for kind in ["fieldSelector", "labelSelector"] {
-        let (selector, at) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));
+        let (selector, path) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));
         let (raw, requirements) = (text(&selector["rawSelector"]), &selector["requirements"]);
         match (raw.is_empty(), entries(requirements).next().is_none()) {
             _ if selector.is_null() => continue,
             (false, false) => {
                 let detail = "may not specified at the same time as requirements";
-                errors.invalid(&format!("{at}.rawSelector"), &raw.into(), detail);
+                errors.invalid(&format!("{path}.rawSelector"), &raw.into(), detail);
             }
             (true, true) => {
-                let detail = format!("when {at} is specified, requirements or rawSelector is required");
-                errors.required(&format!("{at}.requirements"), &detail);
+                let detail = format!("when {path} is specified, requirements or rawSelector is required");
+                errors.required(&format!("{path}.requirements"), &detail);
             }
             _ => {}
         }
         for (index, requirement) in entries(requirements) {
-            let at = format!("{at}.requirements[{index}]");
+            let path = format!("{path}.requirements[{index}]");
             if kind == "labelSelector" {
-                selector::requirement_of(requirement, &at, Operators::Any, errors);
+                selector::requirement_of(requirement, &path, Operators::Any, errors);
                 continue;
             }
             if text(&requirement["key"]).is_empty() {
-                errors.required(&format!("{at}.key"), "must be specified");
+                errors.required(&format!("{path}.key"), "must be specified");
             }
-            selector::values(requirement, &at, Operators::Any, errors);
+            selector::values(requirement, &path, Operators::Any, errors);
         }
     }
 }

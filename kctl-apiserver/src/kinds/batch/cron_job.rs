@@ -18,7 +18,7 @@ use crate::{
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::{age, since_text},
-        fields::{self, at, list, name, text_or},
+        fields::{self, list, name, text_or, value_at},
         labels::{NONE, selector},
         workload::containers,
     },
@@ -58,12 +58,12 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 /// | Last Schedule | time since `status.lastScheduleTime`, or `<none>` |
 /// | Containers, Images, Selector | those of the Job template, only with `-o wide` |
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/jobTemplate/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/jobTemplate/spec/template"));
     let last = match fields::text(object, "/status/lastScheduleTime") {
         "" => NONE.to_owned(),
         last => since_text(last, now),
     };
-    let suspend = match at(object, "/spec/suspend").as_bool() {
+    let suspend = match value_at(object, "/spec/suspend").as_bool() {
         None => "<unset>",
         Some(true) => "True",
         Some(false) => "False",
@@ -78,7 +78,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(age(object, now)),
         names,
         images,
-        json!(selector(at(object, "/spec/jobTemplate/spec/selector"))),
+        json!(selector(value_at(object, "/spec/jobTemplate/spec/selector"))),
     ]
 }
 
@@ -103,13 +103,13 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
     time_zone(&spec["timeZone"], errors);
-    let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
-    job_spec(job, at, errors);
+    let (job, path) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+    job_spec(job, path, errors);
     if !job["selector"].is_null() {
-        errors.invalid(&format!("{at}.selector"), &job["selector"], "`selector` will be auto-generated");
+        errors.invalid(&format!("{path}.selector"), &job["selector"], "`selector` will be auto-generated");
     }
     if job["manualSelector"] == true {
-        errors.unsupported(&format!("{at}.manualSelector"), "true", &["nil", "false"]);
+        errors.unsupported(&format!("{path}.manualSelector"), "true", &["nil", "false"]);
     }
     errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
     errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
@@ -119,19 +119,19 @@ fn validate(object: &Value, errors: &mut Errors) {
 ///
 /// `Local` is always rejected: it would mean another zone on each control plane node.
 fn time_zone(zone: &Value, errors: &mut Errors) {
-    let (at, name) = ("spec.timeZone", text(zone));
+    let (path, name) = ("spec.timeZone", text(zone));
     if zone.is_null() {
         return;
     }
     if name.is_empty() {
-        return errors.invalid(at, zone, "timeZone must be nil or non-empty string");
+        return errors.invalid(path, zone, "timeZone must be nil or non-empty string");
     }
     if name.eq_ignore_ascii_case("local") {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        return errors.invalid(at, zone, detail);
+        return errors.invalid(path, zone, detail);
     }
     if !schedule::is_zone(name) {
-        errors.invalid(at, zone, &format!("unknown time zone {name}"));
+        errors.invalid(path, zone, &format!("unknown time zone {name}"));
     }
 }
 

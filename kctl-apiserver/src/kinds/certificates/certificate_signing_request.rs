@@ -18,7 +18,7 @@ use crate::{
     registry::kind::{Kind, Lacking, NewStatus, SignerRight},
     table::{
         age::{age, human},
-        fields::{at, condition, name, text, text_or},
+        fields::{condition, name, text, text_or, value_at},
         labels::NONE,
     },
 };
@@ -94,7 +94,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     if !text(object, "/status/certificate").is_empty() {
         status.push_str(",Issued");
     }
-    let requested = at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human);
+    let requested = value_at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human);
     vec![
         json!(name(object)),
         json!(age(object, now)),

@@ -55,26 +55,26 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates the signer, and that the name fits it (`ValidateClusterTrustBundleName`).
 fn validate(object: &Value, errors: &mut Errors) {
     type Check = fn(NameRule, &str) -> Option<&'static str>;
-    let (meta, of) = (&object["metadata"], &object["spec"]["signerName"]);
+    let (meta, signer_name) = (&object["metadata"], &object["spec"]["signerName"]);
     for (field, check) in [("name", NameRule::check as Check), ("generateName", NameRule::check_prefix)] {
         let name = Some(text(&meta[field])).filter(|name| !name.is_empty());
-        if let Some(why) = name.and_then(|name| signer::problem_of_bundle_name(name, text(of), check)) {
+        if let Some(why) = name.and_then(|name| signer::problem_of_bundle_name(name, text(signer_name), check)) {
             errors.invalid(&format!("metadata.{field}"), &meta[field], &why);
         }
     }
-    if !text(of).is_empty() {
-        signer::name(of, "spec.signerName", errors);
+    if !text(signer_name).is_empty() {
+        signer::name(signer_name, "spec.signerName", errors);
     }
 }
 
 /// Validates the certificates (`validateTrustBundle`). Repeated certificates are reported only if all are valid.
 fn trust_bundle(bundle: &str, errors: &mut Errors) {
-    let at = "spec.trustBundle";
+    let path = "spec.trustBundle";
     if bundle.len() > BUNDLE_LEN_MAX {
-        return errors.too_long(at, BUNDLE_LEN_MAX);
+        return errors.too_long(path, BUNDLE_LEN_MAX);
     }
     let before = errors.len();
-    let mut invalid = |why: String| errors.invalid(at, &"<value omitted>".into(), &why);
+    let mut invalid = |why: String| errors.invalid(path, &"<value omitted>".into(), &why);
     let mut anchors: Vec<Vec<u8>> = Vec::new();
     for (index, block) in pem::blocks(bundle).enumerate() {
         if block.label != "CERTIFICATE" {
@@ -98,9 +98,9 @@ fn trust_bundle(bundle: &str, errors: &mut Errors) {
     anchors.sort_unstable();
     anchors.dedup();
     if anchors.is_empty() {
-        errors.invalid(at, &"<value omitted>".into(), "at least one trust anchor must be provided");
+        errors.invalid(path, &"<value omitted>".into(), "at least one trust anchor must be provided");
     } else if anchors.len() < n_anchors {
-        errors.invalid(at, &"<value omitted>".into(), "duplicate trust anchor");
+        errors.invalid(path, &"<value omitted>".into(), "duplicate trust anchor");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     defaulting::{add, part},
     registry::kind::{Kind, Lacking, SignerRight},
     table::{
-        fields::{at, list, name, text},
+        fields::{list, name, text, value_at},
         labels::labels,
     },
     validation::immutable::immutable_field,
@@ -46,9 +46,9 @@ fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -
 
 /// Returns the columns of `printPodCertificateRequest`. The last condition is the state.
 fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
-    let known = |kind: &&str| validation::FINAL.contains(kind);
+    let is_final = |kind: &&str| validation::FINAL.contains(kind);
     let conditions = list(object, "/status/conditions").iter().rev();
-    let state = conditions.map(|one| text(one, "/type")).find(known).unwrap_or("Pending");
+    let state = conditions.map(|condition| text(condition, "/type")).find(is_final).unwrap_or("Pending");
     vec![
         json!(name(object)),
         json!(text(object, "/spec/podName")),
@@ -56,6 +56,6 @@ fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
         json!(text(object, "/spec/nodeName")),
         json!(text(object, "/spec/signerName")),
         json!(state),
-        json!(labels(at(object, "/spec/unverifiedUserAnnotations"))),
+        json!(labels(value_at(object, "/spec/unverifiedUserAnnotations"))),
     ]
 }

@@ -56,10 +56,10 @@ fn places(subset: &Value) -> Vec<String> {
     if ports.is_empty() {
         return addresses.into_iter().map(str::to_owned).collect();
     }
-    let place = |port: i64, address: &str| {
+    let endpoint = |port: i64, address: &str| {
         if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
     };
-    ports.iter().flat_map(|port| addresses.iter().map(move |address| place(int(port, "/port"), address))).collect()
+    ports.iter().flat_map(|port| addresses.iter().map(move |address| endpoint(int(port, "/port"), address))).collect()
 }
 
 /// Validates `Endpoints` (`ValidateEndpoints`).
@@ -72,38 +72,38 @@ fn places(subset: &Value) -> Vec<String> {
 /// not be unique.
 fn validate(object: &Value, errors: &mut Errors) {
     for (index, subset) in entries(&object["subsets"]) {
-        let at = format!("subsets[{index}]");
+        let path = format!("subsets[{index}]");
         let is_empty = |list: &str| entries(&subset[list]).next().is_none();
         if is_empty("addresses") && is_empty("notReadyAddresses") {
-            errors.required(&at, "must specify `addresses` or `notReadyAddresses`");
+            errors.required(&path, "must specify `addresses` or `notReadyAddresses`");
         }
         for list in ["addresses", "notReadyAddresses"] {
-            for (nth, one) in entries(&subset[list]) {
-                let at = format!("{at}.{list}[{nth}]");
-                address::legacy(&one["ip"], &format!("{at}.ip"), errors);
-                names(one, &at, errors);
-                address::endpoint(&one["ip"], &format!("{at}.ip"), errors);
+            for (nth, item) in entries(&subset[list]) {
+                let path = format!("{path}.{list}[{nth}]");
+                address::legacy(&item["ip"], &format!("{path}.ip"), errors);
+                names(item, &path, errors);
+                address::endpoint(&item["ip"], &format!("{path}.ip"), errors);
             }
         }
         let n_ports = entries(&subset["ports"]).count();
         for (nth, port) in entries(&subset["ports"]) {
-            let at = format!("{at}.ports[{nth}]");
+            let path = format!("{path}.ports[{nth}]");
             if n_ports > 1 && text(&port["name"]).is_empty() {
-                errors.required(&format!("{at}.name"), "");
+                errors.required(&format!("{path}.name"), "");
             }
             let number = port["port"].as_i64().unwrap_or(0);
-            validate_port(port, &at, Some(number), errors);
+            validate_port(port, &path, Some(number), errors);
         }
     }
 }
 
 /// Validates host name and node of an address, if they are set.
-fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
+fn names(endpoint: &Value, path: &str, errors: &mut Errors) {
     if !text(&endpoint["hostname"]).is_empty() {
-        errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
+        errors.name(&format!("{path}.hostname"), &endpoint["hostname"], NameRule::Label);
     }
     if !endpoint["nodeName"].is_null() {
-        errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
+        errors.name(&format!("{path}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
     }
 }
 
@@ -111,15 +111,15 @@ fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
 ///
 /// `number` is the port of `Endpoints`, which is required. It is `None` for a slice, whose port may
 /// be absent.
-pub(crate) fn validate_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
+pub(crate) fn validate_port(port: &Value, path: &str, number: Option<i64>, errors: &mut Errors) {
     if !text(&port["name"]).is_empty() {
-        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
+        errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
     }
     if let Some(number) = number {
-        errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
+        errors.in_range(&format!("{path}.port"), &number.into(), 1, 65_535);
     }
     if port["appProtocol"].is_string() {
-        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+        errors.qualified_name(&format!("{path}.appProtocol"), text(&port["appProtocol"]));
     }
 }
 

@@ -108,15 +108,15 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
-fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
+fn finalizer(name: &Value, path: &str, errors: &mut Errors) {
     /// Finalizers of Kubernetes itself, which have no domain.
     const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
     let given = text(name);
     if let Some(message) = check_qualified_name(given) {
-        errors.invalid(at, name, message);
+        errors.invalid(path, name, message);
     }
     if !given.contains('/') && !STANDARD.contains(&given) {
-        errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");
+        errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
     }
 }
 

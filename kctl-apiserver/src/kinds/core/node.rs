@@ -18,7 +18,7 @@ use crate::{
     registry::kind::{Environment, Kind, NewStatus},
     table::{
         age::{UNKNOWN, age},
-        fields::{at, condition, flag, list, name, text, text_or},
+        fields::{condition, flag, list, name, text, text_or, value_at},
         labels::NONE,
     },
 };
@@ -60,7 +60,8 @@ fn drop_configuration(_: &mut dyn Environment, object: &mut Value) {
 fn taint(object: &mut Value) {
     let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
     match &mut object["spec"]["taints"] {
-        Value::Array(list) if list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) => {
+        Value::Array(list)
+            if list.iter().any(|existing| existing["key"] == taint["key"] && existing["effect"] == taint["effect"]) => {
         }
         Value::Array(list) => list.push(taint),
         none => *none = json!([taint]),
@@ -154,7 +155,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Returns the roles that labels name, sorted and without duplicates; `<none>` without one.
 fn roles(object: &Value) -> String {
-    let labels = at(object, "/metadata/labels").as_object().into_iter().flatten();
+    let labels = value_at(object, "/metadata/labels").as_object().into_iter().flatten();
     let mut roles: Vec<_> = labels
         .filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => value.as_str(),

@@ -228,14 +228,17 @@ fn add_requirements(term: &mut Value, labels: &Value) {
 /// writer has observed is kept. Conditions are paired by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";
-    let is_unsaid = |of: &Value| of[FIELD].as_i64().unwrap_or(0) == 0;
+    let is_unsaid = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;
     if is_unsaid(new) {
         set(new, FIELD, old.get(FIELD).cloned());
     }
-    let mut known: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
+    let mut old_conditions: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
     for condition in new.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let Some(at) = known.iter().position(|one| one["type"] == condition["type"]) else { continue };
-        let before = known.remove(at);
+        let Some(index) = old_conditions.iter().position(|old_condition| old_condition["type"] == condition["type"])
+        else {
+            continue;
+        };
+        let before = old_conditions.remove(index);
         if is_unsaid(condition) {
             set(condition, FIELD, before.get(FIELD).cloned());
         }

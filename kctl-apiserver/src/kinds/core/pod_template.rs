@@ -12,7 +12,7 @@ use crate::{
     defaulting,
     registry::kind::{DeleteAnswer, Generation, Kind},
     table::{
-        fields::{at, name},
+        fields::{name, value_at},
         labels::labels,
         workload::containers,
     },
@@ -36,6 +36,6 @@ pub(crate) static KIND: Kind = Kind {
 /// Returns name, containers, images and labels of the template (`printPodTemplate`). The kind has
 /// no column Age.
 fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/template"));
-    vec![json!(name(object)), names, images, json!(labels(at(object, "/template/metadata/labels")))]
+    let [names, images] = containers(value_at(object, "/template"));
+    vec![json!(name(object)), names, images, json!(labels(value_at(object, "/template/metadata/labels")))]
 }

@@ -16,7 +16,7 @@ use crate::{
     kinds::apps::validation::always_restarts,
     names::NameRule,
     registry::kind::{Generation, Kind},
-    table::{fields::at, labels::labels, workload::replicas},
+    table::{fields::value_at, labels::labels, workload::replicas},
     validation::{self, selector, warnings},
 };
 
@@ -45,7 +45,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Returns desired, current and ready replicas (`printReplicationController`), like those of a
 /// `ReplicaSet`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, &labels(at(object, "/spec/selector")))
+    replicas(object, now, &labels(value_at(object, "/spec/selector")))
 }
 
 /// Validates the spec (`ValidateReplicationControllerSpec`).
@@ -53,18 +53,18 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Selector and template are required. The selector must match the labels of the template, whose
 /// Pods always restart. A lower bound for numbers is declared by the schema.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (spec, at) = (&object["spec"], "spec.template");
+    let (spec, path) = (&object["spec"], "spec.template");
     if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.required("spec.selector", "");
     }
     if spec["template"].is_null() {
-        return errors.required(at, "");
+        return errors.required(path, "");
     }
     if spec["selector"].is_object() {
-        selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], at, errors);
+        selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], path, errors);
     }
-    validation::pod::template(&spec["template"], at, errors);
-    always_restarts(&spec["template"], at, "ReplicationController", errors);
+    validation::pod::template(&spec["template"], path, errors);
+    always_restarts(&spec["template"], path, "ReplicationController", errors);
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

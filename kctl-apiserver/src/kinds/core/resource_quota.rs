@@ -14,7 +14,7 @@ use crate::{
     registry::kind::{DeleteAnswer, Kind, Quota},
     table::{
         age::age,
-        fields::{at, name, scalar},
+        fields::{name, scalar, value_at},
     },
 };
 
@@ -45,11 +45,11 @@ const QUOTA: Quota = Quota {
 /// Each amount is `name: used/hard`. Names that begin with `limits.` are in the column Limit, all
 /// others in Request.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let mut hard: Vec<_> = at(object, "/status/hard").as_object().into_iter().flatten().collect();
+    let mut hard: Vec<_> = value_at(object, "/status/hard").as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(resource, _)| *resource);
     let (limits, requests): (Vec<_>, Vec<_>) =
         hard.into_iter().partition(|(resource, _)| resource.starts_with("limits."));
-    let used = at(object, "/status/used");
+    let used = value_at(object, "/status/used");
     let column = |hard: Vec<(&String, &Value)>| {
         let part = |(resource, hard): (&String, &Value)| {
             let used = used.get(resource).and_then(scalar).unwrap_or_else(|| "0".to_owned());

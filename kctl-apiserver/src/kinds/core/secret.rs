@@ -115,8 +115,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates that credentials for images are a JSON object. The error does not show them.
 fn docker(data: &Value, key: &str, errors: &mut Errors) {
-    let at = format!("data[{key}]");
-    let Some(encoded) = data[key].as_str() else { return errors.required(&at, "") };
+    let path = format!("data[{key}]");
+    let Some(encoded) = data[key].as_str() else { return errors.required(&path, "") };
     // The decoder has already rejected values that are not base64.
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
     let wrong = match decode::json(&bytes) {
@@ -124,7 +124,7 @@ fn docker(data: &Value, key: &str, errors: &mut Errors) {
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(_) => "must be a JSON object".to_owned(),
     };
-    errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
+    errors.invalid(&path, &"<secret contents redacted>".into(), &wrong);
 }
 
 /// Defaults the type to `Opaque` and moves `stringData` to `data`, where it replaces values of the same keys.
@@ -150,7 +150,7 @@ fn pair_of_keys(data: &Value) -> Option<String> {
         let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
         text.windows(PEM.len()).any(|window| window == PEM)
     };
-    let of = [("tls.crt", "certificate"), ("tls.key", "key")];
-    let (_, what) = of.into_iter().find(|(name, _)| !is_pem(name))?;
+    let fields = [("tls.crt", "certificate"), ("tls.key", "key")];
+    let (_, what) = fields.into_iter().find(|(name, _)| !is_pem(name))?;
     Some(format!("tls: failed to find any PEM data in {what} input"))
 }

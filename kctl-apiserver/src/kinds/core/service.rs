@@ -182,8 +182,8 @@ fn forget_other_type(old: &Value, new: &mut Value) {
             let list = spec["ports"].as_array().into_iter().flatten();
             list.filter_map(|port| port["nodePort"].as_i64()).filter(|port| *port != 0).collect()
         };
-        let known = ports(was);
-        if ports(is).iter().all(|port| known.contains(port)) {
+        let old_ports = ports(was);
+        if ports(is).iter().all(|port| old_ports.contains(port)) {
             for port in is["ports"].as_array_mut().into_iter().flatten() {
                 set(port, "nodePort", None);
             }

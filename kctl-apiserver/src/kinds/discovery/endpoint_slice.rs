@@ -16,7 +16,7 @@ use crate::{
     registry::kind::{Generation, Kind},
     table::{
         age::age,
-        fields::{SHOWN_MAX, at, joined_with_more, list, name, text, texts},
+        fields::{SHOWN_MAX, joined_with_more, list, name, text, texts, value_at},
         labels::UNSET,
     },
 };
@@ -56,7 +56,7 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 /// A port without a number is shown by its name.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let port = |port: &Value| {
-        at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
+        value_at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
     };
     let ports: Vec<_> = list(object, "/ports").iter().map(port).collect();
     let addresses: Vec<_> = list(object, "/endpoints")

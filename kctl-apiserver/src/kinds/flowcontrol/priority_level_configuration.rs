@@ -15,7 +15,7 @@ use crate::{
     registry::kind::{Generation, Kind},
     table::{
         age::age,
-        fields::{at, name, text},
+        fields::{name, text, value_at},
         labels::NONE,
     },
 };
@@ -40,7 +40,7 @@ pub(crate) static KIND: Kind = Kind {
 /// have `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let limit = |field: &str| {
-        let number = at(object, &format!("/spec/limited/{field}")).as_i64();
+        let number = value_at(object, &format!("/spec/limited/{field}")).as_i64();
         number.map_or_else(|| json!(NONE), |number| json!(number))
     };
     vec![

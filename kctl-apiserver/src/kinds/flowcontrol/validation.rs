@@ -31,27 +31,27 @@ const QUEUES_MAX: i64 = 10_000_000;
 /// | `rules[]` | subjects, and resources or paths |
 pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    let (precedence, at) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
+    let (precedence, path) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
     let number = precedence.as_i64().unwrap_or(0);
     if number <= 0 {
-        errors.invalid(at, precedence, "must be a positive value");
+        errors.invalid(path, precedence, "must be a positive value");
     }
     if number > PRECEDENCE_MAX {
-        errors.invalid(at, precedence, &format!("must not be greater than {PRECEDENCE_MAX}"));
+        errors.invalid(path, precedence, &format!("must not be greater than {PRECEDENCE_MAX}"));
     }
     if number == 1 && object["metadata"]["name"] != EXEMPT {
-        errors.invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
+        errors.invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
     }
     let method = &spec["distinguisherMethod"];
     if !method.is_null() && !["ByNamespace", "ByUser"].contains(&text(&method["type"])) {
         let shown = json!({ "Type": text(&method["type"]) }).to_string();
         errors.unsupported("spec.distinguisherMethod.type", &shown, &["ByNamespace", "ByUser"]);
     }
-    let (level, at) = (&spec["priorityLevelConfiguration"]["name"], "spec.priorityLevelConfiguration.name");
+    let (level, path) = (&spec["priorityLevelConfiguration"]["name"], "spec.priorityLevelConfiguration.name");
     if text(level).is_empty() {
-        errors.required(at, "must reference a priority level");
+        errors.required(path, "must reference a priority level");
     } else {
-        errors.name(at, level, NameRule::Subdomain);
+        errors.name(path, level, NameRule::Subdomain);
     }
     for (index, rule) in entries(&spec["rules"]) {
         rules(rule, &format!("spec.rules[{index}]"), errors);
@@ -60,21 +60,21 @@ pub(crate) fn schema(object: &Value, errors: &mut Errors) {
 
 /// Validates one rule. It matches a request that has one of the subjects and fits one of the
 /// resource or path rules.
-fn rules(rule: &Value, at: &str, errors: &mut Errors) {
+fn rules(rule: &Value, path: &str, errors: &mut Errors) {
     if entries(&rule["subjects"]).next().is_none() {
-        errors.required(&format!("{at}.subjects"), "subjects must contain at least one value");
+        errors.required(&format!("{path}.subjects"), "subjects must contain at least one value");
     }
     for (index, subject) in entries(&rule["subjects"]) {
-        of_subject(subject, &format!("{at}.subjects[{index}]"), errors);
+        of_subject(subject, &format!("{path}.subjects[{index}]"), errors);
     }
     if ["resourceRules", "nonResourceRules"].iter().all(|list| entries(&rule[*list]).next().is_none()) {
-        errors.required(at, "at least one of resourceRules and nonResourceRules has to be non-empty");
+        errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty");
     }
     for (index, rule) in entries(&rule["resourceRules"]) {
-        of_resources(rule, &format!("{at}.resourceRules[{index}]"), errors);
+        of_resources(rule, &format!("{path}.resourceRules[{index}]"), errors);
     }
     for (index, rule) in entries(&rule["nonResourceRules"]) {
-        of_paths(rule, &format!("{at}.nonResourceRules[{index}]"), errors);
+        of_paths(rule, &format!("{path}.nonResourceRules[{index}]"), errors);
     }
 }
 
@@ -86,39 +86,40 @@ fn rules(rule: &Value, at: &str, errors: &mut Errors) {
 /// | `User` | `user.name` |
 /// | `Group` | `group.name` |
 /// | `ServiceAccount` | `serviceAccount.namespace` and `serviceAccount.name` |
-fn of_subject(subject: &Value, at: &str, errors: &mut Errors) {
+fn of_subject(subject: &Value, path: &str, errors: &mut Errors) {
     /// Kinds of subjects, each with its field.
     const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
     let kind = text(&subject["kind"]);
-    let Some((_, own)) = KINDS.iter().find(|(known, _)| *known == kind) else {
-        return errors.unsupported(&format!("{at}.kind"), &format!("{kind:?}"), &["Group", "ServiceAccount", "User"]);
+    let Some((_, own)) = KINDS.iter().find(|(supported, _)| *supported == kind) else {
+        return errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["Group", "ServiceAccount", "User"]);
     };
-    let (named, own_at) = (&subject[*own], format!("{at}.{own}"));
+    let (named, own_at) = (&subject[*own], format!("{path}.{own}"));
     if named.is_null() {
         errors.required(&own_at, &format!("{own} is required when subject kind is '{kind}'"));
     } else {
         names_of(kind, named, &own_at, errors);
     }
     for (other, field) in KINDS.iter().filter(|(other, field)| *other != kind && !subject[*field].is_null()) {
-        errors.forbidden(&format!("{at}.{field}"), &format!("{field} is forbidden when subject kind is not '{other}'"));
+        errors
+            .forbidden(&format!("{path}.{field}"), &format!("{field} is forbidden when subject kind is not '{other}'"));
     }
 }
 
 /// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
 /// all of them.
-fn names_of(kind: &str, named: &Value, at: &str, errors: &mut Errors) {
-    let name_at = format!("{at}.name");
+fn names_of(kind: &str, named: &Value, path: &str, errors: &mut Errors) {
+    let name_at = format!("{path}.name");
     if text(&named["name"]).is_empty() {
         errors.required(&name_at, "");
     } else if kind == "ServiceAccount" && named["name"] != "*" {
         errors.name(&name_at, &named["name"], NameRule::Subdomain);
     }
     if kind == "ServiceAccount" {
-        let at = format!("{at}.namespace");
+        let path = format!("{path}.namespace");
         if text(&named["namespace"]).is_empty() {
-            errors.required(&at, "must specify namespace for service account");
+            errors.required(&path, "must specify namespace for service account");
         } else {
-            errors.name(&at, &named["namespace"], NameRule::Label);
+            errors.name(&path, &named["namespace"], NameRule::Label);
         }
     }
 }
@@ -129,22 +130,22 @@ fn has_all(list: &Value) -> bool {
 }
 
 /// Validates verbs: at least one, and either known verbs or only `*`.
-fn of_verbs(verbs: &Value, at: &str, errors: &mut Errors) {
-    let at = format!("{at}.verbs");
+fn of_verbs(verbs: &Value, path: &str, errors: &mut Errors) {
+    let path = format!("{path}.verbs");
     if entries(verbs).next().is_none() {
-        errors.required(&at, "verbs must contain at least one value");
+        errors.required(&path, "verbs must contain at least one value");
     } else if has_all(verbs) {
-        stands_alone(verbs, &at, "verbs", errors);
+        stands_alone(verbs, &path, "verbs", errors);
     } else if !entries(verbs).all(|(_, verb)| VERBS.contains(&text(verb))) {
-        errors.unsupported(&at, &verbs.to_string(), &VERBS);
+        errors.unsupported(&path, &verbs.to_string(), &VERBS);
     }
 }
 
 /// Reports a list that has `*` and other items: `*` already stands for all others. `what` is the
 /// plural in the message.
-fn stands_alone(list: &Value, at: &str, what: &str, errors: &mut Errors) {
+fn stands_alone(list: &Value, path: &str, what: &str, errors: &mut Errors) {
     if has_all(list) && entries(list).count() > 1 {
-        errors.invalid(at, list, &format!("if '*' is present, must not specify other {what}"));
+        errors.invalid(path, list, &format!("if '*' is present, must not specify other {what}"));
     }
 }
 
@@ -152,49 +153,49 @@ fn stands_alone(list: &Value, at: &str, what: &str, errors: &mut Errors) {
 ///
 /// A rule with `clusterScope: true` needs no namespaces; it then matches cluster-scoped requests
 /// only.
-fn of_resources(rule: &Value, at: &str, errors: &mut Errors) {
-    of_verbs(&rule["verbs"], at, errors);
-    for (field, one, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
-        let at = format!("{at}.{field}");
+fn of_resources(rule: &Value, path: &str, errors: &mut Errors) {
+    of_verbs(&rule["verbs"], path, errors);
+    for (field, singular, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
+        let path = format!("{path}.{field}");
         if entries(&rule[field]).next().is_none() {
-            errors.required(&at, &format!("resource rules must supply at least one {one}"));
+            errors.required(&path, &format!("resource rules must supply at least one {singular}"));
         }
-        stands_alone(&rule[field], &at, many, errors);
+        stands_alone(&rule[field], &path, many, errors);
     }
-    let (namespaces, at) = (&rule["namespaces"], format!("{at}.namespaces"));
+    let (namespaces, path) = (&rule["namespaces"], format!("{path}.namespaces"));
     if entries(namespaces).next().is_none() && rule["clusterScope"] != true {
         let detail = "resource rules that are not cluster scoped must supply at least one namespace";
-        errors.required(&at, detail);
+        errors.required(&path, detail);
     } else if has_all(namespaces) {
-        stands_alone(namespaces, &at, "namespaces", errors);
+        stands_alone(namespaces, &path, "namespaces", errors);
     } else {
         for (index, namespace) in entries(namespaces) {
             if let Some(message) = NameRule::Label.check(text(namespace)) {
                 let detail = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
-                errors.invalid(&format!("{at}[{index}]"), namespace, &detail);
+                errors.invalid(&format!("{path}[{index}]"), namespace, &detail);
             }
         }
     }
 }
 
 /// Validates a rule about paths outside of the API, such as `/healthz`.
-fn of_paths(rule: &Value, at: &str, errors: &mut Errors) {
-    of_verbs(&rule["verbs"], at, errors);
-    let (paths, at) = (&rule["nonResourceURLs"], format!("{at}.nonResourceURLs"));
+fn of_paths(rule: &Value, field_path: &str, errors: &mut Errors) {
+    of_verbs(&rule["verbs"], field_path, errors);
+    let (paths, field_path) = (&rule["nonResourceURLs"], format!("{field_path}.nonResourceURLs"));
     if entries(paths).next().is_none() {
-        errors.required(&at, "nonResourceURLs must contain at least one value");
+        errors.required(&field_path, "nonResourceURLs must contain at least one value");
     } else if has_all(paths) {
-        stands_alone(paths, &at, "non-resource URLs", errors);
+        stands_alone(paths, &field_path, "non-resource URLs", errors);
     } else {
         for (index, path) in entries(paths) {
-            of_path(path, &format!("{at}[{index}]"), errors);
+            of_path(path, &format!("{field_path}[{index}]"), errors);
         }
     }
 }
 
 /// Validates one path: absolute, without spaces and empty segments, and with `*` only as the last
 /// segment.
-fn of_path(path: &Value, at: &str, errors: &mut Errors) {
+fn of_path(path: &Value, field_path: &str, errors: &mut Errors) {
     let is = text(path);
     let detail = if is.is_empty() {
         "must not be empty"
@@ -211,7 +212,7 @@ fn of_path(path: &Value, at: &str, errors: &mut Errors) {
     } else {
         return;
     };
-    errors.invalid(at, path, detail);
+    errors.invalid(field_path, path, detail);
 }
 
 /// Validates a `PriorityLevelConfiguration`.
@@ -248,17 +249,17 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
 
 /// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other
 /// levels: not negative.
-fn shares(of: &Value, at: &str, errors: &mut Errors) {
-    let seats = &of["nominalConcurrencyShares"];
+fn shares(limits: &Value, path: &str, errors: &mut Errors) {
+    let seats = &limits["nominalConcurrencyShares"];
     if seats.as_i64().is_some_and(|seats| seats < 0) {
-        errors.invalid(&format!("{at}.nominalConcurrencyShares"), seats, "must be a non-negative integer");
+        errors.invalid(&format!("{path}.nominalConcurrencyShares"), seats, "must be a non-negative integer");
     }
 }
 
 /// Validates `lendablePercent`, the part of its seats that a level lends to others while it does
 /// not use them: 0 to 100.
-fn lent(of: &Value, at: &str, errors: &mut Errors) {
-    errors.in_range(&format!("{at}.lendablePercent"), &of["lendablePercent"], 0, 100);
+fn lent(limits: &Value, path: &str, errors: &mut Errors) {
+    errors.in_range(&format!("{path}.lendablePercent"), &limits["lendablePercent"], 0, 100);
 }
 
 /// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is
@@ -279,12 +280,12 @@ fn of_limits(limited: &Value, errors: &mut Errors) {
 /// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
 /// `Reject`, it rejects them with 429 at once.
 fn response(response: &Value, errors: &mut Errors) {
-    let at = "spec.limited.limitResponse";
+    let path = "spec.limited.limitResponse";
     let queuing = &response["queuing"];
     match text(&response["type"]) {
-        "Queue" if !queuing.is_null() => of_queues(queuing, &format!("{at}.queuing"), errors),
+        "Queue" if !queuing.is_null() => of_queues(queuing, &format!("{path}.queuing"), errors),
         "" => {}
-        _ => errors.one_of(&format!("{at}.type"), &response["type"], &["Queue", "Reject"]),
+        _ => errors.one_of(&format!("{path}.type"), &response["type"], &["Queue", "Reject"]),
     }
 }
 
@@ -292,29 +293,29 @@ fn response(response: &Value, errors: &mut Errors) {
 ///
 /// A flow is dealt a hand of `handSize` queues and uses the shortest of them. `handSize` is at most
 /// `queues`, and the two together may need at most `ENTROPY_BITS_MAX` bits of the flow's hash.
-fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
+fn of_queues(queuing: &Value, path: &str, errors: &mut Errors) {
     let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
     let (queues, hand) = (number("queues"), number("handSize"));
     for field in ["queueLengthLimit", "queues"].iter().filter(|field| number(field) <= 0) {
-        errors.invalid(&format!("{at}.{field}"), &queuing[*field], "must be positive");
+        errors.invalid(&format!("{path}.{field}"), &queuing[*field], "must be positive");
     }
     if queues > QUEUES_MAX {
         let detail = format!("must not be greater than {QUEUES_MAX}");
-        errors.invalid(&format!("{at}.queues"), &queuing["queues"], &detail);
+        errors.invalid(&format!("{path}.queues"), &queuing["queues"], &detail);
     }
     if hand <= 0 {
-        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], "must be positive");
+        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], "must be positive");
     }
     if hand > queues {
         let detail = format!("should not be greater than queues ({queues})");
-        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
+        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], &detail);
     }
     let bits = entropy_bits(queues, hand);
     if queues > 0 && hand > 0 && bits > ENTROPY_BITS_MAX {
         let detail = format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {ENTROPY_BITS_MAX}"
         );
-        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
+        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], &detail);
     }
 }
 
@@ -331,15 +332,15 @@ fn entropy_bits(queues: i64, hand: i64) -> i64 {
 /// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`: types are required
 /// and unique.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    let mut known: Vec<&str> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(&object["status"]["conditions"]) {
-        let (at, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));
-        if known.contains(&kind) {
-            errors.duplicate(&at, &format!("{kind:?}"));
+        let (path, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));
+        if seen.contains(&kind) {
+            errors.duplicate(&path, &format!("{kind:?}"));
         }
-        known.push(kind);
+        seen.push(kind);
         if kind.is_empty() {
-            errors.required(&at, "");
+            errors.required(&path, "");
         }
     }
 }

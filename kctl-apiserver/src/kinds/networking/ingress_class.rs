@@ -14,7 +14,7 @@ use crate::{
     registry::kind::{Generation, Kind},
     table::{
         age::age,
-        fields::{self, annotation, at, name},
+        fields::{self, annotation, name, value_at},
         labels::NONE,
     },
     validation::immutable::immutable_field,
@@ -45,7 +45,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let is_default = annotation(object, "ingressclass.kubernetes.io/is-default-class") == "true";
     let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
-    let parameters = at(object, "/spec/parameters");
+    let parameters = value_at(object, "/spec/parameters");
     let shown = if parameters.is_object() {
         format!(
             "{}/{}",

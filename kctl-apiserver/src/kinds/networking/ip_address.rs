@@ -13,7 +13,7 @@ use crate::{
     registry::kind::Kind,
     table::{
         age::age,
-        fields::{self, at, name},
+        fields::{self, name, value_at},
         labels::NONE,
     },
 };
@@ -33,13 +33,17 @@ pub(crate) static KIND: Kind = Kind {
 ///
 /// The parent is shown as `resource.group/namespace/name`; without a parent, the cell is `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let parent = at(object, "/spec/parentRef");
+    let parent = value_at(object, "/spec/parentRef");
     if parent.is_null() {
         return vec![json!(name(object)), json!(NONE), json!(age(object, now))];
     }
     let resource = with_group(fields::text(parent, "/resource"), fields::text(parent, "/group"));
-    let (namespace, of) = (fields::text(parent, "/namespace"), fields::text(parent, "/name"));
-    let shown = if namespace.is_empty() { format!("{resource}/{of}") } else { format!("{resource}/{namespace}/{of}") };
+    let (namespace, parent_name) = (fields::text(parent, "/namespace"), fields::text(parent, "/name"));
+    let shown = if namespace.is_empty() {
+        format!("{resource}/{parent_name}")
+    } else {
+        format!("{resource}/{namespace}/{parent_name}")
+    };
     vec![json!(name(object)), json!(shown), json!(age(object, now))]
 }
 
@@ -49,14 +53,14 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// The parent of an address is usually the Service that has it. The object is not required to
 /// exist.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");
+    let (parent, path) = (&object["spec"]["parentRef"], "spec.parentRef");
     if !text(&parent["group"]).is_empty() {
-        errors.name(&format!("{at}.group"), &parent["group"], NameRule::Subdomain);
+        errors.name(&format!("{path}.group"), &parent["group"], NameRule::Subdomain);
     }
     for field in ["resource", "name"].into_iter().filter(|field| !text(&parent[*field]).is_empty()) {
-        errors.name(&format!("{at}.{field}"), &parent[field], NameRule::PathSegment);
+        errors.name(&format!("{path}.{field}"), &parent[field], NameRule::PathSegment);
     }
     if !text(&parent["namespace"]).is_empty() {
-        errors.name(&format!("{at}.namespace"), &parent["namespace"], NameRule::PathSegment);
+        errors.name(&format!("{path}.namespace"), &parent["namespace"], NameRule::PathSegment);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     registry::kind::{Generation, Kind},
     table::{
         age::age,
-        fields::{at, name},
+        fields::{name, value_at},
         labels::selector,
     },
 };
@@ -33,7 +33,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Returns name, selector of the Pods and age (`printNetworkPolicy`). The empty selector, of all
 /// Pods, is `<none>`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(selector(at(object, "/spec/podSelector"))), json!(age(object, now))]
+    vec![json!(name(object)), json!(selector(value_at(object, "/spec/podSelector"))), json!(age(object, now))]
 }
 
 /// Fills in the defaults of a policy (`SetDefaults_NetworkPolicy`).

@@ -39,21 +39,21 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 ///
 /// A third range ends the validation; so does an empty list (`FieldValueRequired`).
 fn validate_create(object: &Value, errors: &mut Errors) {
-    let (ranges, at) = (&object["spec"]["cidrs"], "spec.cidrs");
+    let (ranges, path) = (&object["spec"]["cidrs"], "spec.cidrs");
     let families: Vec<Option<bool>> =
         entries(ranges).map(|(_, range)| address::range(text(range)).map(|(ip, _)| ip.is_ipv4())).collect();
     if families.is_empty() {
-        return errors.required(at, "at least one CIDR required");
+        return errors.required(path, "at least one CIDR required");
     }
     if families.len() > 2 {
-        return errors.invalid(at, ranges, "may only hold up to 2 values");
+        return errors.invalid(path, ranges, "may only hold up to 2 values");
     }
     for (index, range) in entries(ranges) {
-        address::legacy_range(range, &format!("{at}[{index}]"), errors);
+        address::legacy_range(range, &format!("{path}[{index}]"), errors);
     }
     if families.len() == 2 && families[0].is_some() && families[0] == families[1] {
         let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.invalid(at, ranges, detail);
+        errors.invalid(path, ranges, detail);
     }
 }
 
@@ -62,14 +62,14 @@ fn validate_create(object: &Value, errors: &mut Errors) {
 /// Only a second range, of the other family, may be added; the whole list is then validated again.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     const DETAIL: &str = "field is immutable";
-    let (was, is, at) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
+    let (was, is, path) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
     let n_kept = match (entries(was).count(), entries(is).count()) {
         (before, after) if before == after => before,
         (1, 2) => 1,
-        _ => return errors.invalid(at, is, DETAIL),
+        _ => return errors.invalid(path, is, DETAIL),
     };
     for index in (0..n_kept).filter(|index| was[*index] != is[*index]) {
-        errors.invalid(&format!("{at}[{index}]"), &is[index], DETAIL);
+        errors.invalid(&format!("{path}[{index}]"), &is[index], DETAIL);
     }
     if entries(is).count() > n_kept {
         validate_create(new, errors);

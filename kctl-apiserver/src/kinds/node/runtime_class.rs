@@ -55,8 +55,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
     let scheduling = &object["scheduling"];
     errors.labels("scheduling.nodeSelector", &scheduling["nodeSelector"]);
-    let (list, at) = (&scheduling["tolerations"], "scheduling.tolerations");
-    affinity::tolerations(list, at, errors);
+    let (list, path) = (&scheduling["tolerations"], "scheduling.tolerations");
+    affinity::tolerations(list, path, errors);
     let keys = ["key", "operator", "value", "effect"];
     for (index, toleration) in entries(list) {
         let is_same = |other: &Value| keys.iter().all(|key| text(&other[*key]) == text(&toleration[*key]));
@@ -70,7 +70,7 @@ fn validate(object: &Value, errors: &mut Errors) {
                 field("effect"),
                 toleration["tolerationSeconds"]
             );
-            errors.duplicate(&format!("{at}[{index}]"), &shown);
+            errors.duplicate(&format!("{path}[{index}]"), &shown);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::age,
-        fields::{at, int, name, scalar},
+        fields::{int, name, scalar, value_at},
     },
     validation::{self, selector, status::Numbers},
 };
@@ -47,7 +47,7 @@ fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Returns name, bounds, allowed disruptions and age (`printPodDisruptionBudget`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let bound = |pointer: &str| json!(scalar(at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
+    let bound = |pointer: &str| json!(scalar(value_at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
     vec![
         json!(name(object)),
         bound("/spec/minAvailable"),
@@ -70,9 +70,9 @@ fn validate(object: &Value, errors: &mut Errors) {
         errors.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
     }
     for name in ["minAvailable", "maxUnavailable"] {
-        let at = format!("spec.{name}");
-        errors.count_or_percent(&at, &spec[name]);
-        errors.at_most_all(&at, &spec[name]);
+        let path = format!("spec.{name}");
+        errors.count_or_percent(&path, &spec[name]);
+        errors.at_most_all(&path, &spec[name]);
     }
     selector::selector(&spec["selector"], "spec.selector", errors);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::age,
-    fields::{at, list, name, text},
+    fields::{list, name, text, value_at},
 };
 
 /// Returns the cells of a binding of a role, in a namespace or not.
@@ -15,7 +15,7 @@ use crate::table::{
 ///
 /// Users, groups and accounts are only shown with `-o wide`, each joined by a comma and a space.
 pub(crate) fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
-    let role = at(object, "/roleRef");
+    let role = value_at(object, "/roleRef");
     let subjects = |kind: &str| {
         let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
         let shown = of_kind.map(|subject| match kind {

@@ -20,26 +20,26 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 /// resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
 pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
     for (index, rule) in entries(&object["rules"]) {
-        let at = format!("rules[{index}]");
+        let path = format!("rules[{index}]");
         let is_empty = |list: &str| entries(&rule[list]).next().is_none();
         if !is_empty("nonResourceURLs") {
             let names = ["apiGroups", "resources", "resourceNames"];
             let urls = &rule["nonResourceURLs"];
             if scope == Scope::Namespaced {
                 let detail = "namespaced rules cannot apply to non-resource URLs";
-                errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
+                errors.invalid(&format!("{path}.nonResourceURLs"), urls, detail);
             }
             if names.iter().any(|name| !is_empty(name)) {
                 let detail = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
+                errors.invalid(&format!("{path}.nonResourceURLs"), urls, detail);
             }
             continue;
         }
         if is_empty("apiGroups") {
-            errors.required(&format!("{at}.apiGroups"), "resource rules must supply at least one api group");
+            errors.required(&format!("{path}.apiGroups"), "resource rules must supply at least one api group");
         }
         if is_empty("resources") {
-            errors.required(&format!("{at}.resources"), "resource rules must supply at least one resource");
+            errors.required(&format!("{path}.resources"), "resource rules must supply at least one resource");
         }
     }
 }
@@ -53,15 +53,16 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     if object["aggregationRule"].is_null() {
         return;
     }
-    let (at, selectors) = ("aggregationRule.clusterRoleSelectors", &object["aggregationRule"]["clusterRoleSelectors"]);
+    let (path, selectors) =
+        ("aggregationRule.clusterRoleSelectors", &object["aggregationRule"]["clusterRoleSelectors"]);
     if entries(selectors).next().is_none() {
-        errors.required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil");
+        errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
     for (index, selector) in entries(selectors) {
-        let (at, before) = (format!("{at}[{index}]"), errors.len());
-        crate::validation::selector::selector(selector, &at, errors);
+        let (path, before) = (format!("{path}[{index}]"), errors.len());
+        crate::validation::selector::selector(selector, &path, errors);
         if errors.len() > before {
-            errors.invalid(&at, &Value::Null, "invalid label selector.");
+            errors.invalid(&path, &Value::Null, "invalid label selector.");
         }
     }
 }
@@ -95,27 +96,27 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
 ///
 /// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
 /// requires one.
-fn one_subject(subject: &Value, at: &str, scope: Scope, errors: &mut Errors) {
+fn one_subject(subject: &Value, path: &str, scope: Scope, errors: &mut Errors) {
     let group = text(&subject["apiGroup"]);
     match text(&subject["kind"]) {
         "ServiceAccount" => {
             if !text(&subject["name"]).is_empty() {
-                errors.name(&format!("{at}.name"), &subject["name"], NameRule::Subdomain);
+                errors.name(&format!("{path}.name"), &subject["name"], NameRule::Subdomain);
             }
             if !group.is_empty() {
-                errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[""]);
+                errors.unsupported(&format!("{path}.apiGroup"), &format!("{group:?}"), &[""]);
             }
             if scope == Scope::Cluster && text(&subject["namespace"]).is_empty() {
-                errors.required(&format!("{at}.namespace"), "");
+                errors.required(&format!("{path}.namespace"), "");
             }
         }
         "User" | "Group" => {
             if group != GROUP {
-                errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[GROUP]);
+                errors.unsupported(&format!("{path}.apiGroup"), &format!("{group:?}"), &[GROUP]);
             }
         }
         kind => {
-            errors.unsupported(&format!("{at}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
+            errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
         }
     }
 }

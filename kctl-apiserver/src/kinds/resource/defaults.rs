@@ -25,16 +25,16 @@ pub(crate) fn claim_template(object: &mut Value) {
 fn spec(spec: &mut Value) {
     for request in items(part(spec, "devices"), "requests") {
         if let Some(exactly) = request.get_mut("exactly").filter(|exactly| exactly.is_object()) {
-            one(exactly);
+            default_request(exactly);
         }
-        items(request, "firstAvailable").for_each(one);
+        items(request, "firstAvailable").for_each(default_request);
     }
 }
 
 /// Sets the defaults of a request: exactly one device.
 ///
 /// With the mode `All`, the count is 0, so the field is absent.
-fn one(request: &mut Value) {
+fn default_request(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if is_text(request, "allocationMode", "ExactCount") {
         fill(request, "count", 1);

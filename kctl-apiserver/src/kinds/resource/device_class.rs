@@ -30,5 +30,5 @@ pub(crate) static KIND: Kind = Kind {
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     selectors(&spec["selectors"], "spec.selectors", errors);
-    each(&spec["config"], "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
+    each(&spec["config"], "spec.config", errors, |config, path, errors| opaque(&config["opaque"], path, errors));
 }

@@ -56,25 +56,25 @@ fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Va
 
 /// Validates the taint, and the names in the selector that are set (`validateDeviceTaintRuleSpec`).
 fn validate(object: &Value, errors: &mut Errors) {
-    let (selector, at) = (&object["spec"]["deviceSelector"], "spec.deviceSelector");
+    let (selector, path) = (&object["spec"]["deviceSelector"], "spec.deviceSelector");
     if !selector["driver"].is_null() {
-        driver(&selector["driver"], &format!("{at}.driver"), errors);
+        driver(&selector["driver"], &format!("{path}.driver"), errors);
     }
     if !selector["pool"].is_null() {
-        pool_name(&selector["pool"], &format!("{at}.pool"), errors);
+        pool_name(&selector["pool"], &format!("{path}.pool"), errors);
     }
     if !selector["device"].is_null() {
-        errors.name(&format!("{at}.device"), &selector["device"], NameRule::Label);
+        errors.name(&format!("{path}.device"), &selector["device"], NameRule::Label);
     }
     taint(&object["spec"]["taint"], "spec.taint", errors);
 }
 
 /// Validates the conditions (`ValidateDeviceTaintRuleStatusUpdate`).
-fn validate_status(conditions: &Value, at: &str, errors: &mut Errors) {
-    status::conditions(conditions, at, errors);
+fn validate_status(conditions: &Value, path: &str, errors: &mut Errors) {
+    status::conditions(conditions, path, errors);
     let found = entries(conditions).count();
     if found > CONDITIONS_MAX {
-        errors.too_many(at, found, CONDITIONS_MAX);
+        errors.too_many(path, found, CONDITIONS_MAX);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
-        fields::{at, is_deleting, list, name},
+        fields::{is_deleting, list, name, value_at},
     },
 };
 
@@ -43,7 +43,7 @@ pub(crate) static KIND: Kind = Kind {
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let states = [
         ("deleted", is_deleting(object)),
-        ("allocated", at(object, "/status/allocation").is_object()),
+        ("allocated", value_at(object, "/status/allocation").is_object()),
         ("reserved", !list(object, "/status/reservedFor").is_empty()),
     ];
     let states: Vec<_> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();

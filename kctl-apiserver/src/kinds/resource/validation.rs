@@ -20,14 +20,14 @@ const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 /// a device.
 ///
 /// An expression that is too long is not compiled.
-pub(crate) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
-    each(list, at, errors, |selector, at, errors| {
+pub(crate) fn selectors(list: &Value, path: &str, errors: &mut Errors) {
+    each(list, path, errors, |selector, path, errors| {
         if selector["cel"].is_null() {
-            errors.required(&format!("{at}.cel"), "");
+            errors.required(&format!("{path}.cel"), "");
         } else if text(&selector["cel"]["expression"]).len() > EXPRESSION_LEN_MAX {
-            errors.too_long(&format!("{at}.cel.expression"), EXPRESSION_LEN_MAX);
+            errors.too_long(&format!("{path}.cel.expression"), EXPRESSION_LEN_MAX);
         } else if let Some(why) = problem(text(&selector["cel"]["expression"])) {
-            errors.invalid(&format!("{at}.cel.expression"), &selector["cel"]["expression"], &why);
+            errors.invalid(&format!("{path}.cel.expression"), &selector["cel"]["expression"], &why);
         }
     });
 }
@@ -44,26 +44,26 @@ fn problem(expression: &str) -> Option<String> {
 }
 
 /// Validates parameters that only the driver reads: they are required, and a JSON object.
-pub(crate) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
-    let at = format!("{at}.opaque");
+pub(crate) fn opaque(opaque: &Value, path: &str, errors: &mut Errors) {
+    let path = format!("{path}.opaque");
     if opaque.is_null() {
-        return errors.required(&at, "");
+        return errors.required(&path, "");
     }
-    let (parameters, at) = (&opaque["parameters"], format!("{at}.parameters"));
+    let (parameters, path) = (&opaque["parameters"], format!("{path}.parameters"));
     if parameters.is_null() {
-        errors.required(&at, "");
+        errors.required(&path, "");
     } else {
-        of_driver(parameters, &at, errors);
+        of_driver(parameters, &path, errors);
     }
 }
 
 /// Validates an object whose fields only a driver knows, by its size and type. Errors do not show
 /// it.
-pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn of_driver(object: &Value, path: &str, errors: &mut Errors) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
-        errors.too_long(at, PARAMETERS_LEN_MAX);
+        errors.too_long(path, PARAMETERS_LEN_MAX);
     } else if !object.is_object() {
-        errors.invalid(at, &"<value omitted>".into(), "must be a valid JSON object");
+        errors.invalid(path, &"<value omitted>".into(), "must be a valid JSON object");
     }
 }
 
@@ -71,35 +71,35 @@ pub(crate) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
 ///
 /// Either both lists are given or neither; names are qualified and unique, and no name is in both
 /// lists.
-pub(crate) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn bindings(device: &Value, path: &str, errors: &mut Errors) {
     /// The two lists of conditions, each with the other one.
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {
-        let at = format!("{at}.{field}");
-        each(&device[field], &at, errors, |name, at, errors| errors.qualified_name(at, text(name)));
-        if !errors.is_too_long(&at) {
-            unique(&device[field], &at, errors, |name| name);
+        let path = format!("{path}.{field}");
+        each(&device[field], &path, errors, |name, path, errors| errors.qualified_name(path, text(name)));
+        if !errors.is_too_long(&path) {
+            unique(&device[field], &path, errors, |name| name);
         }
     }
     for (index, failure) in entries(&device["bindingFailureConditions"]) {
-        if entries(&device["bindingConditions"]).any(|(_, one)| one == failure) {
+        if entries(&device["bindingConditions"]).any(|(_, condition)| condition == failure) {
             let detail = "bindingFailureConditions must not overlap with bindingConditions";
-            errors.invalid(&format!("{at}.bindingFailureConditions[{index}]"), failure, detail);
+            errors.invalid(&format!("{path}.bindingFailureConditions[{index}]"), failure, detail);
         }
     }
     for (field, other) in BOTH {
         if entries(&device[field]).next().is_some() && entries(&device[other]).next().is_none() {
             let detail = format!("{other} are required to use {field}");
-            errors.invalid(&format!("{at}.{other}"), &Value::Null, &detail);
+            errors.invalid(&format!("{path}.{other}"), &Value::Null, &detail);
         }
     }
 }
 
 /// Validates key and value of a taint. The effect is checked by the schema's own rules.
-pub(crate) fn taint(taint: &Value, at: &str, errors: &mut Errors) {
-    errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
+pub(crate) fn taint(taint: &Value, path: &str, errors: &mut Errors) {
+    errors.qualified_name(&format!("{path}.key"), text(&taint["key"]));
     if let Some(message) = check_label_value(text(&taint["value"])) {
-        errors.invalid(&format!("{at}.value"), &taint["value"], message);
+        errors.invalid(&format!("{path}.value"), &taint["value"], message);
     }
 }

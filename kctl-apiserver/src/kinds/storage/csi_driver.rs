@@ -14,7 +14,7 @@ use crate::{
     registry::kind::{DeleteAnswer, Generation, Kind},
     table::{
         age::age,
-        fields::{self, at, flag, list, name, texts},
+        fields::{self, flag, list, name, texts, value_at},
         labels::UNSET,
     },
     validation::{entries, immutable::immutable_field},
@@ -74,7 +74,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let modes = texts(object, "/spec/volumeLifecycleModes").join(",");
     vec![
         json!(name(object)),
-        json!(at(object, "/spec/attachRequired").as_bool().unwrap_or(true)),
+        json!(value_at(object, "/spec/attachRequired").as_bool().unwrap_or(true)),
         json!(flag(object, "/spec/podInfoOnMount")),
         json!(flag(object, "/spec/storageCapacity")),
         json!(if audiences.is_empty() { UNSET.to_owned() } else { audiences.join(",") }),
@@ -104,16 +104,16 @@ fn validate(object: &Value, errors: &mut Errors) {
     errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
     let mut audiences = Vec::new();
     for (index, request) in entries(&spec["tokenRequests"]) {
-        let at = format!("spec.tokenRequests[{index}]");
+        let path = format!("spec.tokenRequests[{index}]");
         let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
         if audiences.contains(&audience) {
-            errors.duplicate(&format!("{at}.audience"), &format!("{audience:?}"));
+            errors.duplicate(&format!("{path}.audience"), &format!("{audience:?}"));
             continue;
         }
         audiences.push(audience);
         if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
             let detail = "may not specify a duration less than 10 minutes";
-            errors.invalid(&format!("{at}.expirationSeconds"), seconds, detail);
+            errors.invalid(&format!("{path}.expirationSeconds"), seconds, detail);
         }
     }
     for (_, mode) in entries(&spec["volumeLifecycleModes"]) {

@@ -52,20 +52,20 @@ const NODE_ID_LEN_MAX: usize = 256;
 fn validate(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {
-        let at = format!("spec.drivers[{index}]");
-        volume_source::driver(&driver["name"], &format!("{at}.name"), errors);
+        let path = format!("spec.drivers[{index}]");
+        volume_source::driver(&driver["name"], &format!("{path}.name"), errors);
         let id = text(&driver["nodeID"]);
         if id.is_empty() {
-            errors.required(&format!("{at}.nodeID"), "");
+            errors.required(&format!("{path}.nodeID"), "");
         } else if id.len() > NODE_ID_LEN_MAX {
             let detail = format!("must be {NODE_ID_LEN_MAX} characters or less");
-            errors.invalid(&format!("{at}.nodeID"), &driver["nodeID"], &detail);
+            errors.invalid(&format!("{path}.nodeID"), &driver["nodeID"], &detail);
         }
-        errors.not_negative(&format!("{at}.allocatable.count"), &driver["allocatable"]["count"]);
+        errors.not_negative(&format!("{path}.allocatable.count"), &driver["allocatable"]["count"]);
         if entries(drivers).take(index).any(|(_, other)| other["name"] == driver["name"]) {
-            errors.duplicate(&format!("{at}.name"), &driver["name"].to_string());
+            errors.duplicate(&format!("{path}.name"), &driver["name"].to_string());
         }
-        topology(&driver["topologyKeys"], &at, errors);
+        topology(&driver["topologyKeys"], &path, errors);
     }
 }
 
@@ -86,15 +86,15 @@ fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver,
 /// not at the key.
-fn topology(keys: &Value, at: &str, errors: &mut Errors) {
+fn topology(keys: &Value, path: &str, errors: &mut Errors) {
     for (index, key) in entries(keys) {
         if text(key).is_empty() {
-            errors.required(at, "");
+            errors.required(path, "");
         }
         if entries(keys).take(index).any(|(_, other)| other == key) {
-            errors.duplicate(at, &key.to_string());
+            errors.duplicate(path, &key.to_string());
         }
-        errors.qualified_name(at, text(key));
+        errors.qualified_name(path, text(key));
     }
 }
 

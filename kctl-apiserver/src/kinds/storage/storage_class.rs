@@ -73,28 +73,28 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// many empty terms to compare with.
 fn topologies(terms: &Value, errors: &mut Errors) {
     // Upstream starts with one empty term for each term in the list.
-    let mut known = vec![BTreeMap::new(); entries(terms).count()];
+    let mut seen = vec![BTreeMap::new(); entries(terms).count()];
     for (index, term) in entries(terms) {
-        let at = format!("allowedTopologies[{index}].matchLabelExpressions");
-        let mut asked: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let path = format!("allowedTopologies[{index}].matchLabelExpressions");
+        let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
-            let (at, key) = (format!("{at}[{nth}]"), text(&requirement["key"]));
+            let (path, key) = (format!("{path}[{nth}]"), text(&requirement["key"]));
             let values: Vec<&str> = entries(&requirement["values"]).map(|(_, value)| text(value)).collect();
             if values.is_empty() {
-                errors.required(&format!("{at}.values"), "");
+                errors.required(&format!("{path}.values"), "");
             }
             for (nth, value) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
-                errors.duplicate(&format!("{at}.values[{nth}]"), &Value::from(*value).to_string());
+                errors.duplicate(&format!("{path}.values[{nth}]"), &Value::from(*value).to_string());
             }
-            errors.qualified_name(&format!("{at}.key"), key);
-            if asked.insert(key, values.into_iter().collect()).is_some() {
-                errors.duplicate(&format!("{at}.key"), &Value::from(key).to_string());
+            errors.qualified_name(&format!("{path}.key"), key);
+            if topology.insert(key, values.into_iter().collect()).is_some() {
+                errors.duplicate(&format!("{path}.key"), &Value::from(key).to_string());
             }
         }
-        for _ in known.iter().filter(|other| **other == asked) {
-            errors.duplicate(&at, "\"\"");
+        for _ in seen.iter().filter(|other| **other == topology) {
+            errors.duplicate(&path, "\"\"");
         }
-        known.push(asked);
+        seen.push(topology);
     }
 }
 
@@ -110,9 +110,9 @@ fn default(object: &mut Value) {
 /// Warnings name the key by its path, as in `allowedTopologies[0].matchLabelExpressions[1].key`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     for (index, term) in entries(&object["allowedTopologies"]) {
-        for (nth, one) in entries(&term["matchLabelExpressions"]) {
-            let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
-            texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
+        for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
+            let path = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
+            texts.extend(old_label(text(&requirement["key"])).map(|why| format!("{path}: {why}")));
         }
     }
 }

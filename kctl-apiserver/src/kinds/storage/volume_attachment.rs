@@ -92,12 +92,12 @@ fn source(source: &Value, errors: &mut Errors) {
 /// kube-apiserver.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for part in ["attachError", "detachError"] {
-        let (error, at) = (&object["status"][part], format!("status.{part}"));
+        let (error, path) = (&object["status"][part], format!("status.{part}"));
         if text(&error["message"]).len() > ERROR_LEN_MAX {
-            errors.too_long(&format!("{at}.message"), METADATA_LEN_MAX);
+            errors.too_long(&format!("{path}.message"), METADATA_LEN_MAX);
         }
         if error["errorCode"].as_i64().is_some_and(|code| code < 0) {
-            errors.in_range(&format!("{at}.errorCode"), &error["errorCode"], 0, i32::MAX.into());
+            errors.in_range(&format!("{path}.errorCode"), &error["errorCode"], 0, i32::MAX.into());
         }
     }
 }

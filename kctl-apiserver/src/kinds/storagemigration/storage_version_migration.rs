@@ -36,10 +36,10 @@ const FINAL: [&str; 2] = ["Succeeded", "Failed"];
 
 /// Validates the resource to migrate (`ValidateStorageVersionMigration`). The core group is the empty string.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (resource, at) = (&object["spec"]["resource"], "spec.resource");
-    errors.required_name(&format!("{at}.resource"), &resource["resource"], NameRule::Label1035);
+    let (resource, path) = (&object["spec"]["resource"], "spec.resource");
+    errors.required_name(&format!("{path}.resource"), &resource["resource"], NameRule::Label1035);
     if !text(&resource["group"]).is_empty() {
-        errors.name(&format!("{at}.group"), &resource["group"], NameRule::Subdomain);
+        errors.name(&format!("{path}.group"), &resource["group"], NameRule::Subdomain);
     }
 }
 
@@ -71,10 +71,11 @@ fn is_resource_version(version: &str) -> bool {
 
 /// Returns name, `resource.group` and the last of the conditions that is true (`printStorageVersionMigration`).
 fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
-    let of = |field| fields::text(object, field);
-    let resource = GroupResource::new(of("/spec/resource/group"), of("/spec/resource/resource"));
+    let field_text = |field| fields::text(object, field);
+    let resource = GroupResource::new(field_text("/spec/resource/group"), field_text("/spec/resource/resource"));
     let conditions = fields::list(object, "/status/conditions").iter().rev();
-    let mut held = conditions.filter(|one| one["status"] == "True").map(|one| text(&one["type"]));
+    let mut held =
+        conditions.filter(|condition| condition["status"] == "True").map(|condition| text(&condition["type"]));
     let status = held.find(|kind| *kind == "Running" || FINAL.contains(kind)).unwrap_or("Unknown");
     vec![json!(name(object)), json!(resource.to_string()), json!(status)]
 }

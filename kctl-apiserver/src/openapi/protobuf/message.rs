@@ -133,9 +133,9 @@ impl Message {
     /// Field 1 is the name, field 2 the value: `NamedSchema` and its siblings.
     pub(super) fn named(&mut self, number: u32, object: &Value, fill: impl Fn(&mut Message, &Value)) {
         for (name, value) in object.as_object().into_iter().flat_map(Map::iter) {
-            self.message(number, |one| {
-                one.bytes(1, name.as_bytes());
-                one.message(2, |found| fill(found, value));
+            self.message(number, |entry| {
+                entry.bytes(1, name.as_bytes());
+                entry.message(2, |found| fill(found, value));
             });
         }
     }
@@ -146,9 +146,9 @@ impl Message {
     pub(super) fn extensions(&mut self, number: u32, object: &Value) {
         let all = object.as_object().into_iter().flat_map(Map::iter);
         for (name, value) in all.filter(|(name, _)| name.starts_with("x-")) {
-            self.message(number, |one| {
-                one.bytes(1, name.as_bytes());
-                one.any(2, value);
+            self.message(number, |entry| {
+                entry.bytes(1, name.as_bytes());
+                entry.any(2, value);
             });
         }
     }

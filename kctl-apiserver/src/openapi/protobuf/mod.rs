@@ -68,8 +68,8 @@ fn operation(item: &mut Message, value: &Value) {
         responses.named(1, &value["responses"], |code, value| {
             code.message(1, |response| {
                 response.text(1, &value["description"]);
-                if let Some(of) = value.get("schema") {
-                    response.message(2, |item| item.message(1, |found| schema(found, of)));
+                if let Some(nested) = value.get("schema") {
+                    response.message(2, |item| item.message(1, |found| schema(found, nested)));
                 }
             });
         });
@@ -83,9 +83,9 @@ fn operation(item: &mut Message, value: &Value) {
 /// `number` is the field in the enclosing message.
 fn parameters(item: &mut Message, number: u32, value: &Value) {
     for value in items(value) {
-        item.message(number, |one| match value.get("$ref") {
-            Some(reference) => one.message(2, |found| found.text(1, reference)),
-            None => one.message(1, |found| parameter(found, value)),
+        item.message(number, |entry| match value.get("$ref") {
+            Some(reference) => entry.message(2, |found| found.text(1, reference)),
+            None => entry.message(1, |found| parameter(found, value)),
         });
     }
 }
@@ -147,13 +147,13 @@ fn schema(item: &mut Message, value: &Value) {
     match &value["additionalProperties"] {
         Value::Null => {}
         Value::Bool(allowed) => item.message(21, |either| either.varint(2, u64::from(*allowed))),
-        of => item.message(21, |either| either.message(1, |found| schema(found, of))),
+        nested => item.message(21, |either| either.message(1, |found| schema(found, nested))),
     }
     if value["type"].is_string() {
         item.message(22, |types| types.text(1, &value["type"]));
     }
-    if let Some(of) = value.get("items") {
-        item.message(23, |list| list.message(1, |found| schema(found, of)));
+    if let Some(nested) = value.get("items") {
+        item.message(23, |list| list.message(1, |found| schema(found, nested)));
     }
     if value["properties"].is_object() {
         item.message(25, |properties| properties.named(1, &value["properties"], schema));

@@ -86,8 +86,8 @@ fn operation(item: &mut Message, value: &Value) {
 ///
 /// A media type without a schema is an empty message.
 fn media(item: &mut Message, value: &Value) {
-    if let Some(of) = value.get("schema") {
-        item.message(1, |found| schema_or_reference(found, of));
+    if let Some(nested) = value.get("schema") {
+        item.message(1, |found| schema_or_reference(found, nested));
     }
 }
 
@@ -102,8 +102,8 @@ fn parameters(item: &mut Message, number: u32, value: &Value) {
                 found.text(2, &value["in"]);
                 found.text(3, &value["description"]);
                 found.flag(4, &value["required"]);
-                if let Some(of) = value.get("schema") {
-                    found.message(10, |found| schema_or_reference(found, of));
+                if let Some(nested) = value.get("schema") {
+                    found.message(10, |found| schema_or_reference(found, nested));
                 }
             });
         });
@@ -140,15 +140,15 @@ fn schema(item: &mut Message, value: &Value) {
     items(&value["enum"]).for_each(|value| item.any(24, value));
     item.text(25, &value["type"]);
     for (number, field) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
-        for of in items(&value[field]) {
-            item.message(number, |found| schema_or_reference(found, of));
+        for nested in items(&value[field]) {
+            item.message(number, |found| schema_or_reference(found, nested));
         }
     }
-    if let Some(of) = value.get("not") {
-        item.message(29, |found| schema(found, of));
+    if let Some(nested) = value.get("not") {
+        item.message(29, |found| schema(found, nested));
     }
-    if let Some(of) = value.get("items") {
-        item.message(30, |list| list.message(1, |found| schema_or_reference(found, of)));
+    if let Some(nested) = value.get("items") {
+        item.message(30, |list| list.message(1, |found| schema_or_reference(found, nested)));
     }
     if value["properties"].is_object() {
         item.message(31, |properties| properties.named(1, &value["properties"], schema_or_reference));
@@ -156,7 +156,7 @@ fn schema(item: &mut Message, value: &Value) {
     match &value["additionalProperties"] {
         Value::Null => {}
         Value::Bool(allowed) => item.message(32, |either| either.varint(2, u64::from(*allowed))),
-        of => item.message(32, |either| either.message(1, |found| schema_or_reference(found, of))),
+        nested => item.message(32, |either| either.message(1, |found| schema_or_reference(found, nested))),
     }
     default(item, value);
     item.text(34, &value["description"]);
@@ -188,9 +188,9 @@ fn bounds(item: &mut Message, value: &Value) {
 fn default(item: &mut Message, value: &Value) {
     match value.get("default") {
         None => {}
-        Some(Value::Number(number)) => item.message(33, |one| one.double(1, number.as_f64().unwrap_or_default())),
-        Some(Value::Bool(flag)) => item.message(33, |one| one.varint(2, u64::from(*flag))),
-        Some(Value::String(text)) => item.message(33, |one| one.bytes(3, text.as_bytes())),
+        Some(Value::Number(number)) => item.message(33, |any| any.double(1, number.as_f64().unwrap_or_default())),
+        Some(Value::Bool(flag)) => item.message(33, |any| any.varint(2, u64::from(*flag))),
+        Some(Value::String(text)) => item.message(33, |any| any.bytes(3, text.as_bytes())),
         Some(_) => item.message(33, |_nothing| {}),
     }
 }

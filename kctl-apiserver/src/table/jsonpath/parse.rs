@@ -19,11 +19,11 @@ pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let at = rest.find('{').unwrap_or(rest.len());
-        if at > 0 {
-            nodes.push(Node::Text(rest[..at].to_owned()));
+        let start = rest.find('{').unwrap_or(rest.len());
+        if start > 0 {
+            nodes.push(Node::Text(rest[..start].to_owned()));
         }
-        let Some(inside) = rest.get(at + 1..) else { break };
+        let Some(inside) = rest.get(start + 1..) else { break };
         let mut block = Vec::new();
         rest = action(inside, &mut block)?;
         nodes.push(Node::Block(block));
@@ -124,11 +124,11 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();
-    while let Some((at, char)) = chars.next() {
+    while let Some((position, char)) = chars.next() {
         if char == '\\' {
             chars.next();
         } else if is_terminator(char) {
-            len = at;
+            len = position;
             break;
         }
     }
@@ -187,13 +187,13 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut is_closed = false;
     let mut before = '(';
     let mut end = None;
-    for (at, char) in text.char_indices() {
+    for (position, char) in text.char_indices() {
         match char {
             '\n' => return None,
             '"' | '\'' if quoted_by.is_none() => quoted_by = Some(char),
             '"' | '\'' => is_closed |= before != '\\' && quoted_by == Some(char),
             ')' if quoted_by.is_some() == is_closed => {
-                end = Some(at);
+                end = Some(position);
                 break;
             }
             _ => {}
@@ -209,8 +209,8 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 ///
 /// The first operator is used. Consecutive characters of operators form one operator; evaluation rejects unknown ones.
 fn condition_of(text: &str) -> Option<Node> {
-    let parts = text.find(OF_OPERATORS).filter(|at| *at > 0).and_then(|at| {
-        let (left, rest) = text.split_at(at);
+    let parts = text.find(OF_OPERATORS).filter(|position| *position > 0).and_then(|position| {
+        let (left, rest) = text.split_at(position);
         let len = rest.find(|char| !OF_OPERATORS.contains(&char)).unwrap_or(rest.len() - 1);
         (len > 0).then(|| (left, rest.split_at(len)))
     });
@@ -223,8 +223,8 @@ fn condition_of(text: &str) -> Option<Node> {
 ///
 /// A quote after a backslash does not end the string. Line breaks in it are an error.
 fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str> {
-    let is_end = |at: &usize| !text[..*at].ends_with('\\');
-    let end = text.match_indices(mark).map(|(at, _)| at).find(is_end)?;
+    let is_end = |position: &usize| !text[..*position].ends_with('\\');
+    let end = text.match_indices(mark).map(|(position, _)| position).find(is_end)?;
     let (quoted, rest) = (&text[..end], &text[end + 1..]);
     if quoted.contains('\n') {
         return None;

@@ -44,11 +44,11 @@ impl File<'_> {
 pub(super) fn overlapping(spec: &Value, texts: &mut Vec<String>) {
     for (_, volume) in entries(&spec["volumes"]) {
         let name = text(&volume["name"]);
-        let mut tell = |of: &str, files: &[File<'_>]| {
+        let mut tell = |volume_source: &str, files: &[File<'_>]| {
             for (index, file) in files.iter().enumerate() {
                 for other in files[..index].iter().filter(|other| file.overlaps(other)) {
                     let (file, other) = (file.shown(), other.shown());
-                    texts.push(format!("volume {name:?} ({of}): overlapping paths: {file} with {other}"));
+                    texts.push(format!("volume {name:?} ({volume_source}): overlapping paths: {file} with {other}"));
                 }
             }
         };

@@ -46,7 +46,7 @@ pub(in crate::verbs) struct ListScope {
     /// The revision of the state; `None` for the newest state.
     ///
     /// It is never newer than the state's revision.
-    pub(super) at: Option<u64>,
+    pub(super) revision: Option<u64>,
     /// The object after which the list continues.
     ///
     /// Exclusive. It may name an object that does not exist.
@@ -80,10 +80,10 @@ impl ListScope {
             if let Some(revision) = revision {
                 not_from_the_future(state, &revision.to_string())?;
             }
-            return Ok(Self { at: revision, after: Some(after), limit, compacted });
+            return Ok(Self { revision, after: Some(after), limit, compacted });
         }
         if version.is_empty() {
-            return Ok(Self { at: None, after: None, limit, compacted });
+            return Ok(Self { revision: None, after: None, limit, compacted });
         }
         let revision = strconv::parse_uint(version).ok_or_else(|| StatusError::bad_request(not_a_version(version)))?;
         not_from_the_future(state, version)?;
@@ -95,7 +95,7 @@ impl ListScope {
             "" => is_paged && revision > 0,
             matching => matching == "Exact",
         };
-        Ok(Self { at: Some(revision).filter(|_| is_exact), after: None, limit, compacted })
+        Ok(Self { revision: Some(revision).filter(|_| is_exact), after: None, limit, compacted })
     }
 
     /// Returns the table of an older revision, or `None` if the list reads the newest state.
@@ -112,8 +112,8 @@ impl ListScope {
         table: &Table,
         current: u64,
     ) -> Result<Option<Table>, StatusError> {
-        let Some(at) = self.at.filter(|at| *at != current) else { return Ok(None) };
-        let state = (at >= self.compacted).then(|| table.at(at)).flatten();
+        let Some(revision) = self.revision.filter(|revision| *revision != current) else { return Ok(None) };
+        let state = (revision >= self.compacted).then(|| table.at(revision)).flatten();
         state.map(Some).ok_or_else(|| match &self.after {
             Some(after) => StatusError::expired(TOO_OLD).with_continue_token(token(info, None, after)),
             None => StatusError::expired("resourceVersion is too old: list again without it"),

@@ -36,7 +36,7 @@ impl DeclaredType {
     pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        match (object["kind"] == resource.kind() && group == resource.of.group, version == resource.version) {
+        match (object["kind"] == resource.kind() && group == resource.id.group, version == resource.version) {
             (true, true) => Self::Own,
             (true, false) => Self::OtherVersion(version.to_owned()),
             (false, _) => Self::Other,

@@ -45,8 +45,8 @@ fn is_mirror(pod: &Value) -> bool {
 /// Returns a list field.
 ///
 /// A value of another type counts as an empty list.
-fn list<'a>(of: &'a Value, field: &str) -> &'a [Value] {
-    of[field].as_array().map_or(&[], Vec::as_slice)
+fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    object[field].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns the account of a Pod.
@@ -80,7 +80,7 @@ pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Re
     // `serviceAccount` is the deprecated alias that old clients read (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
     let account = account(state, info, pod)?;
-    let automount = |of: &Value| of["automountServiceAccountToken"].as_bool();
+    let automount = |object: &Value| object["automountServiceAccountToken"].as_bool();
     if automount(&pod["spec"]).or_else(|| automount(&account)).unwrap_or(true) {
         mount(state, &mut pod["spec"]);
     }
@@ -124,16 +124,18 @@ const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 ///
 /// Volumes belong to the Pod and are checked there.
 fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
-    let one =
+    let variables =
         list(container, "env").iter().filter_map(|variable| variable["valueFrom"]["secretKeyRef"]["name"].as_str());
-    one.chain(list(container, "envFrom").iter().filter_map(|from| from["secretRef"]["name"].as_str()))
+    variables.chain(list(container, "envFrom").iter().filter_map(|from| from["secretRef"]["name"].as_str()))
 }
 
 /// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
 ///
 /// The first missing Secret is reported.
 fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(), StatusError> {
-    let names = |field: &str| -> BTreeSet<&str> { list(account, field).iter().map(|one| text(&one["name"])).collect() };
+    let names = |field: &str| -> BTreeSet<&str> {
+        list(account, field).iter().map(|reference| text(&reference["name"])).collect()
+    };
     let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
     let spec = &pod["spec"];
     let of_volumes = list(spec, "volumes").iter().filter_map(|volume| volume["secret"]["secretName"].as_str());

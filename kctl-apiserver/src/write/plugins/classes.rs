@@ -21,16 +21,16 @@ const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 /// Returns the name of the default class. The newest of several is used, and the first by name among equally old ones.
 ///
 /// `None` without a default class. Timestamps have whole seconds, so equal ages are common in tests.
-fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Value> {
+fn default(state: &State, resource: &GroupResource, annotations: &[&str]) -> Option<Value> {
     let says = |class: &Arc<Value>| {
         annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")
     };
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
     // The objects are ordered by name.
     let newest = state
-        .objects(of, None)
+        .objects(resource, None)
         .filter(says)
-        .reduce(|one, other| if created(&other) > created(&one) { other } else { one })?;
+        .reduce(|newest_so_far, other| if created(&other) > created(&newest_so_far) { other } else { newest_so_far })?;
     Some(newest["metadata"]["name"].clone())
 }
 

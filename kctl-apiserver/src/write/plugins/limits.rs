@@ -141,13 +141,13 @@ pub(super) fn check_claim(
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
-        let is_small = |of: &Amounts| of.get(&name).is_some_and(|one| *one < least);
+        let is_small = |amounts: &Amounts| amounts.get(&name).is_some_and(|amount| *amount < least);
         if !requests.contains_key(&name) || is_small(requests) || is_small(limits) {
             errors.push(format!("each {kind} must request at least {least} of {name}"));
         }
     }
     for (name, most) in amounts::read(&limit["max"]) {
-        let is_large = |of: &Amounts| of.get(&name).is_some_and(|one| *one > most);
+        let is_large = |amounts: &Amounts| amounts.get(&name).is_some_and(|amount| *amount > most);
         if !limits.contains_key(&name) || is_large(limits) || is_large(requests) {
             errors.push(format!("each {kind} must be limited to at most {most} of {name}"));
         }
@@ -161,7 +161,7 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
 fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
     let wrong = of_limit.filter(|(name, most)| {
-        let amount = |of: &Amounts| of.get(name).map_or(0, |amount| amount.in_steps(3));
+        let amount = |amounts: &Amounts| amounts.get(name).map_or(0, |amount| amount.in_steps(3));
         let (request, limit) = (amount(requests), amount(limits));
         #[expect(clippy::cast_precision_loss, reason = "kube-apiserver divides floating point numbers")]
         let (ratio, most) = (limit as f64 / request as f64, most.in_steps(3) as f64);
@@ -195,7 +195,7 @@ pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod:
     let mut requests = amounts::of_whole_pod(&pod["spec"], Side::Requests);
     amounts::add(&mut requests, &amounts::read(&pod["spec"]["overhead"]));
     let room = amounts::read(&node["status"]["allocatable"]);
-    let amount = |of: &Amounts, name: &str| -> Quantity { of.get(name).copied().unwrap_or_default() };
+    let amount = |amounts: &Amounts, name: &str| -> Quantity { amounts.get(name).copied().unwrap_or_default() };
     let is_beyond = |name: &&str| amount(&requests, name) > amount(&room, name);
     match ["cpu", "memory"].into_iter().find(is_beyond) {
         None => Ok(()),

@@ -79,7 +79,7 @@ fn called(object: &Value) -> &str {
 
 /// Returns the `Forbidden` error of a Pod.
 pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusError {
-    StatusError::forbidden(&info.resource.of, called(pod), why)
+    StatusError::forbidden(&info.resource.id, called(pod), why)
 }
 
 /// Sets the priority of a new Pod: that of its class, or of the global default class (plugin `Priority`).
@@ -88,12 +88,12 @@ pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusErr
 /// sent must be equal to the computed one.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    let of = crate::kinds::scheduling::priority_class::KIND.group_resource();
+    let resource = crate::kinds::scheduling::priority_class::KIND.group_resource();
     let class = if named.is_empty() {
-        let of_all = state.objects(&of, None).filter(|class| class["globalDefault"] == true);
+        let of_all = state.objects(&resource, None).filter(|class| class["globalDefault"] == true);
         of_all.min_by_key(|class| class["value"].as_i64())
     } else {
-        let Some(found) = state.get(&of, &(String::new(), named.clone())) else {
+        let Some(found) = state.get(&resource, &(String::new(), named.clone())) else {
             return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));
         };
         Some(found)
@@ -162,7 +162,7 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
         pod["spec"]["nodeSelector"][label] = value.clone();
     }
     if class["scheduling"].is_object() {
-        let list = |of: &Value| of["tolerations"].as_array().cloned().unwrap_or_default();
+        let list = |object: &Value| object["tolerations"].as_array().cloned().unwrap_or_default();
         let merged = merged(&[list(&pod["spec"]), list(&class["scheduling"])].concat());
         if !merged.is_empty() {
             pod["spec"]["tolerations"] = merged.into();
@@ -176,11 +176,11 @@ fn give_runtime(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
 /// The order of the remaining ones is kept.
 fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
-    for (index, one) in all.iter().enumerate() {
-        let is_known = merged.iter().any(|existing| covers(existing, one));
-        let comes = all[index + 1..].iter().any(|other| other != one && covers(other, one));
+    for (index, toleration) in all.iter().enumerate() {
+        let is_known = merged.iter().any(|existing| covers(existing, toleration));
+        let comes = all[index + 1..].iter().any(|other| other != toleration && covers(other, toleration));
         if !is_known && !comes {
-            merged.push(one.clone());
+            merged.push(toleration.clone());
         }
     }
     merged
@@ -191,8 +191,8 @@ fn merged(all: &[Value]) -> Vec<Value> {
 /// A toleration with fewer seconds is covered by one with more or without a limit.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
-    let is = |of: &Value, operator: &str| text(&of["operator"]) == operator;
-    let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
+    let is = |toleration: &Value, operator: &str| text(&toleration["operator"]) == operator;
+    let seconds = |toleration: &Value| toleration["tolerationSeconds"].as_i64();
     let lasts = seconds(whole).is_none_or(|most| seconds(part).is_some_and(|seconds| seconds <= most));
     whole == part
         || ((same("key") || (text(&whole["key"]).is_empty() && is(whole, "Exists")))

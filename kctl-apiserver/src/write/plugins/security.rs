@@ -107,15 +107,15 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 /// A removed ephemeral container does not count; none can be removed.
 fn runs_other_images(old: &Value, pod: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<Value> {
-        pod["spec"][list].as_array().into_iter().flatten().map(|one| one["image"].clone()).collect()
+        pod["spec"][list].as_array().into_iter().flatten().map(|container| container["image"].clone()).collect()
     };
     let temporary = |pod: &Value| -> BTreeMap<String, Value> {
         let list = pod["spec"]["ephemeralContainers"].as_array().into_iter().flatten();
-        list.map(|one| (text(&one["name"]).to_owned(), one["image"].clone())).collect()
+        list.map(|container| (text(&container["name"]).to_owned(), container["image"].clone())).collect()
     };
-    let known = temporary(old);
+    let existing = temporary(old);
     ["containers", "initContainers"].iter().any(|list| images(old, list) != images(pod, list))
-        || temporary(pod).iter().any(|(name, image)| known.get(name) != Some(image))
+        || temporary(pod).iter().any(|(name, image)| existing.get(name) != Some(image))
 }
 
 /// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard.

@@ -32,7 +32,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
         return Ok(());
     }
     let has_none = spec["clusterIPs"].as_array().is_none_or(Vec::is_empty);
-    if old.is_none() && has_none && spec["clusterIP"].as_str().is_some_and(|one| !one.is_empty()) {
+    if old.is_none() && has_none && spec["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty()) {
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
     let spec = &service["spec"];
@@ -112,7 +112,7 @@ fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     let is_other = |service: &Value| {
         service["metadata"]["name"] != info.name.as_str() || service["metadata"]["namespace"] != info.namespace.as_str()
     };
-    let mut others = state.objects(&info.resource.of, None);
+    let mut others = state.objects(&info.resource.id, None);
     // A dry run checks only the range, not whether the address is in use (`dryRunAllocateService` of
     // `pkg/registry/core/service/ipallocator`).
     let mut is_taken = || others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address);

@@ -38,7 +38,7 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
     let Some(SignerRight { verb, signer, otherwise }) = right else { return Ok(()) };
     let domain = signer.split('/').next().unwrap_or_default();
     let of_domain = format!("{domain}/*");
-    let asked = |name| authorizer::Attributes {
+    let attributes_of = |name| authorizer::Attributes {
         verb,
         group: "certificates.k8s.io",
         resource: "signers",
@@ -47,7 +47,7 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
         name,
     };
     let user = &info.caller.user;
-    if [signer, of_domain.as_str()].into_iter().any(|name| authorizer::allowed(state, user, &asked(name))) {
+    if [signer, of_domain.as_str()].into_iter().any(|name| authorizer::allowed(state, user, &attributes_of(name))) {
         return Ok(());
     }
     let why = format!("user {:?} is not permitted to {verb:?} for signer {signer:?}", user.name);
@@ -55,7 +55,7 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
         Lacking::Forbidden => Forbid::of(attributes).reject(&why),
         Lacking::Invalid => {
             let error = FieldError::forbidden("spec.signerName", &why);
-            Err(StatusError::invalid(&info.resource.of.group, info.resource.kind(), &attributes.name, &[error]))
+            Err(StatusError::invalid(&info.resource.id.group, info.resource.kind(), &attributes.name, &[error]))
         }
     }
 }
@@ -66,5 +66,8 @@ fn names_administrators(request: &str) -> bool {
     let request = STANDARD.decode(request).unwrap_or_default();
     let block = pem::blocks(&String::from_utf8_lossy(&request)).next();
     let is_theirs = |name: &String| name == ADMINISTRATORS;
-    block.is_some_and(|block| Request::read(&block.der).is_some_and(|one| one.organizations().iter().any(is_theirs)))
+    block.is_some_and(|block| {
+        Request::read(&block.der)
+            .is_some_and(|certificate_request| certificate_request.organizations().iter().any(is_theirs))
+    })
 }

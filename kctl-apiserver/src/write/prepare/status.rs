@@ -73,7 +73,7 @@ pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) ->
 pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
-    let other = resource.rules.reset_fields.iter().find(|(of, _)| *of == subresource);
+    let other = resource.rules.reset_fields.iter().find(|(name, _)| *name == subresource);
     match (other, subresource) {
         (Some((_, paths)), _) => Resets(paths),
         (None, "status") => SPEC,

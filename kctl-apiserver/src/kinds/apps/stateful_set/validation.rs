@@ -49,8 +49,8 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     update_strategy(&spec["updateStrategy"], errors);
     let retention = &spec["persistentVolumeClaimRetentionPolicy"];
     for name in ["whenDeleted", "whenScaled"] {
-        let at = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
-        errors.one_of(&at, &retention[name], &["Retain", "Delete"]);
+        let path = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
+        errors.one_of(&path, &retention[name], &["Retain", "Delete"]);
     }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
@@ -100,20 +100,20 @@ fn with_claims(spec: &Value) -> Value {
 /// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
 /// is updated.
 fn update_strategy(strategy: &Value, errors: &mut Errors) {
-    let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    let (path, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
     match text(&strategy["type"]) {
         "OnDelete" if !rolling.is_null() => {
-            errors.invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'");
+            errors.invalid(path, rolling, "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
         "RollingUpdate" => {
-            errors.not_negative(&format!("{at}.partition"), &rolling["partition"]);
-            let (at, most) = (format!("{at}.maxUnavailable"), &rolling["maxUnavailable"]);
-            errors.count_or_percent(&at, most);
+            errors.not_negative(&format!("{path}.partition"), &rolling["partition"]);
+            let (path, most) = (format!("{path}.maxUnavailable"), &rolling["maxUnavailable"]);
+            errors.count_or_percent(&path, most);
             if !most.is_null() && is_none(most) {
-                errors.invalid(&at, most, "cannot be 0");
+                errors.invalid(&path, most, "cannot be 0");
             }
-            errors.at_most_all(&at, most);
+            errors.at_most_all(&path, most);
         }
         _ => {
             errors.invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'");

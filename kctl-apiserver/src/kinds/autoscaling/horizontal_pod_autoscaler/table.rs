@@ -10,7 +10,7 @@ use crate::{
     autoscaling,
     table::{
         age::{UNKNOWN, age},
-        fields::{at, int, joined_with_more, list, name, scalar, text},
+        fields::{int, joined_with_more, list, name, scalar, text, value_at},
         labels::NONE,
     },
 };
@@ -30,8 +30,9 @@ const METRICS_SHOWN_MAX: usize = 2;
 /// | Replicas | `status.currentReplicas` |
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let object = &autoscaling::converted(autoscaling::SECOND, object);
-    let target = at(object, "/spec/scaleTargetRef");
-    let min = at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
+    let target = value_at(object, "/spec/scaleTargetRef");
+    let min =
+        value_at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
     vec![
         json!(name(object)),
         json!(format!("{}/{}", text(target, "/kind"), text(target, "/name"))),
@@ -70,7 +71,7 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
 /// Returns a metric of type Object or External: its value, or the average per Pod, which is marked
 /// by `(avg)`.
 fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
-    if at(metric, &format!("/{source}/target/averageValue")).is_null() {
+    if value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
         compared(metric, current, source, "value")
     } else {
         format!("{} (avg)", average(metric, current, source))
@@ -84,19 +85,20 @@ fn average(metric: &Value, current: Option<&Value>, source: &str) -> String {
 
 /// Returns `current/target` of a field below `source`; an absent target is `0`.
 fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) -> String {
-    let current = current.and_then(|current| scalar(at(current, &format!("/{source}/current/{field}"))));
-    let target = scalar(at(metric, &format!("/{source}/target/{field}")));
+    let current = current.and_then(|current| scalar(value_at(current, &format!("/{source}/current/{field}"))));
+    let target = scalar(value_at(metric, &format!("/{source}/target/{field}")));
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("0"))
 }
 
 /// Returns a resource metric: an average amount if the target is one, otherwise a percentage of the
 /// requests.
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
-    if !at(metric, &format!("/{source}/target/averageValue")).is_null() {
+    if !value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
         return average(metric, current, source);
     }
-    let current = current.and_then(|current| percent(at(current, &format!("/{source}/current/averageUtilization"))));
-    let target = percent(at(metric, &format!("/{source}/target/averageUtilization")));
+    let current =
+        current.and_then(|current| percent(value_at(current, &format!("/{source}/current/averageUtilization"))));
+    let target = percent(value_at(metric, &format!("/{source}/target/averageUtilization")));
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("<auto>"))
 }
 

@@ -73,18 +73,18 @@ enum Group {
 /// Validates a reference to another object, of any version.
 ///
 /// In the core group, only a `ReplicationController` has a scale subresource. Other targets need a group.
-fn reference(target: &Value, at: &str, expected: Group, errors: &mut Errors) {
+fn reference(target: &Value, path: &str, expected: Group, errors: &mut Errors) {
     for name in ["kind", "name"] {
-        errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);
+        errors.required_name(&format!("{path}.{name}"), &target[name], NameRule::PathSegment);
     }
     let version = text(&target["apiVersion"]);
     let (group, _) = version.split_once('/').unwrap_or_default();
     let is_controller = target["kind"] == "ReplicationController";
     if version.matches('/').count() > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
-        errors.invalid(&format!("{at}.apiVersion"), &version.into(), &detail);
+        errors.invalid(&format!("{path}.apiVersion"), &version.into(), &detail);
     } else if expected == Group::Required && group.is_empty() && !is_controller {
-        errors.invalid(&format!("{at}.apiVersion"), &version.into(), "apiVersion must specify API group");
+        errors.invalid(&format!("{path}.apiVersion"), &version.into(), "apiVersion must specify API group");
     }
 }
 
@@ -93,8 +93,8 @@ fn reference(target: &Value, at: &str, expected: Group, errors: &mut Errors) {
 /// An unknown type is reported twice, as in kube-apiserver: by the rule about types, and by the
 /// missing source. Superfluous sources are `FieldValueForbidden`; only the first of several is
 /// validated.
-fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
-    let (kind, kind_at) = (text(&metric["type"]), format!("{at}.type"));
+fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
+    let (kind, kind_at) = (text(&metric["type"]), format!("{path}.type"));
     if kind.is_empty() {
         errors.required(&kind_at, "must specify a metric source type");
     }
@@ -102,19 +102,19 @@ fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
     let given: Vec<&str> =
         SOURCES.iter().map(|(source, _)| *source).filter(|source| metric[*source].is_object()).collect();
     if let Some(first) = given.first() {
-        source(first, &metric[*first], &format!("{at}.{first}"), errors);
+        source(first, &metric[*first], &format!("{path}.{first}"), errors);
     }
-    let expected = SOURCES.iter().find(|(_, of)| *of == kind).map(|(source, _)| *source);
+    let expected = SOURCES.iter().find(|(_, source_kind)| *source_kind == kind).map(|(source, _)| *source);
     match expected {
         Some(source) if metric[source].is_null() => {
-            errors.required(&format!("{at}.{source}"), "must populate information for the given metric source");
+            errors.required(&format!("{path}.{source}"), "must populate information for the given metric source");
         }
         Some(_) => {}
         None => errors.always_one_of(&kind_at, &metric["type"], TYPES),
     }
     if given.len() != 1 {
         for other in given.iter().filter(|source| Some(**source) != expected) {
-            errors.forbidden(&format!("{at}.{other}"), "must populate the given metric source only");
+            errors.forbidden(&format!("{path}.{other}"), "must populate the given metric source only");
         }
     }
 }
@@ -127,31 +127,31 @@ fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
 /// | `ContainerResource` | `name` of a container's resource, and `container` |
 /// | Object | `metric.name`, and kind and name of `describedObject` |
 /// | Pods, External | `metric.name` |
-fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
+fn source(kind: &str, source: &Value, path: &str, errors: &mut Errors) {
     let target = &source["target"];
-    let target_at = format!("{at}.target");
+    let target_at = format!("{path}.target");
     match kind {
         "resource" | "containerResource" => {
             if text(&source["name"]).is_empty() {
-                errors.required(&format!("{at}.name"), "must specify a resource name");
+                errors.required(&format!("{path}.name"), "must specify a resource name");
             } else if kind == "containerResource" {
-                resources::name_of_container(text(&source["name"]), &format!("{at}.name"), errors);
+                resources::name_of_container(text(&source["name"]), &format!("{path}.name"), errors);
             }
             if kind == "containerResource" && text(&source["container"]).is_empty() {
-                errors.required(&format!("{at}.container"), "must specify a container");
+                errors.required(&format!("{path}.container"), "must specify a container");
             } else if kind == "containerResource" {
-                errors.name(&format!("{at}.container"), &source["container"], NameRule::Label);
+                errors.name(&format!("{path}.container"), &source["container"], NameRule::Label);
             }
         }
         _ => {
             if kind == "object" {
-                reference(&source["describedObject"], &format!("{at}.describedObject"), Group::Optional, errors);
+                reference(&source["describedObject"], &format!("{path}.describedObject"), Group::Optional, errors);
             }
-            let (name, at) = (&source["metric"]["name"], format!("{at}.metric.name"));
+            let (name, path) = (&source["metric"]["name"], format!("{path}.metric.name"));
             if text(name).is_empty() {
-                errors.required(&at, "must specify a metric name");
+                errors.required(&path, "must specify a metric name");
             } else {
-                errors.name(&at, name, NameRule::PathSegment);
+                errors.name(&path, name, NameRule::PathSegment);
             }
         }
     }
@@ -162,22 +162,22 @@ fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
 /// Validates the type of a target and that its amounts are positive.
 ///
 /// The type need not fit the amounts that are set. `one_amount` decides which amounts are required.
-fn amounts(target: &Value, at: &str, errors: &mut Errors) {
+fn amounts(target: &Value, path: &str, errors: &mut Errors) {
     let kind = text(&target["type"]);
     if kind.is_empty() {
-        errors.required(&format!("{at}.type"), "must specify a metric target type");
+        errors.required(&format!("{path}.type"), "must specify a metric target type");
     }
     if !["Utilization", "Value", "AverageValue"].contains(&kind) {
-        errors.invalid(&format!("{at}.type"), &kind.into(), "must be either Utilization, Value, or AverageValue");
+        errors.invalid(&format!("{path}.type"), &kind.into(), "must be either Utilization, Value, or AverageValue");
     }
     for name in ["value", "averageValue"] {
         if resources::size(&target[name]).is_some_and(|size| size <= 0) {
-            errors.invalid(&format!("{at}.{name}"), &target[name], "must be positive");
+            errors.invalid(&format!("{path}.{name}"), &target[name], "must be positive");
         }
     }
     let share = &target["averageUtilization"];
     if share.as_i64().is_some_and(|share| share < 1) {
-        errors.invalid(&format!("{at}.averageUtilization"), share, "must be greater than 0");
+        errors.invalid(&format!("{path}.averageUtilization"), share, "must be greater than 0");
     }
 }
 
@@ -189,9 +189,9 @@ fn amounts(target: &Value, at: &str, errors: &mut Errors) {
 /// | External | exactly one of `value` and `averageValue` |
 /// | Pods | `averageValue` |
 /// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
-fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
+fn one_amount(kind: &str, target: &Value, path: &str, errors: &mut Errors) {
     let has = |name: &str| !target[name].is_null();
-    let average_at = format!("{at}.averageValue");
+    let average_at = format!("{path}.averageValue");
     match kind {
         "object" if !has("value") && !has("averageValue") => {
             errors.required(&average_at, "must set either a target value or averageValue");
@@ -201,13 +201,13 @@ fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
         }
         "external" if has("value") && has("averageValue") => {
             let detail = "may not set both a target value for metric and a per-pod target";
-            errors.forbidden(&format!("{at}.value"), detail);
+            errors.forbidden(&format!("{path}.value"), detail);
         }
         "pods" if !has("averageValue") => errors.required(&average_at, "must specify a positive target averageValue"),
         "resource" | "containerResource" => match (has("averageUtilization"), has("averageValue")) {
             (false, false) => {
                 let detail = "must set either a target raw value or a target utilization";
-                errors.required(&format!("{at}.averageUtilization"), detail);
+                errors.required(&format!("{path}.averageUtilization"), detail);
             }
             (true, true) => {
                 errors.forbidden(&average_at, "may not set both a target raw value and a target utilization");
@@ -222,37 +222,37 @@ fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
 ///
 /// At least one policy is required. Each has a positive `value` and a period of 1 to 1,800 seconds.
 /// The window has 0 to 3,600 seconds, and `tolerance` is not negative.
-fn scaling(rules: &Value, at: &str, errors: &mut Errors) {
+fn scaling(rules: &Value, path: &str, errors: &mut Errors) {
     if rules.is_null() {
         return;
     }
-    let (window, window_at) = (&rules["stabilizationWindowSeconds"], format!("{at}.stabilizationWindowSeconds"));
+    let (window, window_at) = (&rules["stabilizationWindowSeconds"], format!("{path}.stabilizationWindowSeconds"));
     if window.as_i64().is_some_and(|seconds| seconds < 0) {
         errors.invalid(&window_at, window, "must be greater than or equal to zero");
     }
     if window.as_i64().is_some_and(|seconds| seconds > WINDOW_SECONDS_MAX) {
         errors.invalid(&window_at, window, &format!("must be less than or equal to {WINDOW_SECONDS_MAX}"));
     }
-    errors.one_of(&format!("{at}.selectPolicy"), &rules["selectPolicy"], &["Disabled", "Max", "Min"]);
-    let policies_at = format!("{at}.policies");
+    errors.one_of(&format!("{path}.selectPolicy"), &rules["selectPolicy"], &["Disabled", "Max", "Min"]);
+    let policies_at = format!("{path}.policies");
     if entries(&rules["policies"]).next().is_none() {
         errors.required(&policies_at, "must specify at least one Policy");
     }
     for (index, policy) in entries(&rules["policies"]) {
-        let (at, period) = (format!("{policies_at}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
-        errors.always_one_of(&format!("{at}.type"), &policy["type"], &["Percent", "Pods"]);
+        let (path, period) = (format!("{policies_at}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
+        errors.always_one_of(&format!("{path}.type"), &policy["type"], &["Percent", "Pods"]);
         for name in ["value", "periodSeconds"] {
             let number = policy[name].as_i64().unwrap_or(0);
             if number <= 0 {
-                errors.invalid(&format!("{at}.{name}"), &number.into(), "must be greater than zero");
+                errors.invalid(&format!("{path}.{name}"), &number.into(), "must be greater than zero");
             }
         }
         if period > PERIOD_SECONDS_MAX {
             let detail = format!("must be less than or equal to {PERIOD_SECONDS_MAX}");
-            errors.invalid(&format!("{at}.periodSeconds"), &period.into(), &detail);
+            errors.invalid(&format!("{path}.periodSeconds"), &period.into(), &detail);
         }
     }
     if resources::size(&rules["tolerance"]).is_some_and(|size| size < 0) {
-        errors.invalid(&format!("{at}.tolerance"), &rules["tolerance"], "must be greater than or equal to 0");
+        errors.invalid(&format!("{path}.tolerance"), &rules["tolerance"], "must be greater than or equal to 0");
     }
 }

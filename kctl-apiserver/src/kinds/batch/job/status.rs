@@ -41,7 +41,8 @@ impl<'a> State<'a> {
 
     /// Returns `true` if a condition of this type has the wanted status.
     fn has(&self, kind: &str, wanted: &str) -> bool {
-        entries(&self.status["conditions"]).any(|(_, one)| one["type"] == kind && one["status"] == wanted)
+        entries(&self.status["conditions"])
+            .any(|(_, condition)| condition["type"] == kind && condition["status"] == wanted)
     }
 
     /// Returns `true` if the condition of this type is `True`.
@@ -121,11 +122,11 @@ fn uncounted(now: &State<'_>, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for list in ["succeeded", "failed"] {
         for (index, uid) in entries(&now.status["uncountedTerminatedPods"][list]) {
-            let (at, uid) = (format!("status.uncountedTerminatedPods.{list}[{index}]"), text(uid));
+            let (path, uid) = (format!("status.uncountedTerminatedPods.{list}[{index}]"), text(uid));
             if uid.is_empty() {
-                errors.invalid(&at, &uid.into(), "must not be empty");
+                errors.invalid(&path, &uid.into(), "must not be empty");
             } else if seen.contains(&uid) {
-                errors.duplicate(&at, &Value::from(uid).to_string());
+                errors.duplicate(&path, &Value::from(uid).to_string());
             } else {
                 seen.push(uid);
             }
@@ -266,7 +267,7 @@ fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
         Ok(index) => Ok(index),
     };
     match bounds.as_slice() {
-        [one] => number(one).map(|index| (index, index)),
+        [only] => number(only).map(|index| (index, index)),
         [first, last] => {
             let (first, last) = (number(first)?, number(last)?);
             if first >= last {

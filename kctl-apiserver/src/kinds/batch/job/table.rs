@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::{age, human, time_of},
-    fields::{at, int, is_deleting, is_true, name, text},
+    fields::{int, is_deleting, is_true, name, text, value_at},
     labels::selector,
     workload::containers,
 };
@@ -15,7 +15,7 @@ use crate::table::{
 /// Returns name, status, completions, duration and age; with `-o wide` also containers, images and
 /// selector.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(at(object, "/spec/template"));
+    let [names, images] = containers(value_at(object, "/spec/template"));
     vec![
         json!(name(object)),
         json!(status(object)),
@@ -24,7 +24,7 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(age(object, now)),
         names,
         images,
-        json!(selector(at(object, "/spec/selector"))),
+        json!(selector(value_at(object, "/spec/selector"))),
     ]
 }
 
@@ -50,7 +50,7 @@ fn status(object: &Value) -> &'static str {
 /// run in parallel.
 fn completions(object: &Value) -> String {
     let succeeded = int(object, "/status/succeeded");
-    match (at(object, "/spec/completions").as_i64(), int(object, "/spec/parallelism")) {
+    match (value_at(object, "/spec/completions").as_i64(), int(object, "/spec/parallelism")) {
         (Some(completions), _) => format!("{succeeded}/{completions}"),
         (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
         (None, _) => format!("{succeeded}/1"),

@@ -29,14 +29,14 @@ use crate::{
 /// | `parallelism`, `suspend`, `activeDeadlineSeconds`, `backoffLimit`, `ttlSecondsAfterFinished` | yes |
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
-    let at = "spec.completions";
+    let path = "spec.completions";
     if is["completionMode"] != "Indexed" {
-        immutable_field(at, &was["completions"], &is["completions"], errors);
+        immutable_field(path, &was["completions"], &is["completions"], errors);
     } else if was["completions"] != is["completions"]
         && !is["completions"].is_null()
         && is["completions"] != is["parallelism"]
     {
-        errors.invalid(at, &is["completions"], "can only be modified in tandem with spec.parallelism");
+        errors.invalid(path, &is["completions"], "can only be modified in tandem with spec.parallelism");
     }
     if was["selector"] != is["selector"] {
         errors.invalid("spec.selector", &is["selector"], "field is immutable");
@@ -128,16 +128,16 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
     let labels = &spec["template"]["metadata"]["labels"];
     let given = |name: &str| labels.get(name).map(text);
-    let known = [
+    let reserved = [
         ("controller-uid", "uid"),
         ("job-name", "name"),
         ("batch.kubernetes.io/controller-uid", "uid"),
         ("batch.kubernetes.io/job-name", "name"),
     ];
-    for (label, field) in known {
-        let (at, wanted) = (format!("spec.template.metadata.labels[{label}]"), text(&meta[field]));
+    for (label, field) in reserved {
+        let (path, wanted) = (format!("spec.template.metadata.labels[{label}]"), text(&meta[field]));
         match given(label) {
-            None => errors.required(&at, &format!("must be '{wanted}'")),
+            None => errors.required(&path, &format!("must be '{wanted}'")),
             Some(value) if value != wanted => {
                 errors.invalid("spec.template.metadata.labels", labels, &format!("must be '{wanted}'"));
             }
@@ -189,8 +189,8 @@ fn host_names(object: &Value, errors: &mut Errors) {
 /// | `podReplacementPolicy` | `Failed` with a `podFailurePolicy` |
 /// | `template.spec.restartPolicy` | `OnFailure` or `Never`; only `Never` with a `podFailurePolicy` |
 ///
-/// `at` is the path of the spec: `spec`, or `spec.jobTemplate.spec` of a `CronJob`.
-pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
+/// `path` is the field path of the spec: `spec`, or `spec.jobTemplate.spec` of a `CronJob`.
+pub(crate) fn job_spec(spec: &Value, path: &str, errors: &mut Errors) {
     /// Fields that may not be negative.
     const NUMBERS: &[&str] = &[
         "parallelism",
@@ -201,7 +201,7 @@ pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ];
-    let field = |name: &str| format!("{at}.{name}");
+    let field = |name: &str| format!("{path}.{name}");
     for name in NUMBERS {
         errors.not_negative(&field(name), &spec[*name]);
     }
@@ -214,7 +214,7 @@ pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
             errors.too_long(&field("managedBy"), MANAGER_LEN_MAX);
         }
     }
-    completion(spec, at, errors);
+    completion(spec, path, errors);
     failure_policy(spec, &field("podFailurePolicy"), errors);
     success_policy(spec, &field("successPolicy"), errors);
     let (replacement, replacement_at) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
@@ -239,8 +239,8 @@ pub(crate) fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
 /// Beyond 100,000 completions with `backoffLimitPerIndex`, `maxFailedIndexes` is required and both
 /// it and `parallelism` are at most 10,000. This bounds the size of the status, which lists the
 /// failed indexes.
-fn completion(spec: &Value, at: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{at}.{name}");
+fn completion(spec: &Value, path: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{path}.{name}");
     let number = |name: &str| spec[name].as_i64();
     let (per_index, failed) = (&spec["backoffLimitPerIndex"], &spec["maxFailedIndexes"]);
     if spec["completionMode"] != "Indexed" {
@@ -278,14 +278,14 @@ fn completion(spec: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
-fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
-    let (policy, at) = (&spec["podFailurePolicy"], format!("{at}.rules"));
+fn failure_policy(spec: &Value, path: &str, errors: &mut Errors) {
+    let (policy, path) = (&spec["podFailurePolicy"], format!("{path}.rules"));
     let n_rules = entries(&policy["rules"]).count();
     if n_rules > FAILURE_RULES_MAX {
-        errors.too_many(&at, n_rules, FAILURE_RULES_MAX);
+        errors.too_many(&path, n_rules, FAILURE_RULES_MAX);
     }
     for (index, rule) in entries(&policy["rules"]) {
-        failure_rule(spec, rule, &format!("{at}[{index}]"), errors);
+        failure_rule(spec, rule, &format!("{path}[{index}]"), errors);
     }
 }
 
@@ -294,29 +294,29 @@ fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
 ///
 /// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
 /// schema's own rules.
-fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
-    let (action, action_at) = (&rule["action"], format!("{at}.action"));
+fn failure_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
+    let (action, action_at) = (&rule["action"], format!("{path}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
     if action == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
         errors.invalid(&action_at, action, "requires the backoffLimitPerIndex to be set");
     }
     if codes.is_object() {
-        exit_codes(spec, codes, &format!("{at}.onExitCodes"), errors);
+        exit_codes(spec, codes, &format!("{path}.onExitCodes"), errors);
     }
-    let at_conditions = format!("{at}.onPodConditions");
+    let at_conditions = format!("{path}.onPodConditions");
     if conditions > CONDITIONS_MAX {
         errors.too_many(&at_conditions, conditions, CONDITIONS_MAX);
     }
     for (index, condition) in entries(&rule["onPodConditions"]) {
-        let at = format!("{at_conditions}[{index}]");
-        errors.qualified_name(&format!("{at}.type"), text(&condition["type"]));
-        errors.one_of(&format!("{at}.status"), &condition["status"], &["False", "True", "Unknown"]);
+        let path = format!("{at_conditions}[{index}]");
+        errors.qualified_name(&format!("{path}.type"), text(&condition["type"]));
+        errors.one_of(&format!("{path}.status"), &condition["status"], &["False", "True", "Unknown"]);
     }
     match (codes.is_object(), conditions > 0) {
         (true, true) => {
-            errors.invalid_as_such(at, "specifying both OnExitCodes and OnPodConditions is not supported");
+            errors.invalid_as_such(path, "specifying both OnExitCodes and OnPodConditions is not supported");
         }
-        (false, false) => errors.invalid_as_such(at, "specifying one of OnExitCodes and OnPodConditions is required"),
+        (false, false) => errors.invalid_as_such(path, "specifying one of OnExitCodes and OnPodConditions is required"),
         _ => {}
     }
 }
@@ -326,65 +326,65 @@ fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
 ///
 /// A code that is listed twice is `FieldValueDuplicate`. The order is checked for the whole list,
 /// at `values`.
-fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
+fn exit_codes(spec: &Value, codes: &Value, path: &str, errors: &mut Errors) {
     let name = &codes["containerName"];
     let is_known = ["containers", "initContainers"]
         .iter()
         .any(|list| entries(&spec["template"]["spec"][*list]).any(|(_, container)| container["name"] == *name));
     if !name.is_null() && !is_known {
         let detail = "must be one of the container or initContainer names in the pod template";
-        errors.invalid(&format!("{at}.containerName"), name, detail);
+        errors.invalid(&format!("{path}.containerName"), name, detail);
     }
-    let at = format!("{at}.values");
+    let path = format!("{path}.values");
     let values: Vec<i64> = entries(&codes["values"]).filter_map(|(_, code)| code.as_i64()).collect();
     if values.is_empty() {
-        errors.invalid(&at, &codes["values"], "at least one value is required");
+        errors.invalid(&path, &codes["values"], "at least one value is required");
     } else if values.len() > CODES_MAX {
-        errors.too_many(&at, values.len(), CODES_MAX);
+        errors.too_many(&path, values.len(), CODES_MAX);
     }
     for (index, code) in values.iter().enumerate() {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         if *code == 0 && codes["operator"] == "In" {
-            errors.invalid(&at, &0.into(), "must not be 0 for the In operator");
+            errors.invalid(&path, &0.into(), "must not be 0 for the In operator");
         }
         if values[..index].contains(code) {
-            errors.duplicate(&at, &code.to_string());
+            errors.duplicate(&path, &code.to_string());
         }
     }
     if !values.is_sorted() {
-        errors.invalid(&at, &codes["values"], "must be ordered");
+        errors.invalid(&path, &codes["values"], "must be ordered");
     }
 }
 
 /// Validates `successPolicy` (`validateSuccessPolicy`): mode `Indexed`, and 1 to 20 rules.
-fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
+fn success_policy(spec: &Value, path: &str, errors: &mut Errors) {
     let policy = &spec["successPolicy"];
     if policy.is_null() {
         return;
     }
     if spec["completionMode"] != "Indexed" {
-        return errors.invalid(at, policy, "requires indexed completion mode");
+        return errors.invalid(path, policy, "requires indexed completion mode");
     }
-    let (n_rules, at) = (entries(&policy["rules"]).count(), format!("{at}.rules"));
+    let (n_rules, path) = (entries(&policy["rules"]).count(), format!("{path}.rules"));
     if n_rules == 0 {
-        errors.required(&at, "at least one rules must be specified when the successPolicy is specified");
+        errors.required(&path, "at least one rules must be specified when the successPolicy is specified");
     }
     if n_rules > SUCCESS_RULES_MAX {
-        errors.too_many(&at, n_rules, SUCCESS_RULES_MAX);
+        errors.too_many(&path, n_rules, SUCCESS_RULES_MAX);
     }
     for (index, rule) in entries(&policy["rules"]) {
-        success_rule(spec, rule, &format!("{at}[{index}]"), errors);
+        success_rule(spec, rule, &format!("{path}[{index}]"), errors);
     }
 }
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
 ///
 /// Indexes are validated like those of the status: increasing, and below `completions`.
-fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
+fn success_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
     let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
-    let (count_at, completions) = (format!("{at}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
+    let (count_at, completions) = (format!("{path}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
     if count.is_null() && indexes.is_null() {
-        errors.required(at, "at least one of succeededCount or succeededIndexes must be specified");
+        errors.required(path, "at least one of succeededCount or succeededIndexes must be specified");
     }
     let mut n_indexes = 0;
     if !indexes.is_null() {
@@ -392,7 +392,7 @@ fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
             Ok(number) => n_indexes = number,
             Err(why) => {
                 let detail = format!("error parsing succeededIndexes: {why}");
-                errors.invalid(&format!("{at}.succeededIndexes"), indexes, &detail);
+                errors.invalid(&format!("{path}.succeededIndexes"), indexes, &detail);
             }
         }
     }

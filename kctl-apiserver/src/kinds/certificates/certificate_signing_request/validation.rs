@@ -100,17 +100,17 @@ fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
 fn conditions(conditions: &Value, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
-        let at = format!("status.conditions[{index}]");
+        let path = format!("status.conditions[{index}]");
         let (kind, status) = (text(&condition["type"]), text(&condition["status"]));
         if kind.is_empty() {
-            errors.required(&format!("{at}.type"), "");
+            errors.required(&format!("{path}.type"), "");
         }
         if status.is_empty() {
-            errors.required(&format!("{at}.status"), "");
+            errors.required(&format!("{path}.status"), "");
         } else if LASTING.contains(&kind) {
-            errors.one_of(&format!("{at}.status"), &condition["status"], &["True"]);
+            errors.one_of(&format!("{path}.status"), &condition["status"], &["True"]);
         } else {
-            errors.one_of(&format!("{at}.status"), &condition["status"], &["False", "True", "Unknown"]);
+            errors.one_of(&format!("{path}.status"), &condition["status"], &["False", "True", "Unknown"]);
         }
         let other = if kind == "Approved" { "Denied" } else { "Approved" };
         if ["Approved", "Denied"].contains(&kind) && seen.contains(&other) {
@@ -118,7 +118,7 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
             errors.invalid("status.conditions", &kind.into(), detail);
         }
         if seen.contains(&kind) {
-            errors.duplicate(&format!("{at}.type"), &Value::from(kind).to_string());
+            errors.duplicate(&format!("{path}.type"), &Value::from(kind).to_string());
         }
         seen.push(kind);
     }
@@ -131,14 +131,16 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
 ///   separately.
 /// - A certificate is immutable once it is issued.
 pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
-    let at = "status.conditions";
+    let has = |object: &Value, kind: &str| {
+        entries(&object["status"]["conditions"]).any(|(_, condition)| condition["type"] == kind)
+    };
+    let path = "status.conditions";
     for kind in LASTING.into_iter().filter(|kind| has(old, kind) && !has(new, kind)) {
-        errors.forbidden(at, &format!("updates may not remove a condition of type {kind:?}"));
+        errors.forbidden(path, &format!("updates may not remove a condition of type {kind:?}"));
     }
     let by_approval = ["Approved", "Denied"].into_iter().filter(|_| subresource != "approval");
     for kind in by_approval.filter(|kind| has(new, kind) && !has(old, kind)) {
-        errors.forbidden(at, &format!("updates may not add a condition of type {kind:?}"));
+        errors.forbidden(path, &format!("updates may not add a condition of type {kind:?}"));
     }
     let (was, is) = (&old["status"]["certificate"], &new["status"]["certificate"]);
     if !was.is_null() && was != is {

@@ -34,12 +34,12 @@ pub(super) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     signer::name(&spec["signerName"], "spec.signerName", errors);
     signer::annotations(&spec["unverifiedUserAnnotations"], "spec.unverifiedUserAnnotations", errors);
-    for (of, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
-        let at = format!("spec.{uid}");
-        errors.name(&format!("spec.{of}"), &text(&spec[of]).into(), NameRule::Subdomain);
+    for (name, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
+        let path = format!("spec.{uid}");
+        errors.name(&format!("spec.{name}"), &text(&spec[name]).into(), NameRule::Subdomain);
         match text(&spec[uid]) {
-            "" => errors.invalid(&at, &"".into(), "must not be empty"),
-            uid if uid.len() > UID_LEN_MAX => errors.too_long(&at, UID_LEN_MAX),
+            "" => errors.invalid(&path, &"".into(), "must not be empty"),
+            uid if uid.len() > UID_LEN_MAX => errors.too_long(&path, UID_LEN_MAX),
             _ => {}
         }
     }
@@ -79,8 +79,9 @@ pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Erro
     if errors.len() > before {
         return;
     }
-    let held =
-        |object: &Value| entries(&object["status"]["conditions"]).map(|(_, one)| text(&one["type"]).to_owned()).next();
+    let held = |object: &Value| {
+        entries(&object["status"]["conditions"]).map(|(_, condition)| text(&condition["type"]).to_owned()).next()
+    };
     let is_same = fields(&old["status"]) == fields(&new["status"]);
     let wrong = match (held(old), held(new).as_deref()) {
         (Some(_), _) if !is_same => "immutable after PodCertificateRequest is issued, denied, or failed",
@@ -101,10 +102,10 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
 
 /// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
 /// dot before the index.
-fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
+fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
     let mut n_known = 0;
     for (index, condition) in entries(conditions) {
-        let (at_type, at_status) = (format!("{at}.[{index}].type"), format!("{at}.[{index}].status"));
+        let (at_type, at_status) = (format!("{path}.[{index}].type"), format!("{path}.[{index}].status"));
         if !FINAL.contains(&text(&condition["type"])) {
             errors.always_one_of(&at_type, &condition["type"], &FINAL);
             continue;
@@ -116,7 +117,7 @@ fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
         }
         errors.always_one_of(&at_status, &condition["status"], &["True"]);
     }
-    status::conditions(conditions, at, errors);
+    status::conditions(conditions, path, errors);
 }
 
 /// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.

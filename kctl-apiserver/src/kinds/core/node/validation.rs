@@ -50,14 +50,14 @@ pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
 /// An address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     validate(object, errors);
-    let mut known: Vec<(&str, &str)> = Vec::new();
+    let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
-        if known.contains(&(kind, address)) {
+        if seen.contains(&(kind, address)) {
             let shown = format!("{{\"Type\":{kind:?},\"Address\":{address:?}}}");
             errors.duplicate(&format!("status.addresses[{index}]"), &shown);
         }
-        known.push((kind, address));
+        seen.push((kind, address));
     }
 }
 
@@ -75,17 +75,17 @@ fn features(list: &Value, errors: &mut Errors) {
     let names: Vec<&str> = entries(list).map(|(_, name)| text(name)).collect();
     for (index, name) in names.iter().enumerate() {
         let wrong = |why: &str| format!("invalid feature name {name:?}: {why}");
-        let at = |index: usize| format!("status.declaredFeatures[{index}]");
+        let path_of = |index: usize| format!("status.declaredFeatures[{index}]");
         if name.len() > FEATURE_LEN_MAX {
             let why = wrong(&format!("must be no more than {FEATURE_LEN_MAX} characters"));
-            errors.invalid(&at(index), &(*name).into(), &why);
+            errors.invalid(&path_of(index), &(*name).into(), &why);
         } else if !name.starts_with(|first: char| first.is_ascii_uppercase()) || !name.split('/').all(is_word) {
-            errors.invalid(&at(index), &(*name).into(), &wrong(FORM));
+            errors.invalid(&path_of(index), &(*name).into(), &wrong(FORM));
         }
         match names.get(index + 1) {
-            Some(next) if next == name => errors.duplicate(&at(index + 1), &format!("{next:?}")),
+            Some(next) if next == name => errors.duplicate(&path_of(index + 1), &format!("{next:?}")),
             Some(next) if next < name => {
-                errors.invalid(&at(index + 1), &(*next).into(), "list must be sorted alphabetically");
+                errors.invalid(&path_of(index + 1), &(*next).into(), "list must be sorted alphabetically");
             }
             _ => {}
         }
@@ -94,15 +94,15 @@ fn features(list: &Value, errors: &mut Errors) {
 
 /// Validates `spec.podCIDRs`: valid ranges, at most one of each IP family (`FieldValueInvalid`).
 pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
-    let at = "spec.podCIDRs";
+    let path = "spec.podCIDRs";
     for (index, range) in entries(ranges) {
-        address::legacy_range(range, &format!("{at}[{index}]"), errors);
+        address::legacy_range(range, &format!("{path}[{index}]"), errors);
     }
     let families: Vec<bool> =
         entries(ranges).filter_map(|(_, range)| address::range(text(range))).map(|(ip, _)| ip.is_ipv4()).collect();
     let are_of_one = families.len() > 1 && families.iter().all(|family| *family == families[0]);
     if are_of_one || families.len() > RANGES_MAX {
-        errors.invalid(at, ranges, "may specify no more than one CIDR for each IP family");
+        errors.invalid(path, ranges, "may specify no more than one CIDR for each IP family");
     }
 }
 
@@ -125,20 +125,20 @@ pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
 ///
-/// `at` is the path in errors. The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule` and
-/// `NoExecute`. A key may have one taint for each effect.
-fn taints(list: &Value, at: &str, errors: &mut Errors) {
-    let mut known = Vec::new();
+/// `path` is the field path in errors. The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule`
+/// and `NoExecute`. A key may have one taint for each effect.
+fn taints(list: &Value, path: &str, errors: &mut Errors) {
+    let mut seen = Vec::new();
     for (index, taint) in entries(list) {
-        let at = format!("{at}[{index}]");
-        errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
+        let path = format!("{path}[{index}]");
+        errors.qualified_name(&format!("{path}.key"), text(&taint["key"]));
         if let Some(message) = check_label_value(text(&taint["value"])) {
-            errors.invalid(&format!("{at}.value"), &taint["value"], message);
+            errors.invalid(&format!("{path}.value"), &taint["value"], message);
         }
         let effects = declared::values("core.v1.Taint", "effect");
-        errors.required_one_of(&format!("{at}.effect"), &taint["effect"], &effects);
+        errors.required_one_of(&format!("{path}.effect"), &taint["effect"], &effects);
         let key = (text(&taint["effect"]), text(&taint["key"]));
-        if known.contains(&key) {
+        if seen.contains(&key) {
             let shown = format!(
                 "{{\"Key\":{},\"Value\":{:?},\"Effect\":{},\"TimeAdded\":{}}}: taints must be unique by key and effect pair",
                 taint["key"],
@@ -146,8 +146,8 @@ fn taints(list: &Value, at: &str, errors: &mut Errors) {
                 taint["effect"],
                 taint["timeAdded"]
             );
-            errors.duplicate(&at, &shown);
+            errors.duplicate(&path, &shown);
         }
-        known.push(key);
+        seen.push(key);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::age,
-    fields::{annotation, at, is_deleting, name, scalar, text, text_or, texts},
+    fields::{annotation, is_deleting, name, scalar, text, text_or, texts, value_at},
     labels::UNSET,
 };
 
@@ -23,7 +23,7 @@ use crate::table::{
 /// | `VolumeAttributesClass`, `VolumeMode` | `<unset>` if they are absent |
 /// | Reason | `status.reason`, why the volume failed |
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let claim = at(object, "/spec/claimRef");
+    let claim = value_at(object, "/spec/claimRef");
     let claim = if claim.is_object() {
         format!("{}/{}", text(claim, "/namespace"), text(claim, "/name"))
     } else {
@@ -51,7 +51,7 @@ pub(crate) fn phase(object: &Value) -> &str {
 
 /// Returns the quantity at the pointer as it is stored, or `0`.
 pub(crate) fn storage(object: &Value, pointer: &str) -> String {
-    scalar(at(object, pointer)).unwrap_or_else(|| "0".to_owned())
+    scalar(value_at(object, pointer)).unwrap_or_else(|| "0".to_owned())
 }
 
 /// Returns the short names of the access modes at the pointer, as in `RWO,RWX`.
@@ -59,9 +59,10 @@ pub(crate) fn storage(object: &Value, pointer: &str) -> String {
 /// Their order is fixed (`GetAccessModesAsString`); unknown modes and duplicates are left out.
 pub(crate) fn access_modes(object: &Value, pointer: &str) -> String {
     let modes = texts(object, pointer);
-    let known =
+    let short_names =
         [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
-    let shown: Vec<_> = known.into_iter().filter(|(mode, _)| modes.contains(mode)).map(|(_, short)| short).collect();
+    let shown: Vec<_> =
+        short_names.into_iter().filter(|(mode, _)| modes.contains(mode)).map(|(_, short)| short).collect();
     shown.join(",")
 }
 

@@ -112,8 +112,8 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 ///
 /// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Only a CSI source
 /// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.
-pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{at}.{name}");
+pub(crate) fn inline_volume(spec: &Value, path: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{path}.{name}");
     let unsaid = "may not be specified in the context of inline volumes";
     if !spec["claimRef"].is_null() {
         errors.forbidden(&field("claimRef"), unsaid);
@@ -135,8 +135,8 @@ pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
     if !spec["nodeAffinity"].is_null() {
         errors.forbidden(&field("nodeAffinity"), unsaid);
     }
-    sources("", spec, at, errors);
-    recycling(spec, at, errors);
+    sources("", spec, path, errors);
+    recycling(spec, path, errors);
     if !text(&spec["storageClassName"]).is_empty() {
         errors.forbidden(&field("storageClassName"), unsaid);
     }
@@ -148,23 +148,23 @@ pub(crate) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
 
 /// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files
 /// of the node.
-fn recycling(spec: &Value, at: &str, errors: &mut Errors) {
+fn recycling(spec: &Value, path: &str, errors: &mut Errors) {
     if spec["hostPath"]["path"] == "/" && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
-        let at = format!("{at}.persistentVolumeReclaimPolicy");
-        errors.forbidden(&at, "may not be 'recycle' for a hostPath mount of '/'");
+        let path = format!("{path}.persistentVolumeReclaimPolicy");
+        errors.forbidden(&path, "may not be 'recycle' for a hostPath mount of '/'");
     }
 }
 
 /// Validates the `VolumeAttributesClass` of a volume, which only volumes of CSI drivers have.
 fn attributes(spec: &Value, errors: &mut Errors) {
-    let (class, at) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
+    let (class, path) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
     if class.is_null() {
         return;
     }
     if text(class).is_empty() {
-        errors.required(at, "an empty string is disallowed");
+        errors.required(path, "an empty string is disallowed");
     } else {
-        errors.name(at, class, NameRule::Subdomain);
+        errors.name(path, class, NameRule::Subdomain);
     }
     if spec["csi"].is_null() {
         errors.required("spec.csi", "has to be specified when using volumeAttributesClassName");
@@ -173,18 +173,18 @@ fn attributes(spec: &Value, errors: &mut Errors) {
 
 /// Validates `spec.capacity`: exactly the resource `storage`, with an amount above 0.
 fn capacity(capacity: &Value, errors: &mut Errors) {
-    let at = "spec.capacity";
+    let path = "spec.capacity";
     if pairs(capacity).next().is_none() {
-        errors.required(at, "");
+        errors.required(path, "");
     }
     if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
-        errors.unsupported(at, &capacity.to_string(), &["storage"]);
+        errors.unsupported(path, &capacity.to_string(), &["storage"]);
     }
     for (name, amount) in pairs(capacity) {
-        let at = format!("{at}[{name}]");
-        validate_amount(amount, &at, errors);
+        let path = format!("{path}[{name}]");
+        validate_amount(amount, &path, errors);
         if resources::size(amount).is_some_and(|size| size <= 0) {
-            errors.invalid(&at, amount, "must be greater than zero");
+            errors.invalid(&path, amount, "must be greater than zero");
         }
     }
 }
@@ -238,34 +238,34 @@ const FLEX: &str = "flexVolume";
 ///
 /// Errors of tags below a superfluous source are dropped, because kube-apiserver does not look into
 /// it. `name` is the name of the volume, which some sources use in their errors.
-fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
+fn sources(name: &str, spec: &Value, path: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
     if given.peek().is_none() {
-        return errors.required(at, "must specify a volume type");
+        return errors.required(path, "must specify a volume type");
     }
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
-            errors.leave_out(&format!("{at}.{source}."));
+            errors.leave_out(&format!("{path}.{source}."));
             let told = if source == "cephfs" { "cephFS" } else { source };
-            errors.forbidden(&format!("{at}.{told}"), "may not specify more than 1 volume type");
+            errors.forbidden(&format!("{path}.{told}"), "may not specify more than 1 volume type");
         } else if source == "local" {
-            local(spec, at, errors);
+            local(spec, path, errors);
         } else {
-            volume_source::source(source, &spec[source], Of::Cluster(name), at, errors);
+            volume_source::source(source, &spec[source], Of::Cluster(name), path, errors);
         }
     }
 }
 
 /// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
 /// one node only.
-fn local(spec: &Value, at: &str, errors: &mut Errors) {
-    let (path, path_at) = (&spec["local"]["path"], format!("{at}.local.path"));
+fn local(spec: &Value, field_path: &str, errors: &mut Errors) {
+    let (path, path_at) = (&spec["local"]["path"], format!("{field_path}.local.path"));
     if text(path).is_empty() {
         errors.required(&path_at, "");
     } else {
         paths::without_backsteps(path, &path_at, errors);
     }
     if spec["nodeAffinity"].is_null() {
-        errors.required(&format!("{at}.nodeAffinity"), "Local volume requires node affinity");
+        errors.required(&format!("{field_path}.nodeAffinity"), "Local volume requires node affinity");
     }
 }

@@ -33,9 +33,9 @@ pub(super) fn counts(name: &str) -> bool {
 /// Returns one claim and its requested storage, or the allocated storage if that is more. Both also count for the
 /// storage class of the claim.
 pub(super) fn usage(claim: &Value) -> Amounts {
-    let asked = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
+    let requested = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
     let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();
-    let size = asked.map(|asked| given.filter(|given| *given > asked).unwrap_or(asked));
+    let size = requested.map(|requested| given.filter(|given| *given > requested).unwrap_or(requested));
     let class = class_of_claim(claim);
     let mut usage = Amounts::new();
     for (name, amount) in [("persistentvolumeclaims", Some(quantity::count(1))), ("requests.storage", size)] {
@@ -65,6 +65,6 @@ fn classes(claim: &Value) -> Vec<&str> {
         "/status/currentVolumeAttributesClassName",
         "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
     ];
-    let named = places.iter().filter_map(|place| claim.pointer(place)?.as_str());
+    let named = places.iter().filter_map(|pointer| claim.pointer(pointer)?.as_str());
     named.filter(|name| !name.is_empty()).collect()
 }

@@ -66,17 +66,17 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     for (name, amount) in pairs(&status["capacity"]) {
         validate_amount(amount, &format!("status.capacity[{name}]"), errors);
     }
-    let at = "status.allocatedResourceStatuses";
+    let path = "status.allocatedResourceStatuses";
     for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
-        resource_name(name, at, errors);
+        resource_name(name, path, errors);
         if !resizes.contains(&text(resize)) {
-            errors.unsupported(at, &Value::from(name).to_string(), &resizes);
+            errors.unsupported(path, &Value::from(name).to_string(), &resizes);
         }
     }
-    let at = "status.allocatedResources";
+    let path = "status.allocatedResources";
     for (name, amount) in pairs(&status["allocatedResources"]) {
-        if resource_name(name, at, errors) {
-            validate_amount(amount, &format!("{at}[{name}]"), errors);
+        if resource_name(name, path, errors) {
+            validate_amount(amount, &format!("{path}[{name}]"), errors);
         }
     }
 }
@@ -85,11 +85,11 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 ///
 /// Without a domain, only `storage` is valid; drivers may report other resources under their
 /// domain.
-fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
-    errors.qualified_name(at, name);
+    errors.qualified_name(path, name);
     if errors.len() == before && resources::is_native(name) && name != "storage" {
-        errors.unsupported(at, &Value::from(name).to_string(), &["storage"]);
+        errors.unsupported(path, &Value::from(name).to_string(), &["storage"]);
     }
     errors.len() == before
 }
@@ -98,9 +98,9 @@ fn resource_name(name: &str, at: &str, errors: &mut Errors) -> bool {
 ///
 /// The error shows the amount in whole units, rounded as Go does. A string that is not a quantity
 /// counts as 0 here.
-pub(crate) fn validate_amount(amount: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn validate_amount(amount: &Value, path: &str, errors: &mut Errors) {
     let units = quantity::parse(text(amount)).map_or(0, |amount| amount.in_steps(0));
     if units < 0 {
-        errors.shown(at, &units.to_string(), "must be a valid resource quantity");
+        errors.shown(path, &units.to_string(), "must be a valid resource quantity");
     }
 }

@@ -49,13 +49,13 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
 /// changed order, too.
 fn resized(old: &Value, sent: &Value) -> Value {
     let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
-    let one = |sent: &Value| {
-        let Some(known) = old.iter().find(|known| known["name"] == sent["name"]) else { return sent.clone() };
-        let mut container = known.clone();
+    let resized_container = |sent: &Value| {
+        let Some(existing) = old.iter().find(|existing| existing["name"] == sent["name"]) else { return sent.clone() };
+        let mut container = existing.clone();
         for field in ["resources", "resizePolicy"] {
             set(&mut container, field, sent.get(field).cloned());
         }
         container
     };
-    sent.as_array().map_or_else(|| json!([]), |sent| sent.iter().map(one).collect())
+    sent.as_array().map_or_else(|| json!([]), |sent| sent.iter().map(resized_container).collect())
 }

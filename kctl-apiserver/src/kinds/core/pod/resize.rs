@@ -41,8 +41,8 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     }
     for list in LISTS {
         for ((index, was), (_, is)) in entries(&was[list]).zip(entries(&is[list])) {
-            let at = format!("spec.{list}[{index}].resources");
-            nothing_removed(&at, "", &was["resources"], &is["resources"], errors);
+            let path = format!("spec.{list}[{index}].resources");
+            nothing_removed(&path, "", &was["resources"], &is["resources"], errors);
         }
     }
     nothing_removed("spec.resources", "pod-level ", &was["resources"], &is["resources"], errors);
@@ -55,15 +55,15 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// If the numbers differ, names are not compared, because each container after the change would differ.
 fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    let at = format!("spec.{list}");
+    let path = format!("spec.{list}");
     if entries(old).count() != entries(new).count() {
-        errors.forbidden(&at, &format!("{list} may not be added or removed on resize"));
+        errors.forbidden(&path, &format!("{list} may not be added or removed on resize"));
         return;
     }
     for ((index, old), (_, new)) in entries(old).zip(entries(new)) {
         if old["name"] != new["name"] {
             let detail = format!("{list} may not be renamed or reordered on resize");
-            errors.forbidden(&format!("{at}[{index}].name"), &detail);
+            errors.forbidden(&format!("{path}[{index}].name"), &detail);
         }
     }
 }
@@ -71,10 +71,10 @@ fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`).
 ///
 /// An amount may be changed, and one may be added. `whose` begins the message.
-fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
+fn nothing_removed(path: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
     for part in ["requests", "limits"] {
         if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
-            errors.forbidden(&format!("{at}.{part}"), &format!("{whose}resource {part} cannot be removed"));
+            errors.forbidden(&format!("{path}.{part}"), &format!("{whose}resource {part} cannot be removed"));
         }
     }
 }
@@ -92,19 +92,20 @@ fn without_sizes(spec: &Value) -> Value {
 /// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it.
 ///
 /// An absent map and an empty one are the same in Go, so they must be equal here.
-fn forget_sizes(of: &mut Value) {
+fn forget_sizes(object: &mut Value) {
     for part in ["requests", "limits"] {
-        if let Some(Value::Object(amounts)) = of.get_mut("resources").and_then(|resources| resources.get_mut(part)) {
+        if let Some(Value::Object(amounts)) = object.get_mut("resources").and_then(|resources| resources.get_mut(part))
+        {
             amounts.retain(|name, _| !SIZES.contains(&name.as_str()));
         }
     }
-    let Some(Value::Object(resources)) = of.get_mut("resources") else { return };
+    let Some(Value::Object(resources)) = object.get_mut("resources") else { return };
     let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
     resources.retain(|_, value| !is_empty(value));
     if resources.is_empty()
-        && let Some(of) = of.as_object_mut()
+        && let Some(object) = object.as_object_mut()
     {
-        of.remove("resources");
+        object.remove("resources");
     }
 }
 
@@ -114,15 +115,15 @@ fn forget_sizes(of: &mut Value) {
 ///
 /// The message ends with a line break, as in kube-apiserver.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
-    let at = "spec.ephemeralContainers";
+    let path = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];
-    for (_, known) in entries(&old["spec"]["ephemeralContainers"]) {
-        let name = text(&known["name"]);
-        let what = match entries(is).find(|(_, one)| one["name"] == known["name"]) {
+    for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
+        let name = text(&existing["name"]);
+        let what = match entries(is).find(|(_, container)| container["name"] == existing["name"]) {
             None => "removed",
-            Some((_, one)) if one != known => "changed",
+            Some((_, container)) if container != existing => "changed",
             Some(_) => continue,
         };
-        errors.forbidden(at, &format!("existing ephemeral containers {name:?} may not be {what}\n"));
+        errors.forbidden(path, &format!("existing ephemeral containers {name:?} may not be {what}\n"));
     }
 }

@@ -63,9 +63,9 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Rejects a negative number. The message differs from that of `Errors::not_negative`.
-fn not_negative(at: &str, number: &Value, errors: &mut Errors) {
+fn not_negative(path: &str, number: &Value, errors: &mut Errors) {
     if number.as_i64().is_some_and(|number| number < 0) {
-        errors.invalid(at, number, "must be a non-negative integer");
+        errors.invalid(path, number, "must be a non-negative integer");
     }
 }
 
@@ -75,11 +75,11 @@ fn not_negative(at: &str, number: &Value, errors: &mut Errors) {
 /// The path has `Type` in upper case, as in kube-apiserver.
 fn conditions(list: &Value, errors: &mut Errors) {
     for (index, condition) in entries(list) {
-        let at = format!("status.conditions[{index}]");
-        not_negative(&format!("{at}.observedGeneration"), &condition["observedGeneration"], errors);
+        let path = format!("status.conditions[{index}]");
+        not_negative(&format!("{path}.observedGeneration"), &condition["observedGeneration"], errors);
         let kind = text(&condition["type"]);
         if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
-            errors.qualified_name(&format!("{at}.Type"), kind);
+            errors.qualified_name(&format!("{path}.Type"), kind);
         }
     }
 }
@@ -88,13 +88,13 @@ fn conditions(list: &Value, errors: &mut Errors) {
 ///
 /// An unchanged value is not validated, so a Pod may keep it after it has been bound.
 fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
-    let (at, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
+    let (path, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
     if text(node).is_empty() || *node == old["status"]["nominatedNodeName"] {
         return;
     }
-    errors.name(at, node, NameRule::Subdomain);
+    errors.name(path, node, NameRule::Subdomain);
     if !text(&old["spec"]["nodeName"]).is_empty() {
-        errors.forbidden(at, "may not be set on pods that are already bound to a node");
+        errors.forbidden(path, "may not be set on pods that are already bound to a node");
     }
 }
 
@@ -102,7 +102,7 @@ fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
 ///
 /// Ephemeral containers are never restarted. A container without a new status is not reported. A container that is not
 /// in the spec counts as not restarted.
-fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: &str, errors: &mut Errors) {
+fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, path: &str, errors: &mut Errors) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
         return;
@@ -113,10 +113,10 @@ fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: 
         if ended.is_null() || is.is_none_or(|is| !is["state"]["terminated"].is_null()) {
             continue;
         }
-        let container = entries(&spec[containers]).map(|(_, one)| one).find(|one| one["name"] == was["name"]);
+        let container = entries(&spec[containers]).map(|(_, item)| item).find(|item| item["name"] == was["name"]);
         let code = ended["exitCode"].as_i64().unwrap_or(0);
         if is_ephemeral || container.is_none_or(|container| !starts_again(container, spec, code)) {
-            errors.forbidden(&format!("{at}[{index}].state"), "may not be transitioned to non-terminated state");
+            errors.forbidden(&format!("{path}[{index}].state"), "may not be transitioned to non-terminated state");
         }
     }
 }
@@ -153,19 +153,19 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 /// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim was
 /// needed.
 fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
-    let mut known: Vec<&str> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     for (index, status) in entries(list) {
-        let at = |field: &str| format!("status.resourceClaimStatuses[{index}].{field}");
+        let path_of = |field: &str| format!("status.resourceClaimStatuses[{index}].{field}");
         let name = text(&status["name"]);
         if !entries(of_pod).any(|(_, claim)| text(&claim["name"]) == name) {
-            errors.invalid(&at("name"), &name.into(), "must match the name of an entry in `spec.resourceClaims`");
+            errors.invalid(&path_of("name"), &name.into(), "must match the name of an entry in `spec.resourceClaims`");
         }
-        if known.contains(&name) {
-            errors.duplicate(&at("name"), &format!("{name:?}"));
+        if seen.contains(&name) {
+            errors.duplicate(&path_of("name"), &format!("{name:?}"));
         }
-        known.push(name);
+        seen.push(name);
         if !status["resourceClaimName"].is_null() {
-            errors.name(&at("resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
+            errors.name(&path_of("resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
         }
     }
 }
@@ -185,31 +185,31 @@ fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
     if entries(mappings).next().is_none() {
         errors.required(&format!("{AT}.requestMappings"), "at least one request mapping is required");
     }
-    let mut known: Vec<[&str; 3]> = Vec::new();
+    let mut seen: Vec<[&str; 3]> = Vec::new();
     for (index, mapping) in entries(mappings) {
-        let at = |field: &str| format!("{AT}.requestMappings[{index}].{field}");
+        let path_of = |field: &str| format!("{AT}.requestMappings[{index}].{field}");
         let fields = ["containerName", "resourceName", "requestName"];
         let [container, resource, request] = fields.map(|field| text(&mapping[field]));
         let mut all = entries(&spec["containers"]).chain(entries(&spec["initContainers"]));
-        match all.find(|(_, one)| text(&one["name"]) == container) {
+        match all.find(|(_, item)| text(&item["name"]) == container) {
             None => {
                 let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
-                errors.invalid(&at("containerName"), &container.into(), detail);
+                errors.invalid(&path_of("containerName"), &container.into(), detail);
             }
-            Some((_, one)) if one["resources"]["requests"][resource].is_null() => {
+            Some((_, item)) if item["resources"]["requests"][resource].is_null() => {
                 let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or \
                               spec.containers.resources.requests";
-                errors.invalid(&at("resourceName"), &resource.into(), detail);
+                errors.invalid(&path_of("resourceName"), &resource.into(), detail);
             }
             Some(_) => {}
         }
         errors.name(&format!("{AT}.requestName"), &request.into(), NameRule::Label);
-        if known.contains(&[container, resource, request]) {
+        if seen.contains(&[container, resource, request]) {
             for (field, value) in fields.into_iter().zip([container, resource, request]) {
-                errors.duplicate(&at(field), &format!("{value:?}"));
+                errors.duplicate(&path_of(field), &format!("{value:?}"));
             }
         }
-        known.push([container, resource, request]);
+        seen.push([container, resource, request]);
     }
     errors.required_name(&format!("{AT}.resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
 }
@@ -239,11 +239,11 @@ fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
 /// Two addresses must be one IPv4 and one IPv6 address. Beside other addresses, an invalid one is
 /// also an `InternalError` of the list, because its family is unknown.
 fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
-    let at = format!("status.{list}");
-    let all: Vec<&str> = entries(&status[list]).map(|(_, one)| text(&one["ip"])).collect();
+    let path = format!("status.{list}");
+    let all: Vec<&str> = entries(&status[list]).map(|(_, address)| text(&address["ip"])).collect();
     for (index, ip) in all.iter().enumerate() {
-        if !entries(&before[list]).any(|(_, known)| text(&known["ip"]) == *ip) {
-            address::legacy(&(*ip).into(), &format!("{at}[{index}]"), errors);
+        if !entries(&before[list]).any(|(_, existing)| text(&existing["ip"]) == *ip) {
+            address::legacy(&(*ip).into(), &format!("{path}[{index}]"), errors);
         }
     }
     if all.len() < 2 {
@@ -253,29 +253,29 @@ fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
     let unknown = families.iter().position(Option::is_none);
     if let Some(index) = unknown {
         let why = format!("failed to check for dual stack with error:invalid IP[{index}]: {}", all[index]);
-        errors.internal(&at, &why);
+        errors.internal(&path, &why);
     }
     if unknown.is_some() || all.len() > 2 || families[0] == families[1] {
         let detail = "may specify no more than one IP for each IP family";
-        errors.invalid(&at, &status[list], detail);
+        errors.invalid(&path, &status[list], detail);
     }
 }
 
 /// Validates the Linux users of container statuses: IDs of 31 bits, and none in a Windows Pod (`FieldValueForbidden`).
-fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
+fn users(list: &Value, path: &str, system: &str, errors: &mut Errors) {
     for (index, status) in entries(list) {
-        let (user, at) = (&status["user"]["linux"], format!("{at}[{index}].user.linux"));
+        let (user, path) = (&status["user"]["linux"], format!("{path}[{index}].user.linux"));
         if user.is_null() {
             continue;
         }
         if system == "windows" {
-            errors.forbidden(&at, "cannot be set for a windows pod");
+            errors.forbidden(&path, "cannot be set for a windows pod");
             continue;
         }
-        errors.in_range(&format!("{at}.uid"), &user["uid"], 0, ID_MAX);
-        errors.in_range(&format!("{at}.gid"), &user["gid"], 0, ID_MAX);
+        errors.in_range(&format!("{path}.uid"), &user["uid"], 0, ID_MAX);
+        errors.in_range(&format!("{path}.gid"), &user["gid"], 0, ID_MAX);
         for (index, group) in entries(&user["supplementalGroups"]) {
-            errors.in_range(&format!("{at}.supplementalGroups[{index}]"), group, 0, ID_MAX);
+            errors.in_range(&format!("{path}.supplementalGroups[{index}]"), group, 0, ID_MAX);
         }
     }
 }
@@ -284,38 +284,38 @@ fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
 /// have none (`FieldValueForbidden`).
 ///
 /// A resource is either the name of an extended resource or `claim:<name>/<request>`.
-fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
+fn devices(list: &Value, containers: &Value, path: &str, errors: &mut Errors) {
     for (index, status) in entries(list) {
-        let at = format!("{at}[{index}].allocatedResourcesStatus");
+        let path = format!("{path}[{index}].allocatedResourcesStatus");
         let allocated = &status["allocatedResourcesStatus"];
-        if at.starts_with("status.ephemeral") {
+        if path.starts_with("status.ephemeral") {
             if entries(allocated).next().is_some() {
-                errors.forbidden(&at, "must not be specified in container status");
+                errors.forbidden(&path, "must not be specified in container status");
             }
             continue;
         }
-        let container = entries(containers).map(|(_, one)| one).find(|one| one["name"] == status["name"]);
+        let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);
         for (index, resource) in entries(allocated) {
-            let at = format!("{at}[{index}]");
+            let path = format!("{path}[{index}]");
             if let Some(why) = container.and_then(|container| unasked(text(&resource["name"]), container)) {
-                errors.invalid(&format!("{at}.name"), &resource["name"], why);
+                errors.invalid(&format!("{path}.name"), &resource["name"], why);
             }
-            healths(&resource["resources"], &format!("{at}.resources"), errors);
+            healths(&resource["resources"], &format!("{path}.resources"), errors);
         }
     }
 }
 
 /// Returns the error about a resource or claim that the container does not request.
 fn unasked(name: &str, container: &Value) -> Option<&'static str> {
-    let asked = &container["resources"];
+    let requested = &container["resources"];
     let Some(claim) = name.strip_prefix("claim:") else {
-        return asked["requests"][name].is_null().then_some("must match one of the container's resource requests");
+        return requested["requests"][name].is_null().then_some("must match one of the container's resource requests");
     };
     let whole = |claim: &Value| match text(&claim["request"]) {
         "" => text(&claim["name"]).to_owned(),
         request => format!("{}/{request}", text(&claim["name"])),
     };
-    (!entries(&asked["claims"]).any(|(_, known)| whole(known) == claim)).then_some(
+    (!entries(&requested["claims"]).any(|(_, declared)| whole(declared) == claim)).then_some(
         "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if \
          request is empty",
     )
@@ -324,20 +324,21 @@ fn unasked(name: &str, container: &Value) -> Option<&'static str> {
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.
 ///
 /// A device has one of the healths `Healthy`, `Unhealthy` and `Unknown`.
-fn healths(list: &Value, at: &str, errors: &mut Errors) {
-    let mut known: Vec<&str> = Vec::new();
-    for (index, one) in entries(list) {
-        let (at, id, message) = (format!("{at}[{index}]"), text(&one["resourceID"]), &one["message"]);
-        let health = &text(&one["health"]).into();
-        errors.always_one_of(&format!("{at}.health"), health, &["Healthy", "Unhealthy", "Unknown"]);
+fn healths(list: &Value, path: &str, errors: &mut Errors) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, resource_health) in entries(list) {
+        let (path, id, message) =
+            (format!("{path}[{index}]"), text(&resource_health["resourceID"]), &resource_health["message"]);
+        let health = &text(&resource_health["health"]).into();
+        errors.always_one_of(&format!("{path}.health"), health, &["Healthy", "Unhealthy", "Unknown"]);
         if message == "" {
-            errors.required(&format!("{at}.message"), "must be non-empty if specified");
+            errors.required(&format!("{path}.message"), "must be non-empty if specified");
         } else if text(message).len() > HEALTH_MESSAGE_LEN_MAX {
-            errors.too_long(&format!("{at}.message"), HEALTH_MESSAGE_LEN_MAX);
+            errors.too_long(&format!("{path}.message"), HEALTH_MESSAGE_LEN_MAX);
         }
-        if known.contains(&id) {
-            errors.duplicate(&format!("{at}.resourceID"), &format!("{id:?}"));
+        if seen.contains(&id) {
+            errors.duplicate(&format!("{path}.resourceID"), &format!("{id:?}"));
         }
-        known.push(id);
+        seen.push(id);
     }
 }

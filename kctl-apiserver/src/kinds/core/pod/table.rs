@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::table::{
     age::{age, since, time_of},
-    fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or},
+    fields::{condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or, value_at},
     labels::NONE,
 };
 
@@ -142,12 +142,12 @@ fn add_containers(object: &Value, summary: &mut Summary) {
     let mut is_running = false;
     for status in list(object, "/status/containerStatuses").iter().rev() {
         summary.restarts.add(status);
-        let (waiting, terminated) = (at(status, "/state/waiting"), at(status, "/state/terminated"));
+        let (waiting, terminated) = (value_at(status, "/state/waiting"), value_at(status, "/state/terminated"));
         if !text(waiting, "/reason").is_empty() {
             text(waiting, "/reason").clone_into(&mut summary.reason);
         } else if terminated.is_object() {
             summary.reason = end(terminated);
-        } else if flag(status, "/ready") && at(status, "/state/running").is_object() {
+        } else if flag(status, "/ready") && value_at(status, "/state/running").is_object() {
             is_running = true;
             summary.n_ready += 1;
         }
@@ -160,12 +160,12 @@ fn add_containers(object: &Value, summary: &mut Summary) {
 
 /// Returns `true` if the container has terminated with exit code 0.
 fn has_succeeded(status: &Value) -> bool {
-    at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
+    value_at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
 }
 
 /// Returns the reason of a Pod whose init container `idx` is waiting, running or failed.
 fn init_reason(object: &Value, idx: usize, status: &Value) -> String {
-    let terminated = at(status, "/state/terminated");
+    let terminated = value_at(status, "/state/terminated");
     if terminated.is_object() {
         return format!("Init:{}", end(terminated));
     }

@@ -39,12 +39,12 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
             return;
         }
         for (index, container) in entries(&is[list]) {
-            let (at, image) = (format!("spec.{list}[{index}].image"), text(&container["image"]));
+            let (path, image) = (format!("spec.{list}[{index}].image"), text(&container["image"]));
             if image.is_empty() {
-                errors.required(&at, "");
+                errors.required(&path, "");
             }
             if image.trim() != image {
-                errors.invalid(&at, &image.into(), "must not have leading or trailing whitespace");
+                errors.invalid(&path, &image.into(), "must not have leading or trailing whitespace");
             }
         }
     }
@@ -151,19 +151,19 @@ fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
         let required = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
         required["nodeSelectorTerms"].clone()
     };
-    let at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let (old, new) = (terms(was), terms(is));
     let n_terms = entries(&old).count();
     if n_terms == 0 {
         return;
     }
     if entries(&new).count() != n_terms {
-        return errors.invalid(at, &new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+        return errors.invalid(path, &new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
     }
     for ((index, old), (_, new)) in entries(&old).zip(entries(&new)) {
         if !only_adds(old, new) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.invalid(&format!("{at}[{index}]"), new, detail);
+            errors.invalid(&format!("{path}[{index}]"), new, detail);
         }
     }
 }

@@ -54,13 +54,13 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 ///
 /// A name without a domain must be a standard resource. `storage` is not: a quota has
 /// `requests.storage`.
-fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
-    resources::known_name(name, at, errors);
+fn counted(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
+    resources::known_name(name, path, errors);
     // Storage is limited as `requests.storage`, because only claims request it.
     if !name.contains('/') && (!resources::is_standard(name) || name == "storage") {
-        errors.invalid(at, &name.into(), "must be a standard resource for quota");
+        errors.invalid(path, &name.into(), "must be a standard resource for quota");
     }
-    resources::value(name, amount, at, errors);
+    resources::value(name, amount, path, errors);
 }
 
 /// Validates a quota: its amounts, `spec.scopes` and `spec.scopeSelector`.
@@ -71,13 +71,13 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     for (name, amount) in pairs(&spec["hard"]) {
         counted(name, amount, &format!("spec.hard[{name}]"), errors);
     }
-    let (scopes, at) = (&spec["scopes"], "spec.scopes");
+    let (scopes, path) = (&spec["scopes"], "spec.scopes");
     for (_, scope) in entries(scopes) {
         if !SCOPES.contains(&text(scope)) {
-            errors.invalid(at, scopes, "unsupported scope");
+            errors.invalid(path, scopes, "unsupported scope");
         }
         for _ in unscoped(spec, text(scope)) {
-            errors.invalid(at, scopes, "unsupported scope applied to resource");
+            errors.invalid(path, scopes, "unsupported scope applied to resource");
         }
     }
     let all: Vec<&str> = entries(scopes).map(|(_, scope)| text(scope)).collect();
@@ -120,21 +120,21 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
     /// Scopes without values.
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
-    let (at, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
+    let (path, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
     for (_, requirement) in entries(&spec["scopeSelector"]["matchExpressions"]) {
         let (scope, operator) = (text(&requirement["scopeName"]), text(&requirement["operator"]));
-        let (values, values_at) = (&requirement["values"], format!("{at}.values"));
+        let (values, values_at) = (&requirement["values"], format!("{path}.values"));
         if !SCOPES.contains(&scope) {
-            errors.invalid(&format!("{at}.scopeName"), &scope.into(), "unsupported scope");
+            errors.invalid(&format!("{path}.scopeName"), &scope.into(), "unsupported scope");
         }
         if unscoped(spec, scope).next().is_some() {
-            errors.invalid(at, &spec["scopeSelector"], "unsupported scope applied to resource");
+            errors.invalid(path, &spec["scopeSelector"], "unsupported scope applied to resource");
         }
         if EXISTS.contains(&scope) && operator != "Exists" {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
                           ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
                           ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.invalid(&format!("{at}.operator"), &operator.into(), detail);
+            errors.invalid(&format!("{path}.operator"), &operator.into(), detail);
         }
         let has_values = entries(values).next().is_some();
         match operator {
@@ -147,7 +147,7 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
                 errors.invalid(&values_at, values, detail);
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => errors.invalid(&format!("{at}.operator"), &operator.into(), "not a valid selector operator"),
+            _ => errors.invalid(&format!("{path}.operator"), &operator.into(), "not a valid selector operator"),
         }
         all.push(scope);
     }
@@ -173,27 +173,27 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
 pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
-    let mut known = Vec::new();
+    let mut seen = Vec::new();
     for (index, limit) in entries(&object["spec"]["limits"]) {
-        let (at, kind) = (format!("spec.limits[{index}]"), text(&limit["type"]));
-        let kind_at = format!("{at}.type");
+        let (path, kind) = (format!("spec.limits[{index}]"), text(&limit["type"]));
+        let kind_at = format!("{path}.type");
         let before = errors.len();
         errors.qualified_name(&kind_at, kind);
         if errors.len() == before && !kind.contains('/') && !KINDS.contains(&kind) {
             errors.invalid(&kind_at, &kind.into(), "must be a standard limit type or fully qualified");
         }
-        if known.contains(&kind) {
+        if seen.contains(&kind) {
             errors.duplicate(&kind_at, &format!("{kind:?}"));
         }
-        known.push(kind);
-        names_of_limits(limit, kind, &at, errors);
+        seen.push(kind);
+        names_of_limits(limit, kind, &path, errors);
         let names: std::collections::BTreeSet<&str> =
             ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
                 .iter()
                 .flat_map(|part| pairs(&limit[*part]).map(|(name, _)| name))
                 .collect();
         for name in names {
-            one_limit(limit, name, kind, &at, errors);
+            one_limit(limit, name, kind, &path, errors);
         }
     }
 }
@@ -202,14 +202,14 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
 ///
 /// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
 /// minimum or a maximum of `storage`.
-fn names_of_limits(limit: &Value, kind: &str, at: &str, errors: &mut Errors) {
+fn names_of_limits(limit: &Value, kind: &str, path: &str, errors: &mut Errors) {
     let named = |part: &str, errors: &mut Errors| {
         for (name, _) in pairs(&limit[part]) {
-            let at = format!("{at}.{part}[{name}]");
+            let path = format!("{path}.{part}[{name}]");
             if ["Pod", "Container"].contains(&kind) {
-                resources::name_of_container(name, &at, errors);
+                resources::name_of_container(name, &path, errors);
             } else {
-                resources::known_name(name, &at, errors);
+                resources::known_name(name, &path, errors);
             }
         }
     };
@@ -219,13 +219,13 @@ fn names_of_limits(limit: &Value, kind: &str, at: &str, errors: &mut Errors) {
         if kind != "Pod" {
             named(part, errors);
         } else if pairs(&limit[part]).next().is_some() {
-            errors.forbidden(&format!("{at}.{part}"), "may not be specified when `type` is 'Pod'");
+            errors.forbidden(&format!("{path}.{part}"), "may not be specified when `type` is 'Pod'");
         }
     }
     let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());
     if kind == "PersistentVolumeClaim" && !has_storage {
         let detail = "either minimum or maximum storage value is required, but neither was provided";
-        errors.required(&format!("{at}.limits"), detail);
+        errors.required(&format!("{path}.limits"), detail);
     }
     named("maxLimitRequestRatio", errors);
 }
@@ -261,26 +261,26 @@ const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
 
 /// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
 /// overcommitment is not possible, as for extended resources.
-fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Errors) {
+fn one_limit(limit: &Value, name: &str, kind: &str, path: &str, errors: &mut Errors) {
     let is_given = |part: &str| kind != "Pod" || !part.starts_with("default");
     let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));
-    for (less, more, place, words, shown) in ORDERS {
+    for (less, more, field, words, shown) in ORDERS {
         if let (Some(least), Some(most)) = (size(less), size(more))
             && least > most
         {
             let amounts = [text(&limit[*less][name]), text(&limit[*more][name])];
             let detail = words.replacen("{}", amounts[0], 1).replacen("{}", amounts[1], 1);
-            errors.invalid(&format!("{at}.{place}[{name}]"), &limit[*shown][name], &detail);
+            errors.invalid(&format!("{path}.{field}[{name}]"), &limit[*shown][name], &detail);
         }
     }
-    ratio(limit, name, at, &size, errors);
-    if let (Some(asked), Some(most), false) =
+    ratio(limit, name, path, &size, errors);
+    if let (Some(request), Some(most), false) =
         (size("defaultRequest"), size("default"), resources::is_overcommitted(name))
-        && asked != most
+        && request != most
     {
-        let (asked, most) = (&limit["defaultRequest"][name], text(&limit["default"][name]));
-        let detail = format!("default value {most} must equal to defaultRequest value {} in {name}", text(asked));
-        errors.invalid(&format!("{at}.defaultRequest[{name}]"), asked, &detail);
+        let (request, most) = (&limit["defaultRequest"][name], text(&limit["default"][name]));
+        let detail = format!("default value {most} must equal to defaultRequest value {} in {name}", text(request));
+        errors.invalid(&format!("{path}.defaultRequest[{name}]"), request, &detail);
     }
 }
 
@@ -290,8 +290,8 @@ fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Error
 /// `size` returns an amount of the limit in thousandths.
 ///
 /// An invalid quantity is not compared; the decoder or another rule reports it.
-fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
-    let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{at}.maxLimitRequestRatio[{name}]"));
+fn ratio(limit: &Value, name: &str, path: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
+    let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{path}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };
     if most < quantity::amount("1").unwrap_or_default() {
         errors.invalid(&ratio_at, ratio, &format!("ratio {} is less than 1", text(ratio)));

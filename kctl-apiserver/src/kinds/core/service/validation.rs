@@ -53,10 +53,10 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     affinity(spec, errors);
     addresses(spec, errors);
     for (index, ip) in entries(&spec["externalIPs"]) {
-        let (at, before) = (format!("spec.externalIPs[{index}]"), errors.len());
-        address::legacy(ip, &at, errors);
+        let (path, before) = (format!("spec.externalIPs[{index}]"), errors.len());
+        address::legacy(ip, &path, errors);
         if errors.len() == before {
-            address::endpoint(ip, &at, errors);
+            address::endpoint(ip, &path, errors);
         }
     }
     repeated_ports(spec, &list, errors);
@@ -109,21 +109,21 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     if spec["type"] == "ExternalName" {
         return;
     }
-    let (one, all, at) = (text(&spec["clusterIP"]), &spec["clusterIPs"], "spec.clusterIPs");
+    let (cluster_ip, all, path) = (text(&spec["clusterIP"]), &spec["clusterIPs"], "spec.clusterIPs");
     let n_all = entries(all).count();
-    match (one.is_empty(), n_all == 0) {
-        (false, true) => errors.required(at, ""),
-        (false, false) if all[0] != one => errors.invalid(at, all, "first value must match `clusterIP`"),
-        (true, false) => errors.invalid(at, all, "must be empty when `clusterIP` is not specified"),
+    match (cluster_ip.is_empty(), n_all == 0) {
+        (false, true) => errors.required(path, ""),
+        (false, false) if all[0] != cluster_ip => errors.invalid(path, all, "first value must match `clusterIP`"),
+        (true, false) => errors.invalid(path, all, "must be empty when `clusterIP` is not specified"),
         _ => {}
     }
     let mut seen = Vec::new();
     for (index, family) in entries(&spec["ipFamilies"]) {
-        let at = format!("spec.ipFamilies[{index}]");
+        let path = format!("spec.ipFamilies[{index}]");
         // The OpenAPI document has the empty string, too, which is rejected.
-        errors.one_of(&at, family, &["IPv4", "IPv6"]);
+        errors.one_of(&path, family, &["IPv4", "IPv6"]);
         if seen.contains(&family) {
-            errors.duplicate(&at, &family.to_string());
+            errors.duplicate(&path, &family.to_string());
         }
         seen.push(family);
     }
@@ -133,15 +133,15 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
     for (index, ip) in entries(all) {
         if index == 0 && ip == "None" {
             if n_all > 1 {
-                errors.invalid(at, all, "'None' must be the first and only value");
+                errors.invalid(path, all, "'None' must be the first and only value");
             }
             continue;
         }
-        address::legacy(ip, &format!("{at}[{index}]"), errors);
+        address::legacy(ip, &format!("{path}[{index}]"), errors);
     }
     let are_wrong = errors.len() > before;
     if n_all > ADDRESSES_MAX {
-        errors.invalid(at, all, &format!("may only hold up to {ADDRESSES_MAX} values"));
+        errors.invalid(path, all, &format!("may only hold up to {ADDRESSES_MAX} values"));
     }
     if !are_wrong && !is_headless(spec) {
         families(spec, errors);
@@ -170,25 +170,25 @@ fn families(spec: &Value, errors: &mut Errors) {
 /// (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
 ///
 /// `several` is `true` if the Service has more than one port. `names` collects the names so far.
-fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
+fn one_port<'a>(port: &'a Value, path: &str, several: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&port["name"]);
     if name.is_empty() {
         if several {
-            errors.required(&format!("{at}.name"), "");
+            errors.required(&format!("{path}.name"), "");
         }
     } else {
-        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
+        errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
         if names.contains(&name) {
-            errors.duplicate(&format!("{at}.name"), &port["name"].to_string());
+            errors.duplicate(&format!("{path}.name"), &port["name"].to_string());
         }
         names.push(name);
     }
     let number = port["port"].as_i64().unwrap_or(0);
-    errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
+    errors.in_range(&format!("{path}.port"), &number.into(), 1, 65_535);
     let target = if port["targetPort"].is_null() { &Value::from(number) } else { &port["targetPort"] };
-    ports::number_or_name(target, &format!("{at}.targetPort"), errors);
+    ports::number_or_name(target, &format!("{path}.targetPort"), errors);
     if port["appProtocol"].is_string() {
-        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+        errors.qualified_name(&format!("{path}.appProtocol"), text(&port["appProtocol"]));
     }
 }
 
@@ -201,29 +201,29 @@ fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
     if spec["type"] == "ClusterIP" {
         for (index, _) in list.iter().filter(|(_, port)| on_node(port) != 0) {
-            let at = format!("spec.ports[{index}].nodePort");
-            errors.forbidden(&at, "may not be used when `type` is 'ClusterIP'");
+            let path = format!("spec.ports[{index}].nodePort");
+            errors.forbidden(&path, "may not be used when `type` is 'ClusterIP'");
         }
     }
-    let mut known = Vec::new();
+    let mut seen = Vec::new();
     for (index, port) in list.iter().filter(|(_, port)| on_node(port) != 0) {
         let key = (port["protocol"].clone(), on_node(port));
-        if known.contains(&key) {
+        if seen.contains(&key) {
             errors.duplicate(&format!("spec.ports[{index}].nodePort"), &key.1.to_string());
         }
-        known.push(key);
+        seen.push(key);
     }
-    let mut known = Vec::new();
+    let mut seen = Vec::new();
     for (index, port) in list {
         let key = (port["protocol"].clone(), port["port"].clone());
-        if known.contains(&key) {
+        if seen.contains(&key) {
             let (protocol, number) = &key;
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
             );
             errors.duplicate(&format!("spec.ports[{index}]"), &shown);
         }
-        known.push(key);
+        seen.push(key);
     }
 }
 
@@ -246,11 +246,11 @@ fn balancer(spec: &Value, errors: &mut Errors) {
 /// Validates `loadBalancerClass`: a qualified name, and only for `LoadBalancer`. It chooses the
 /// implementation.
 fn class_of_balancer(spec: &Value, errors: &mut Errors) {
-    let (class, at) = (&spec["loadBalancerClass"], "spec.loadBalancerClass");
+    let (class, path) = (&spec["loadBalancerClass"], "spec.loadBalancerClass");
     match (class.is_null(), spec["type"] == "LoadBalancer") {
         (true, _) => {}
-        (false, true) => errors.qualified_name(at, text(class)),
-        (false, false) => errors.forbidden(at, BALANCED),
+        (false, true) => errors.qualified_name(path, text(class)),
+        (false, false) => errors.forbidden(path, BALANCED),
     }
 }
 
@@ -259,21 +259,21 @@ fn class_of_balancer(spec: &Value, errors: &mut Errors) {
 ///
 /// `healthCheckNodePort` is a valid port or absent if it is used, and unset or 0 otherwise.
 fn traffic(spec: &Value, errors: &mut Errors) {
-    let (outside, at) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
+    let (outside, path) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
     if is_reached_from_outside(spec) {
         if text(outside).is_empty() {
-            errors.required(at, "");
+            errors.required(path, "");
         }
     } else if !outside.is_null() {
-        errors.leave_out(at);
-        errors.invalid(at, outside, "may only be set for externally-accessible services");
+        errors.leave_out(path);
+        errors.invalid(path, outside, "may only be set for externally-accessible services");
     }
-    let (port, at) = (&spec["healthCheckNodePort"], "spec.healthCheckNodePort");
+    let (port, path) = (&spec["healthCheckNodePort"], "spec.healthCheckNodePort");
     if is_checked(spec) {
-        errors.in_range(at, port, 1, 65_535);
+        errors.in_range(path, port, 1, 65_535);
     } else if port.as_i64().is_some_and(|port| port != 0) {
         let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.invalid(at, port, detail);
+        errors.invalid(path, port, detail);
     }
     let near = ["PreferClose", "PreferSameZone", "PreferSameNode"];
     errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &near);
@@ -306,19 +306,19 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
         return;
     }
     for (index, ingress) in entries(list) {
-        let at = |field: &str| format!("{AT}[{index}].{field}");
+        let path_of = |field: &str| format!("{AT}[{index}].{field}");
         let (address, mode) = (text(&ingress["ip"]), &ingress["ipMode"]);
         if !address.is_empty() {
-            address::legacy(&ingress["ip"], &at("ip"), errors);
+            address::legacy(&ingress["ip"], &path_of("ip"), errors);
         }
         if !address.is_empty() && mode.is_null() {
-            errors.required(&at("ipMode"), "must be specified when `ip` is set");
+            errors.required(&path_of("ipMode"), "must be specified when `ip` is set");
         } else if address.is_empty() && !mode.is_null() {
-            errors.forbidden(&at("ipMode"), "may not be specified when `ip` is not set");
+            errors.forbidden(&path_of("ipMode"), "may not be specified when `ip` is not set");
         } else if !mode.is_null() {
-            errors.one_of(&at("ipMode"), mode, &["Proxy", "VIP"]);
+            errors.one_of(&path_of("ipMode"), mode, &["Proxy", "VIP"]);
         }
-        address::host(&ingress["hostname"], &at("hostname"), errors);
+        address::host(&ingress["hostname"], &path_of("hostname"), errors);
     }
 }
 
@@ -350,20 +350,20 @@ pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates that an update keeps the primary cluster IP. The secondary one may be released with the policy
 /// `SingleStack`.
 fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
-    let (known, given) = (&was["clusterIPs"], &is["clusterIPs"]);
-    let (n_known, n_given) = (entries(known).count(), entries(given).count());
-    let at = |index: usize| format!("spec.clusterIPs[{index}]");
+    let (existing, given) = (&was["clusterIPs"], &is["clusterIPs"]);
+    let (n_existing, n_given) = (entries(existing).count(), entries(given).count());
+    let path_of = |index: usize| format!("spec.clusterIPs[{index}]");
     if is_headless(was) && is_headless(is) {
         return;
     }
-    if n_known > n_given && n_given == 0 {
-        errors.invalid(&at(0), given, "primary clusterIP can not be unset");
+    if n_existing > n_given && n_given == 0 {
+        errors.invalid(&path_of(0), given, "primary clusterIP can not be unset");
     }
-    let n_compared = if n_known == n_given { n_known } else { n_known.min(n_given).min(1) };
-    for index in (0..n_compared).filter(|index| known[*index] != given[*index]) {
-        errors.invalid(&at(index), given, "may not change once set");
+    let n_compared = if n_existing == n_given { n_existing } else { n_existing.min(n_given).min(1) };
+    for index in (0..n_compared).filter(|index| existing[*index] != given[*index]) {
+        errors.invalid(&path_of(index), given, "may not change once set");
     }
-    if n_known > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
+    if n_existing > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
         let detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
         errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
     }
@@ -372,13 +372,13 @@ fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
 /// Validates that an update keeps the primary IP family. The secondary one may be released with the policy
 /// `SingleStack`.
 fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
-    let (known, given) = (&was["ipFamilies"], &is["ipFamilies"]);
-    let (n_known, n_given) = (entries(known).count(), entries(given).count());
-    let n_compared = if n_known == n_given { n_known } else { n_known.min(n_given).min(1) };
-    for _ in (0..n_compared).filter(|index| known[*index] != given[*index]) {
+    let (existing, given) = (&was["ipFamilies"], &is["ipFamilies"]);
+    let (n_existing, n_given) = (entries(existing).count(), entries(given).count());
+    let n_compared = if n_existing == n_given { n_existing } else { n_existing.min(n_given).min(1) };
+    for _ in (0..n_compared).filter(|index| existing[*index] != given[*index]) {
         errors.invalid("spec.ipFamilies[0]", given, "may not change once set");
     }
-    if n_known > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
+    if n_existing > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
         let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
         errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
     }

@@ -28,27 +28,27 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// Ports have unique names; one port may have the empty name.
 pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
-    let mut known = Vec::new();
+    let mut seen = Vec::new();
     for (index, port) in entries(&object["ports"]) {
-        let (at, name) = (format!("ports[{index}]"), text(&port["name"]));
-        if known.contains(&name) {
-            errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
+        let (path, name) = (format!("ports[{index}]"), text(&port["name"]));
+        if seen.contains(&name) {
+            errors.duplicate(&format!("{path}.name"), &format!("{name:?}"));
         }
-        known.push(name);
-        validate_port(port, &at, None, errors);
+        seen.push(name);
+        validate_port(port, &path, None, errors);
     }
     for (index, endpoint) in entries(&object["endpoints"]) {
-        let at = format!("endpoints[{index}]");
+        let path = format!("endpoints[{index}]");
         if old["endpoints"] != object["endpoints"] {
-            addresses(&endpoint["addresses"], text(kind), &format!("{at}.addresses"), errors);
+            addresses(&endpoint["addresses"], text(kind), &format!("{path}.addresses"), errors);
         }
         if !endpoint["nodeName"].is_null() {
-            errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
+            errors.name(&format!("{path}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
         }
         if !endpoint["hostname"].is_null() {
-            errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
+            errors.name(&format!("{path}.hostname"), &endpoint["hostname"], NameRule::Label);
         }
-        hints(&endpoint["hints"], &format!("{at}.hints"), errors);
+        hints(&endpoint["hints"], &format!("{path}.hints"), errors);
     }
 }
 
@@ -56,22 +56,22 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
 ///
 /// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as name. If a list is
 /// too long, neither it nor the list after it is validated further.
-fn hints(hints: &Value, at: &str, errors: &mut Errors) {
+fn hints(hints: &Value, path: &str, errors: &mut Errors) {
     for list in ["forZones", "forNodes"] {
-        let (all, at) = (&hints[list], format!("{at}.{list}"));
+        let (all, path) = (&hints[list], format!("{path}.{list}"));
         let n_hints = entries(all).count();
         if n_hints > HINTS_MAX {
-            return errors.too_many(&at, n_hints, HINTS_MAX);
+            return errors.too_many(&path, n_hints, HINTS_MAX);
         }
         for (index, hint) in entries(all) {
-            let (name, at) = (&hint["name"], format!("{at}[{index}].name"));
+            let (name, path) = (&hint["name"], format!("{path}[{index}].name"));
             if entries(all).take(index).any(|(_, other)| other["name"] == *name) {
-                errors.duplicate(&at, &name.to_string());
+                errors.duplicate(&path, &name.to_string());
             }
             if list == "forNodes" {
-                errors.name(&at, name, NameRule::Subdomain);
+                errors.name(&path, name, NameRule::Subdomain);
             } else if let Some(message) = check_label_value(text(name)) {
-                errors.invalid(&at, name, message);
+                errors.invalid(&path, name, message);
             }
         }
     }
@@ -81,22 +81,22 @@ fn hints(hints: &Value, at: &str, errors: &mut Errors) {
 ///
 /// An address of the other family is reported at the list, without an index. With an unknown type
 /// nothing is validated.
-fn addresses(list: &Value, kind: &str, at: &str, errors: &mut Errors) {
-    for (index, one) in entries(list) {
-        let one_at = format!("{at}[{index}]");
+fn addresses(list: &Value, kind: &str, path: &str, errors: &mut Errors) {
+    for (index, item) in entries(list) {
+        let one_at = format!("{path}[{index}]");
         if kind == "FQDN" {
-            errors.name(&one_at, one, NameRule::Subdomain);
+            errors.name(&one_at, item, NameRule::Subdomain);
             continue;
         }
-        let Some(parsed) = address::parse(text(one)).filter(|_| ["IPv4", "IPv6"].contains(&kind)) else {
+        let Some(parsed) = address::parse(text(item)).filter(|_| ["IPv4", "IPv6"].contains(&kind)) else {
             if kind == "IPv4" || kind == "IPv6" {
-                address::legacy(one, &one_at, errors);
+                address::legacy(item, &one_at, errors);
             }
             continue;
         };
         if parsed.is_ipv4() != (kind == "IPv4") {
-            errors.invalid(at, one, &format!("must be an {kind} address"));
+            errors.invalid(path, item, &format!("must be an {kind} address"));
         }
-        address::endpoint(one, &one_at, errors);
+        address::endpoint(item, &one_at, errors);
     }
 }

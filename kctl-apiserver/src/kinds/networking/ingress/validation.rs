@@ -36,24 +36,24 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
         backend(&spec["defaultBackend"], "spec.defaultBackend", errors);
     }
     for (index, rule) in rules {
-        let at = format!("spec.rules[{index}]");
+        let path = format!("spec.rules[{index}]");
         if address::parse(text(&rule["host"])).is_some() {
-            errors.invalid(&format!("{at}.host"), &rule["host"], "must be a DNS name, not an IP address");
+            errors.invalid(&format!("{path}.host"), &rule["host"], "must be a DNS name, not an IP address");
         }
         if !text(&rule["host"]).is_empty() {
-            host(&rule["host"], &format!("{at}.host"), errors);
+            host(&rule["host"], &format!("{path}.host"), errors);
         }
         if rule["http"].is_object() {
-            paths(&rule["http"]["paths"], &format!("{at}.http.paths"), errors);
+            paths(&rule["http"]["paths"], &format!("{path}.http.paths"), errors);
         }
     }
     for (index, tls) in entries(&spec["tls"]) {
-        let at = format!("spec.tls[{index}]");
+        let path = format!("spec.tls[{index}]");
         for (nth, name) in entries(&tls["hosts"]) {
-            host(name, &format!("{at}.hosts[{nth}]"), errors);
+            host(name, &format!("{path}.hosts[{nth}]"), errors);
         }
         if !text(&tls["secretName"]).is_empty() {
-            errors.name(&format!("{at}.secretName"), &tls["secretName"], NameRule::Subdomain);
+            errors.name(&format!("{path}.secretName"), &tls["secretName"], NameRule::Subdomain);
         }
     }
     if !spec["ingressClassName"].is_null() {
@@ -76,31 +76,31 @@ pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
 
 /// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label
 /// below it.
-fn host(name: &Value, at: &str, errors: &mut Errors) {
+fn host(name: &Value, path: &str, errors: &mut Errors) {
     let host = text(name);
     if !host.contains('*') {
-        return errors.name(at, name, NameRule::Subdomain);
+        return errors.name(path, name, NameRule::Subdomain);
     }
     let is_wildcard = host.strip_prefix("*.").is_some_and(|rest| NameRule::Subdomain.check(rest).is_none());
     if !is_wildcard {
-        errors.invalid(at, name, WILDCARD);
+        errors.invalid(path, name, WILDCARD);
     }
 }
 
 /// Validates the paths of a rule. A path without `pathType` is not validated further.
-fn paths(list: &Value, at: &str, errors: &mut Errors) {
+fn paths(list: &Value, field_path: &str, errors: &mut Errors) {
     if entries(list).next().is_none() {
-        errors.required(at, "");
+        errors.required(field_path, "");
     }
     for (index, path) in entries(list) {
-        let at = format!("{at}[{index}]");
+        let field_path = format!("{field_path}[{index}]");
         if path["pathType"].is_null() {
             // The path cannot be interpreted without a `pathType`.
-            errors.required(&format!("{at}.pathType"), "pathType must be specified");
+            errors.required(&format!("{field_path}.pathType"), "pathType must be specified");
             continue;
         }
-        one_path(path, &at, errors);
-        backend(&path["backend"], &format!("{at}.backend"), errors);
+        one_path(path, &field_path, errors);
+        backend(&path["backend"], &format!("{field_path}.backend"), errors);
     }
 }
 
@@ -112,8 +112,8 @@ fn paths(list: &Value, at: &str, errors: &mut Errors) {
 /// | `Exact` | this path only | absolute, without `//`, `/./`, `/../` and encoded slashes |
 /// | `Prefix` | the path and all below it | the same |
 /// | `ImplementationSpecific` | as the class decides | absolute, or empty |
-fn one_path(path: &Value, at: &str, errors: &mut Errors) {
-    let (given, path_at) = (text(&path["path"]), format!("{at}.path"));
+fn one_path(path: &Value, field_path: &str, errors: &mut Errors) {
+    let (given, path_at) = (text(&path["path"]), format!("{field_path}.path"));
     let is_relative = !given.starts_with('/');
     match text(&path["pathType"]) {
         "Exact" | "Prefix" => {
@@ -132,7 +132,7 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
         }
         _ => {
             let supported = declared::values("networking.v1.HTTPIngressPath", "pathType");
-            errors.always_one_of(&format!("{at}.pathType"), &path["pathType"], &supported);
+            errors.always_one_of(&format!("{field_path}.pathType"), &path["pathType"], &supported);
         }
     }
 }
@@ -147,29 +147,29 @@ fn one_path(path: &Value, at: &str, errors: &mut Errors) {
 /// | neither | `FieldValueInvalid` |
 /// | Service with name and number of a port | `FieldValueInvalid` |
 /// | Service without a port | `FieldValueRequired` |
-fn backend(backend: &Value, at: &str, errors: &mut Errors) {
+fn backend(backend: &Value, path: &str, errors: &mut Errors) {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {
-        (true, true) => errors.shown(at, "\"\"", "cannot set both resource and service backends"),
+        (true, true) => errors.shown(path, "\"\"", "cannot set both resource and service backends"),
         (false, true) => {
-            let at = format!("{at}.resource");
+            let path = format!("{path}.resource");
             for name in ["kind", "name"].into_iter().filter(|name| text(&resource[*name]).is_empty()) {
-                errors.required(&format!("{at}.{name}"), "");
+                errors.required(&format!("{path}.{name}"), "");
             }
-            reference(resource, &at, errors);
+            reference(resource, &path, errors);
         }
-        (false, false) => errors.shown(at, "\"\"", "resource or service backend is required"),
+        (false, false) => errors.shown(path, "\"\"", "resource or service backend is required"),
         (true, false) => {
-            errors.required_name(&format!("{at}.service.name"), &service["name"], NameRule::Label);
+            errors.required_name(&format!("{path}.service.name"), &service["name"], NameRule::Label);
             let (name, number) = (text(&service["port"]["name"]), service["port"]["number"].as_i64().unwrap_or(0));
             if !name.is_empty() && number != 0 {
-                errors.invalid(at, &"".into(), "cannot set both port name & port number");
+                errors.invalid(path, &"".into(), "cannot set both port name & port number");
             } else if name.is_empty() && number == 0 {
-                errors.required(at, "port name or number is required");
+                errors.required(path, "port name or number is required");
             } else if number != 0 {
-                errors.in_range(&format!("{at}.service.port.number"), &number.into(), 1, 65_535);
+                errors.in_range(&format!("{path}.service.port.number"), &number.into(), 1, 65_535);
             } else {
-                ports::number_or_name(&service["port"]["name"], &format!("{at}.service.port.name"), errors);
+                ports::number_or_name(&service["port"]["name"], &format!("{path}.service.port.name"), errors);
             }
         }
     }
@@ -181,22 +181,22 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
     let (before, now) = (list(old), list(new));
     for (index, ingress) in entries(&now) {
-        let at = |field: &str| format!("status.loadBalancer.ingress[{index}].{field}");
+        let path_of = |field: &str| format!("status.loadBalancer.ingress[{index}].{field}");
         let (ip, host) = (&ingress["ip"], &ingress["hostname"]);
-        if !text(ip).is_empty() && !entries(&before).any(|(_, known)| known["ip"] == *ip) {
-            address::legacy(ip, &at("ip"), errors);
+        if !text(ip).is_empty() && !entries(&before).any(|(_, existing)| existing["ip"] == *ip) {
+            address::legacy(ip, &path_of("ip"), errors);
         }
-        address::host(host, &at("hostname"), errors);
+        address::host(host, &path_of("hostname"), errors);
     }
 }
 
 /// Validates the names in a reference to another object; an absent group means the core group.
-fn reference(reference: &Value, at: &str, errors: &mut Errors) {
+fn reference(reference: &Value, path: &str, errors: &mut Errors) {
     if !reference["apiGroup"].is_null() {
-        errors.name(&format!("{at}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
+        errors.name(&format!("{path}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
     }
     for name in ["kind", "name"].into_iter().filter(|name| !text(&reference[*name]).is_empty()) {
-        errors.name(&format!("{at}.{name}"), &reference[name], NameRule::PathSegment);
+        errors.name(&format!("{path}.{name}"), &reference[name], NameRule::PathSegment);
     }
 }
 
@@ -208,26 +208,26 @@ fn reference(reference: &Value, at: &str, errors: &mut Errors) {
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
     /// Maximum length of the name of a controller, in characters.
     const CONTROLLER_LEN_MAX: usize = 250;
-    let (controller, at) = (&object["spec"]["controller"], "spec.controller");
+    let (controller, path) = (&object["spec"]["controller"], "spec.controller");
     if text(controller).len() > CONTROLLER_LEN_MAX {
-        errors.too_long(at, CONTROLLER_LEN_MAX);
+        errors.too_long(path, CONTROLLER_LEN_MAX);
     }
-    errors.domain_prefixed(at, controller);
-    let (parameters, at) = (&object["spec"]["parameters"], "spec.parameters");
+    errors.domain_prefixed(path, controller);
+    let (parameters, path) = (&object["spec"]["parameters"], "spec.parameters");
     if parameters.is_null() {
         return;
     }
-    reference(parameters, at, errors);
+    reference(parameters, path, errors);
     let scope = text(&parameters["scope"]);
-    errors.one_of(&format!("{at}.scope"), &parameters["scope"], &["Cluster", "Namespace"]);
-    let at = format!("{at}.namespace");
+    errors.one_of(&format!("{path}.scope"), &parameters["scope"], &["Cluster", "Namespace"]);
+    let path = format!("{path}.namespace");
     match scope {
         "Namespace" if parameters["namespace"].is_null() => {
-            errors.required(&at, "`parameters.scope` is set to 'Namespace'");
+            errors.required(&path, "`parameters.scope` is set to 'Namespace'");
         }
-        "Namespace" => errors.name(&at, &parameters["namespace"], NameRule::Label),
+        "Namespace" => errors.name(&path, &parameters["namespace"], NameRule::Label),
         "Cluster" if !parameters["namespace"].is_null() => {
-            errors.forbidden(&at, "`parameters.scope` is set to 'Cluster'");
+            errors.forbidden(&path, "`parameters.scope` is set to 'Cluster'");
         }
         _ => {}
     }

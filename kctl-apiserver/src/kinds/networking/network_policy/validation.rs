@@ -20,12 +20,12 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     selector::selector(&spec["podSelector"], "spec.podSelector", errors);
     for (direction, peers) in DIRECTIONS {
         for (index, rule) in entries(&spec[*direction]) {
-            let at = format!("spec.{direction}[{index}]");
-            for (nth, one) in entries(&rule["ports"]) {
-                port(one, &format!("{at}.ports[{nth}]"), errors);
+            let path = format!("spec.{direction}[{index}]");
+            for (nth, item) in entries(&rule["ports"]) {
+                port(item, &format!("{path}.ports[{nth}]"), errors);
             }
-            for (nth, one) in entries(&rule[*peers]) {
-                peer(one, &format!("{at}.{peers}[{nth}]"), errors);
+            for (nth, item) in entries(&rule[*peers]) {
+                peer(item, &format!("{path}.{peers}[{nth}]"), errors);
             }
         }
     }
@@ -40,8 +40,8 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 ///
 /// An error about the order shows `port`, as in kube-apiserver, though its path is that of
 /// `endPort`.
-fn port(port: &Value, at: &str, errors: &mut Errors) {
-    let (first, last, last_at) = (&port["port"], &port["endPort"], format!("{at}.endPort"));
+fn port(port: &Value, path: &str, errors: &mut Errors) {
+    let (first, last, last_at) = (&port["port"], &port["endPort"], format!("{path}.endPort"));
     let wrong_end = match first {
         Value::Null => Some("may not be specified when `port` is not specified"),
         Value::String(_) => Some("may not be specified when `port` is non-numeric"),
@@ -53,7 +53,7 @@ fn port(port: &Value, at: &str, errors: &mut Errors) {
     if first.is_null() {
         return;
     }
-    ports::number_or_name(first, &format!("{at}.port"), errors);
+    ports::number_or_name(first, &format!("{path}.port"), errors);
     if wrong_end.is_none() && !last.is_null() {
         if last.as_i64() < first.as_i64() {
             errors.invalid(&last_at, first, "must be greater than or equal to `port`");
@@ -70,36 +70,36 @@ fn port(port: &Value, at: &str, errors: &mut Errors) {
 /// | `namespaceSelector` | all Pods of the selected namespaces |
 /// | both selectors | selected Pods of the selected namespaces |
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
-fn peer(peer: &Value, at: &str, errors: &mut Errors) {
+fn peer(peer: &Value, path: &str, errors: &mut Errors) {
     for name in ["podSelector", "namespaceSelector"] {
-        selector::selector(&peer[name], &format!("{at}.{name}"), errors);
+        selector::selector(&peer[name], &format!("{path}.{name}"), errors);
     }
     let selects = ["podSelector", "namespaceSelector"].iter().any(|name| peer[*name].is_object());
     if peer["ipBlock"].is_object() {
-        block(&peer["ipBlock"], &format!("{at}.ipBlock"), errors);
+        block(&peer["ipBlock"], &format!("{path}.ipBlock"), errors);
         if selects {
-            errors.forbidden(at, "may not specify both ipBlock and another peer");
+            errors.forbidden(path, "may not specify both ipBlock and another peer");
         }
     } else if !selects {
-        errors.required(at, "must specify a peer");
+        errors.required(path, "must specify a peer");
     }
 }
 
 /// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is
 /// reported by the schema.
-fn block(block: &Value, at: &str, errors: &mut Errors) {
+fn block(block: &Value, path: &str, errors: &mut Errors) {
     let whole = text(&block["cidr"]);
     if whole.is_empty() {
         return;
     }
-    address::legacy_range(&block["cidr"], &format!("{at}.cidr"), errors);
+    address::legacy_range(&block["cidr"], &format!("{path}.cidr"), errors);
     let Some(whole) = address::range(whole) else { return };
     for (index, part) in entries(&block["except"]) {
-        let at = format!("{at}.except[{index}]");
+        let path = format!("{path}.except[{index}]");
         let before = errors.len();
-        address::legacy_range(part, &at, errors);
+        address::legacy_range(part, &path, errors);
         if errors.len() == before && address::range(text(part)).is_some_and(|part| !address::is_part(part, whole)) {
-            errors.invalid(&at, part, "must be a strict subset of `cidr`");
+            errors.invalid(&path, part, "must be a strict subset of `cidr`");
         }
     }
 }

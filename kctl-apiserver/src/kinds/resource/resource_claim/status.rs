@@ -70,10 +70,10 @@ pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
 /// Validates the consumers of a claim. Each has resource, name and UID, so that a new Pod of the same name is a
 /// different consumer.
 fn users(list: &Value, errors: &mut Errors) {
-    each(list, "status.reservedFor", errors, |user, at, errors| {
+    each(list, "status.reservedFor", errors, |user, path, errors| {
         for field in ["resource", "name", "uid"] {
             if text(&user[field]).is_empty() {
-                errors.required(&format!("{at}.{field}"), "");
+                errors.required(&format!("{path}.{field}"), "");
             }
         }
     });
@@ -81,7 +81,7 @@ fn users(list: &Value, errors: &mut Errors) {
 
 /// Returns `true` if `reservedFor` has a new entry.
 fn has_new_users(was: &Value, is: &Value) -> bool {
-    entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, known)| known == user))
+    entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, existing)| existing == user))
 }
 
 /// Returns the identity of a device: driver, pool, name and share, as Go prints the struct.
@@ -109,30 +109,30 @@ fn handed_out(allocation: &Value) -> BTreeSet<String> {
 /// have a prefix length.
 fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
     for (index, device) in entries(list) {
-        let at = format!("status.devices[{index}]");
-        driver(&device["driver"], &format!("{at}.driver"), errors);
-        pool_name(&device["pool"], &format!("{at}.pool"), errors);
-        device_name(&device["device"], &at, errors);
+        let path = format!("status.devices[{index}]");
+        driver(&device["driver"], &format!("{path}.driver"), errors);
+        pool_name(&device["pool"], &format!("{path}.pool"), errors);
+        device_name(&device["device"], &path, errors);
         if !handed_out.contains(&id(device)) {
-            errors.invalid(&at, device, "must be an allocated device in the claim");
+            errors.invalid(&path, device, "must be an allocated device in the claim");
         }
-        let (conditions, conditions_at) = (&device["conditions"], format!("{at}.conditions"));
+        let (conditions, conditions_at) = (&device["conditions"], format!("{path}.conditions"));
         let found = entries(conditions).count();
         if found > CONDITIONS_MAX {
             errors.too_many(&conditions_at, found, CONDITIONS_MAX);
         }
         status::conditions(conditions, &conditions_at, errors);
         if !device["data"].is_null() {
-            of_driver(&device["data"], &format!("{at}.data"), errors);
+            of_driver(&device["data"], &format!("{path}.data"), errors);
         }
-        let addresses_at = format!("{at}.networkData.ips");
+        let addresses_at = format!("{path}.networkData.ips");
         each(&device["networkData"]["ips"], &addresses_at, errors, address::of_interface);
     }
 }
 
 /// Validates the name of a device: a DNS label.
-fn device_name(name: &Value, at: &str, errors: &mut Errors) {
-    errors.name(&format!("{at}.device"), &text(name).into(), NameRule::Label);
+fn device_name(name: &Value, path: &str, errors: &mut Errors) {
+    errors.name(&format!("{path}.device"), &text(name).into(), NameRule::Label);
 }
 
 /// Validates a new allocation.
@@ -140,15 +140,15 @@ fn device_name(name: &Value, at: &str, errors: &mut Errors) {
 /// Results and configurations may only name requests of the claim, which are in `requests`.
 fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Errors) {
     let devices = &allocation["devices"];
-    each(&devices["results"], "status.allocation.devices.results", errors, |result, at, errors| {
-        of_request(&result["request"], requests, &format!("{at}.request"), errors);
-        device_name(&result["device"], at, errors);
-        bindings(result, at, errors);
-        each(&result["tolerations"], &format!("{at}.tolerations"), errors, toleration);
+    each(&devices["results"], "status.allocation.devices.results", errors, |result, path, errors| {
+        of_request(&result["request"], requests, &format!("{path}.request"), errors);
+        device_name(&result["device"], path, errors);
+        bindings(result, path, errors);
+        each(&result["tolerations"], &format!("{path}.tolerations"), errors, toleration);
     });
-    each(&devices["config"], "status.allocation.devices.config", errors, |config, at, errors| {
-        of_requests(&config["requests"], requests, at, errors);
-        opaque(&config["opaque"], at, errors);
+    each(&devices["config"], "status.allocation.devices.config", errors, |config, path, errors| {
+        of_requests(&config["requests"], requests, path, errors);
+        opaque(&config["opaque"], path, errors);
     });
     if !allocation["nodeSelector"].is_null() {
         affinity::node_selector(&allocation["nodeSelector"], "status.allocation.nodeSelector", errors);

@@ -38,27 +38,27 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 ///
 /// A constraint requires that devices have the same value of an attribute, or that all values
 /// differ. Without either, the message says that several fields are set, as in kube-apiserver.
-pub(crate) fn devices(devices: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn devices(devices: &Value, path: &str, errors: &mut Errors) {
     let requests = &devices["requests"];
-    each(requests, &format!("{at}.requests"), errors, request);
-    let known = names(requests);
-    each(&devices["constraints"], &format!("{at}.constraints"), errors, |constraint, at, errors| {
-        of_requests(&constraint["requests"], &known, at, errors);
+    each(requests, &format!("{path}.requests"), errors, request);
+    let declared = names(requests);
+    each(&devices["constraints"], &format!("{path}.constraints"), errors, |constraint, path, errors| {
+        of_requests(&constraint["requests"], &declared, path, errors);
         let (same, other) = (&constraint["matchAttribute"], &constraint["distinctAttribute"]);
         if same.is_string() {
             // Tags of the API validate `matchAttribute`.
         } else if other.is_string() {
-            fully_qualified(other, &format!("{at}.distinctAttribute"), errors);
+            fully_qualified(other, &format!("{path}.distinctAttribute"), errors);
         } else {
             // kube-apiserver reports this message even though neither field is set.
             let detail =
                 "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-            errors.required(at, detail);
+            errors.required(path, detail);
         }
     });
-    each(&devices["config"], &format!("{at}.config"), errors, |config, at, errors| {
-        of_requests(&config["requests"], &known, at, errors);
-        opaque(&config["opaque"], at, errors);
+    each(&devices["config"], &format!("{path}.config"), errors, |config, path, errors| {
+        of_requests(&config["requests"], &declared, path, errors);
+        opaque(&config["opaque"], path, errors);
     });
 }
 
@@ -75,21 +75,21 @@ pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
 
 /// Validates the list of requests that a constraint or configuration is about; an empty list means
 /// all requests.
-pub(crate) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
-    each(list, &format!("{at}.requests"), errors, |name, at, errors| of_request(name, known, at, errors));
+pub(crate) fn of_requests(list: &Value, declared: &BTreeSet<String>, path: &str, errors: &mut Errors) {
+    each(list, &format!("{path}.requests"), errors, |name, path, errors| of_request(name, declared, path, errors));
 }
 
-/// Validates the name of a request, or `request/subrequest`. It must be in `known`.
-pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
+/// Validates the name of a request, or `request/subrequest`. It must be in `declared`.
+pub(crate) fn of_request(name: &Value, declared: &BTreeSet<String>, path: &str, errors: &mut Errors) {
     let name = text(name);
     let parts: Vec<&str> = name.split('/').collect();
     if parts.len() <= 2 {
         for part in parts {
-            errors.name(at, &part.into(), NameRule::Label);
+            errors.name(path, &part.into(), NameRule::Label);
         }
     }
-    if !known.contains(name) {
-        errors.invalid(at, &name.into(), NO_REQUEST);
+    if !declared.contains(name) {
+        errors.invalid(path, &name.into(), NO_REQUEST);
     }
 }
 
@@ -97,25 +97,25 @@ pub(crate) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, error
 /// (`firstAvailable`).
 ///
 /// With both, only the tags of the API validate them.
-fn request(request: &Value, at: &str, errors: &mut Errors) {
-    errors.name(&format!("{at}.name"), &text(&request["name"]).into(), NameRule::Label);
+fn request(request: &Value, path: &str, errors: &mut Errors) {
+    errors.name(&format!("{path}.name"), &text(&request["name"]).into(), NameRule::Label);
     let (exactly, ways) = (&request["exactly"], &request["firstAvailable"]);
     let has_ways = entries(ways).next().is_some();
     match (exactly.is_null(), has_ways) {
-        (true, false) => errors.required(at, "exactly one of `exactly` or `firstAvailable` is required"),
+        (true, false) => errors.required(path, "exactly one of `exactly` or `firstAvailable` is required"),
         (false, true) => {
             let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-            errors.invalid(at, &Value::Null, detail);
+            errors.invalid(path, &Value::Null, detail);
         }
         (false, false) => {
-            let at = format!("{at}.exactly");
-            errors.required_name(&format!("{at}.deviceClassName"), &exactly["deviceClassName"], NameRule::Subdomain);
-            asked(exactly, &at, errors);
+            let path = format!("{path}.exactly");
+            errors.required_name(&format!("{path}.deviceClassName"), &exactly["deviceClassName"], NameRule::Subdomain);
+            alternative(exactly, &path, errors);
         }
         (true, true) => {
-            each(ways, &format!("{at}.firstAvailable"), errors, |way, at, errors| {
-                errors.name(&format!("{at}.name"), &text(&way["name"]).into(), NameRule::Label);
-                asked(way, at, errors);
+            each(ways, &format!("{path}.firstAvailable"), errors, |way, path, errors| {
+                errors.name(&format!("{path}.name"), &text(&way["name"]).into(), NameRule::Label);
+                alternative(way, path, errors);
             });
         }
     }
@@ -125,25 +125,25 @@ fn request(request: &Value, at: &str, errors: &mut Errors) {
 ///
 /// The count is positive with `ExactCount`, and absent with `All`.
 ///
-/// `asked` is a request or one of its alternatives.
-fn asked(asked: &Value, at: &str, errors: &mut Errors) {
-    selectors(&asked["selectors"], &format!("{at}.selectors"), errors);
-    let (count, count_at) = (asked["count"].as_i64().unwrap_or_default(), format!("{at}.count"));
-    match text(&asked["allocationMode"]) {
+/// `request` is a request or one of its alternatives.
+fn alternative(request: &Value, path: &str, errors: &mut Errors) {
+    selectors(&request["selectors"], &format!("{path}.selectors"), errors);
+    let (count, count_at) = (request["count"].as_i64().unwrap_or_default(), format!("{path}.count"));
+    match text(&request["allocationMode"]) {
         "All" if count != 0 => {
             errors.invalid(&count_at, &count.into(), "must not be specified when allocationMode is 'All'");
         }
         "ExactCount" if count <= 0 => errors.invalid(&count_at, &count.into(), "must be greater than zero"),
         _ => {}
     }
-    for (index, one) in entries(&asked["tolerations"]) {
-        toleration(one, &format!("{at}.tolerations[{index}]"), errors);
+    for (index, item) in entries(&request["tolerations"]) {
+        toleration(item, &format!("{path}.tolerations[{index}]"), errors);
     }
 }
 
 /// Validates the value of a toleration: no value with `Exists`, and the value of a label with `Equal`.
-pub(crate) fn toleration(toleration: &Value, at: &str, errors: &mut Errors) {
-    let (value, value_at) = (&toleration["value"], format!("{at}.value"));
+pub(crate) fn toleration(toleration: &Value, path: &str, errors: &mut Errors) {
+    let (value, value_at) = (&toleration["value"], format!("{path}.value"));
     match text(&toleration["operator"]) {
         "Exists" if !text(value).is_empty() => errors.invalid(&value_at, value, "must be empty for operator `Exists`"),
         "Equal" => {

@@ -31,20 +31,20 @@ fn amount(value: &Value) -> Quantity {
 }
 
 /// Returns `true` if the first quantity is greater than the second.
-fn is_more(one: &Value, other: &Value) -> bool {
-    amount(one) > amount(other)
+fn is_more(left: &Value, right: &Value) -> bool {
+    amount(left) > amount(right)
 }
 
 /// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed.
 ///
 /// A policy without a list and without a range is valid: each request may consume any amount up to
 /// the capacity.
-pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors) {
+pub(crate) fn policy(policy: &Value, most: &Value, path: &str, errors: &mut Errors) {
     let (values, range) = (&policy["validValues"], &policy["validRange"]);
     let which = match (entries(values).next().is_some(), !range.is_null()) {
         (true, true) => {
             let text = r#"exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time"#;
-            return errors.forbidden(at, text);
+            return errors.forbidden(path, text);
         }
         (true, false) => "validValues",
         (false, true) => "validRange",
@@ -52,13 +52,13 @@ pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors
     };
     let usual = &policy["default"];
     if usual.is_null() {
-        return errors.required(&format!("{at}.default"), &format!("required when {which} is defined"));
+        return errors.required(&format!("{path}.default"), &format!("required when {which} is defined"));
     }
-    let at = format!("{at}.{which}");
+    let path = format!("{path}.{which}");
     if which == "validValues" {
-        options(values, usual, most, &at, errors);
+        options(values, usual, most, &path, errors);
     } else {
-        bounds(range, usual, most, &at, errors);
+        bounds(range, usual, most, &path, errors);
     }
 }
 
@@ -66,33 +66,33 @@ pub(crate) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors
 ///
 /// `usual` is the default. A list that is too long is not compared with the default, which is then
 /// reported as invalid.
-fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
+fn options(values: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
     let all: Vec<&Value> = entries(values).map(|(_, value)| value).collect();
     for (index, pair) in all.windows(2).enumerate().filter(|(_, pair)| is_more(pair[0], pair[1])) {
         let next = pair[1].clone();
-        errors.invalid(&format!("{at}[{}]", index + 1), &next, "values must be sorted in ascending order");
+        errors.invalid(&format!("{path}[{}]", index + 1), &next, "values must be sorted in ascending order");
     }
     let wrong_default = "default value is not valid according to the requestPolicy";
     if all.len() > OPTIONS_MAX {
         // Further amounts are not validated.
-        errors.invalid(at, usual, wrong_default);
-        return errors.too_many(at, all.len(), OPTIONS_MAX);
+        errors.invalid(path, usual, wrong_default);
+        return errors.too_many(path, all.len(), OPTIONS_MAX);
     }
-    let mut known: Vec<Quantity> = Vec::new();
+    let mut seen: Vec<Quantity> = Vec::new();
     for (index, value) in all.iter().enumerate() {
-        let at = format!("{at}[{index}]");
+        let path = format!("{path}[{index}]");
         if is_more(value, most) {
             let why = format!("option is larger than capacity value: {}", text(most));
-            errors.invalid(&at, value, &why);
+            errors.invalid(&path, value, &why);
         }
         let size = amount(value);
-        if known.contains(&size) {
-            errors.duplicate(&at, &value.to_string());
+        if seen.contains(&size) {
+            errors.duplicate(&path, &value.to_string());
         }
-        known.push(size);
+        seen.push(size);
     }
-    if !known.contains(&amount(usual)) {
-        errors.invalid(at, usual, wrong_default);
+    if !seen.contains(&amount(usual)) {
+        errors.invalid(path, usual, wrong_default);
     }
 }
 
@@ -101,9 +101,9 @@ fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut E
 /// The default and `max` are `min` plus a multiple of `step`. One step above `min` must fit into
 /// the capacity. Errors show the amount that is wrong, which is not always that of the field in the
 /// path. Amounts with fractions are compared in thousandths (`DRAFractionalCapacityRange`).
-fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
+fn bounds(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
     let (min, max, step) = (&range["min"], &range["max"], &range["step"]);
-    let field = |name: &str| format!("{at}.{name}");
+    let field = |name: &str| format!("{path}.{name}");
     if min.is_null() {
         return errors.required(&field("min"), "required when validRange is defined");
     }

@@ -54,15 +54,15 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
         ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).count() > 0)
             || pairs(&device["attributes"]).any(|(_, attribute)| lists(attribute))
     };
-    let most = if entries(devices).any(|(_, one)| has_more(one)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
+    let most = if entries(devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
     let by_device = spec["perDeviceNodeSelection"] == true;
     let found = entries(devices).count();
     if found > most {
         errors.leave_out("spec.devices[");
         return errors.too_many("spec.devices", found, most);
     }
-    each(devices, "spec.devices", errors, |one, at, errors| device(one, by_device, at, errors));
-    unique(devices, "spec.devices", errors, |one| &one["name"]);
+    each(devices, "spec.devices", errors, |item, path, errors| device(item, by_device, path, errors));
+    unique(devices, "spec.devices", errors, |item| &item["name"]);
 }
 
 /// Validates the pool: its name, the number of its slices, and its generation, which grows with
@@ -102,32 +102,32 @@ fn nodes(spec: &Value, errors: &mut Errors) {
 /// that are set.
 ///
 /// `nameless` is the detail of the error about an empty `nodeName`.
-fn node_fields(of: &Value, at: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
+fn node_fields(object: &Value, path: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
     let mut set = Vec::new();
-    let name_at = format!("{at}.nodeName");
-    match of["nodeName"].as_str() {
+    let name_at = format!("{path}.nodeName");
+    match object["nodeName"].as_str() {
         None => {}
         Some("") => errors.invalid(&name_at, &"".into(), nameless),
         Some(_) => {
             set.push("`nodeName`".to_owned());
-            errors.name(&name_at, &of["nodeName"], NameRule::Subdomain);
+            errors.name(&name_at, &object["nodeName"], NameRule::Subdomain);
         }
     }
-    let selector = &of["nodeSelector"];
+    let selector = &object["nodeSelector"];
     if !selector.is_null() {
         set.push("`nodeSelector`".to_owned());
-        affinity::node_selector(selector, &format!("{at}.nodeSelector"), errors);
+        affinity::node_selector(selector, &format!("{path}.nodeSelector"), errors);
     }
-    flag(&of["allNodes"], "allNodes", at, &mut set, errors);
+    flag(&object["allNodes"], "allNodes", path, &mut set, errors);
     set
 }
 
 /// Validates a flag that is `true` or absent, and adds its name to `set`. `false` is invalid.
-fn flag(value: &Value, field: &str, at: &str, set: &mut Vec<String>, errors: &mut Errors) {
+fn flag(value: &Value, field: &str, path: &str, set: &mut Vec<String>, errors: &mut Errors) {
     match value.as_bool() {
         None => {}
         Some(true) => set.push(format!("`{field}`")),
-        Some(false) => errors.invalid(&format!("{at}.{field}"), value, "must be either unset or set to true"),
+        Some(false) => errors.invalid(&format!("{path}.{field}"), value, "must be either unset or set to true"),
     }
 }
 
@@ -135,28 +135,28 @@ fn flag(value: &Value, field: &str, at: &str, set: &mut Vec<String>, errors: &mu
 ///
 /// A request policy is only for devices that several claims can share (`allowMultipleAllocations`).
 /// `by_device` is `true` if the slice leaves the nodes to its devices.
-fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
-    errors.name(&format!("{at}.name"), &text(&device["name"]).into(), NameRule::Label);
+fn device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
+    errors.name(&format!("{path}.name"), &text(&device["name"]).into(), NameRule::Label);
     for (name, value) in pairs(&device["attributes"]) {
-        let at = format!("{at}.attributes");
-        qualified(&name.into(), &at, errors);
-        attribute(value, &format!("{at}[{name}]"), errors);
+        let path = format!("{path}.attributes");
+        qualified(&name.into(), &path, errors);
+        attribute(value, &format!("{path}[{name}]"), errors);
     }
     for (name, capacity) in pairs(&device["capacity"]) {
-        let at = format!("{at}.capacity");
-        qualified(&name.into(), &at, errors);
-        let (policy, at) = (&capacity["requestPolicy"], format!("{at}[{name}].requestPolicy"));
+        let path = format!("{path}.capacity");
+        qualified(&name.into(), &path, errors);
+        let (policy, path) = (&capacity["requestPolicy"], format!("{path}[{name}].requestPolicy"));
         match device["allowMultipleAllocations"] == true {
             _ if policy.is_null() => {}
-            false => errors.forbidden(&at, "allowMultipleAllocations must be true"),
-            true => request_policy::policy(policy, &capacity["value"], &at, errors),
+            false => errors.forbidden(&path, "allowMultipleAllocations must be true"),
+            true => request_policy::policy(policy, &capacity["value"], &path, errors),
         }
     }
-    for (index, one) in entries(&device["taints"]) {
-        taint(one, &format!("{at}.taints[{index}]"), errors);
+    for (index, item) in entries(&device["taints"]) {
+        taint(item, &format!("{path}.taints[{index}]"), errors);
     }
-    nodes_of_device(device, by_device, at, errors);
-    bindings(device, at, errors);
+    nodes_of_device(device, by_device, path, errors);
+    bindings(device, path, errors);
 }
 
 /// The error if `perDeviceNodeSelection` is set and a device does not select its nodes.
@@ -164,20 +164,20 @@ const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `al
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
 /// Validates that a device selects its nodes if and only if the slice requires it.
-fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
+fn nodes_of_device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
     if !by_device {
         if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
             let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
                           the ResourceSlice spec";
-            errors.invalid(at, &Value::Null, detail);
+            errors.invalid(path, &Value::Null, detail);
         }
         return;
     }
-    let set = node_fields(device, at, "must not be empty", errors);
+    let set = node_fields(device, path, "must not be empty", errors);
     match set.len() {
-        0 => errors.required(at, NODES_OF_DEVICE),
+        0 => errors.required(path, NODES_OF_DEVICE),
         1 => {}
-        _ => errors.invalid(at, &format!("{{{}}}", set.join(", ")).into(), NODES_OF_DEVICE),
+        _ => errors.invalid(path, &format!("{{{}}}", set.join(", ")).into(), NODES_OF_DEVICE),
     }
 }
 
@@ -185,17 +185,17 @@ fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Error
 ///
 /// A version is one of semver 2.0.0, which CEL expressions compare. Numbers and booleans have no
 /// further rules.
-fn attribute(value: &Value, at: &str, errors: &mut Errors) {
+fn attribute(value: &Value, path: &str, errors: &mut Errors) {
     if text(&value["string"]).len() > TEXT_LEN_MAX {
-        errors.too_long(&format!("{at}.string"), TEXT_LEN_MAX);
+        errors.too_long(&format!("{path}.string"), TEXT_LEN_MAX);
     }
     if let Some(version) = value["version"].as_str() {
-        let at = format!("{at}.version");
+        let path = format!("{path}.version");
         if !is_semver(version) {
-            errors.invalid(&at, &value["version"], "must be a string compatible with semver.org spec 2.0.0");
+            errors.invalid(&path, &value["version"], "must be a string compatible with semver.org spec 2.0.0");
         }
         if version.len() > TEXT_LEN_MAX {
-            errors.too_long(&at, TEXT_LEN_MAX);
+            errors.too_long(&path, TEXT_LEN_MAX);
         }
     }
 }
