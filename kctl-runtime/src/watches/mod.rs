@@ -41,7 +41,7 @@ pub enum WatchError {
     /// The role of the program does not allow it: neither the controller's relations nor its `rbac(…)` contain the
     /// rule.
     #[error(
-        "controller `{controller}` may not {verb} {resource} {place}; add a rule with `list` and `watch` on it to its `rbac(…)`"
+        "controller `{controller}` may not {verb} {resource} {scope}; add a rule with `list` and `watch` on it to its `rbac(…)`"
     )]
     NotDeclared {
         /// The controller that wants to watch.
@@ -51,15 +51,15 @@ pub enum WatchError {
         /// The resource, as `plural.group`.
         resource: String,
         /// The namespace, or all namespaces.
-        place: String,
+        scope: String,
     },
     /// The type does not stand for the kind of the identity.
-    #[error("objects of {kind} cannot be read as {asked}; ask for that kind, or for `DynamicObject`")]
+    #[error("objects of {kind} cannot be read as {requested}; ask for that kind, or for `DynamicObject`")]
     OtherKind {
         /// The kind of the identity.
         kind: Kind,
         /// The name of the Rust type.
-        asked: &'static str,
+        requested: &'static str,
     },
     /// No cluster of this name was added to the app.
     #[error("there is no cluster `{0}`; add it by `App::cluster`, or bring its client by `Watches::on`")]
@@ -166,7 +166,7 @@ impl Watches {
         identity.namespaces.sort();
         identity.namespaces.dedup();
         if !T::is_of(&identity.kind) {
-            return Err(WatchError::OtherKind { kind: identity.kind, asked: std::any::type_name::<T>() });
+            return Err(WatchError::OtherKind { kind: identity.kind, requested: std::any::type_name::<T>() });
         }
         self.check(&identity)?;
         let client = self.client(&identity.cluster)?;
@@ -281,7 +281,7 @@ impl Watches {
                 controller: allowed.controller.clone(),
                 verb,
                 resource: identity.kind.resource(),
-                place: match &required.scope {
+                scope: match &required.scope {
                     GrantScope::Everywhere => "in all namespaces".into(),
                     GrantScope::Namespace(namespace) => format!("in namespace {namespace}"),
                 },
