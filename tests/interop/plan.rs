@@ -32,12 +32,12 @@ pub(crate) fn plan(seed: u64) -> Faults {
         (RequestFault::DelayAnswer(Duration::from_millis(300)), 60),
     ];
     for (fault, per_mille) in reads {
-        add(&faults, *fault, *per_mille, |asked| !asked.is_write());
+        add(&faults, *fault, *per_mille, |request| !request.is_write());
     }
     for (fault, per_mille) in writes {
         // Creates of Secrets are excluded: a retry would fail because the name exists, which is not the client's fault.
-        add(&faults, *fault, *per_mille, |asked| {
-            asked.is_write() && (asked.verb, asked.resource.as_str()) != ("create", "secrets")
+        add(&faults, *fault, *per_mille, |request| {
+            request.is_write() && (request.verb, request.resource.as_str()) != ("create", "secrets")
         });
     }
     for (fault, per_mille) in [
@@ -54,7 +54,8 @@ pub(crate) fn plan(seed: u64) -> Faults {
 
 fn add(faults: &Faults, fault: RequestFault, per_mille: u16, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) {
     // Leases are excluded: a leader that can't renew its Lease rightly exits, which another test covers.
-    let may = move |asked: &RequestSummary| asked.client != DRIVER && asked.resource != "leases" && picks(asked);
+    let may =
+        move |request: &RequestSummary| request.client != DRIVER && request.resource != "leases" && picks(request);
     faults.add(Rule::request(fault, may).per_mille(per_mille).times(TIMES_MAX));
 }
 

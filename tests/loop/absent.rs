@@ -80,8 +80,8 @@ fn lamps(log: &Log) -> App {
 fn counter(world: &World) -> Arc<AtomicUsize> {
     let counter = Arc::<AtomicUsize>::default();
     let counts = counter.clone();
-    world.faults.add(Fault::Break, move |asked| {
-        counts.fetch_add(usize::from(asked.path.contains("lamps")), Ordering::Relaxed);
+    world.faults.add(Fault::Break, move |request| {
+        counts.fetch_add(usize::from(request.path.contains("lamps")), Ordering::Relaxed);
         false
     });
     counter
@@ -182,7 +182,7 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     let changes = Log::default();
     store.subscribe(crate::script::noting(&changes)).await.delivered().await;
     changes.take();
-    world.faults.add(Fault::Refuse(404), |asked| asked.reads("configmaps"));
+    world.faults.add(Fault::Refuse(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
     seconds(3).await;
     assert_eq!((store.len(), store.is_synced()), (1, false), "what is known stays, and nobody acts on it");

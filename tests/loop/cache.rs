@@ -67,7 +67,7 @@ async fn cache_is_current_only_after_its_late_events() {
     let made = world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
     seconds(1).await;
     assert!(is_current().await, "its watch has brought it");
-    world.faults.add(Fault::Break, |asked| asked.is_watch && asked.reads("pods"));
+    world.faults.add(Fault::Break, |request| request.is_watch && request.reads("pods"));
     world.faults.cut_watches();
     seconds(1).await;
     let label = kctl::json!({ "metadata": { "labels": { "color": "red" } } });
@@ -116,8 +116,8 @@ async fn older_list_does_not_revert_an_own_write() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
     // The server answers the next list at once, but the response arrives 50 seconds later.
-    world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |asked| asked.reads("pods") && !asked.is_watch);
-    world.faults.add(Fault::Refuse(410), |asked| asked.reads("pods"));
+    world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |request| request.reads("pods") && !request.is_watch);
+    world.faults.add(Fault::Refuse(410), |request| request.reads("pods"));
     world.faults.cut_watches();
     seconds(5).await;
     assert_eq!(world.n_requests("list", "pods"), 2);
@@ -147,7 +147,7 @@ async fn create_with_lost_response_happens_once_without_watch() {
     world.run(app).await;
     seconds(1).await;
     world.deafen("pods");
-    world.faults.add(Fault::LoseAnswer, |asked| asked.method == "POST" && asked.path.ends_with("/pods"));
+    world.faults.add(Fault::LoseAnswer, |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.set("a", "").await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(world.pod_names().await.len(), 1);
@@ -199,7 +199,7 @@ async fn one_minute_outage_neither_loses_nor_repeats_changes() {
     seconds(10).await;
     assert_eq!(world.pod_names().await.len(), 2);
     // The server executes creates, but their responses are lost.
-    world.faults.add(Fault::LoseAnswer, |asked| asked.method == http::Method::POST);
+    world.faults.add(Fault::LoseAnswer, |request| request.method == http::Method::POST);
     world.set("a", "3").await;
     seconds(1).await;
     world.faults.clear();

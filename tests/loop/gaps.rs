@@ -31,7 +31,7 @@ async fn many_configs() -> World {
 }
 
 fn delay_second_pages(world: &World) {
-    world.faults.add(Fault::Delay(Duration::from_secs(10)), |asked| asked.query.contains("continue="));
+    world.faults.add(Fault::Delay(Duration::from_secs(10)), |request| request.query.contains("continue="));
 }
 
 /// Changes objects on both sides of the page boundary, and compacts the history.

@@ -59,7 +59,7 @@ async fn missing_kind_does_not_count_as_deleted_object() {
     world.run(app).await;
     seconds(5).await;
     assert_eq!(world.pod_names().await, ["x"]);
-    world.faults.add(Fault::Refuse(404), |asked| asked.method == "DELETE");
+    world.faults.add(Fault::Refuse(404), |request| request.method == "DELETE");
     world.set("a", "2").await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert_eq!(log.take(), ["refused"]);

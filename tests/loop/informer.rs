@@ -317,7 +317,7 @@ async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let n_before = n_tasks();
     let add = |world: &World| {
         if let Some(fault) = fault {
-            world.faults.add(fault, |asked| asked.reads("configmaps"));
+            world.faults.add(fault, |request| request.reads("configmaps"));
         }
     };
     if from_the_start {

@@ -161,7 +161,7 @@ async fn retry_after_429_delays_key_without_blocking_worker() {
             }
         }
     });
-    world.faults.add(Fault::RefuseFor(429, 300), |asked| asked.method == "POST" && asked.path.ends_with("/pods"));
+    world.faults.add(Fault::RefuseFor(429, 300), |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.run(app).await;
     seconds(1).await;
     let said = log.take();

@@ -107,10 +107,9 @@ async fn added_namespace_fills_all_caches_before_reconcile() {
     limits.watches.remove_namespace("b").await.unwrap();
     limits.seen().await;
     // The list of Pods arrives ten seconds after that of ConfigMaps.
-    limits
-        .world
-        .faults
-        .add(kctl_tests::Fault::DelayAnswer(Duration::from_secs(10)), |asked| asked.reads("pods") && !asked.is_watch);
+    limits.world.faults.add(kctl_tests::Fault::DelayAnswer(Duration::from_secs(10)), |request| {
+        request.reads("pods") && !request.is_watch
+    });
     limits.watches.add_namespace("b").await.unwrap();
     assert_eq!(limits.seen().await, Vec::<String>::new());
     seconds(10).await;

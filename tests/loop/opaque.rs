@@ -85,7 +85,7 @@ async fn own_write_wait_times_out_and_lists() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::ZERO), counting(&log)).await;
     seconds(1).await;
-    world.faults.add(Fault::Break, |asked| asked.reads("pods") && asked.is_watch);
+    world.faults.add(Fault::Break, |request| request.reads("pods") && request.is_watch);
     world.faults.cut_watches();
     world.set("a", "1").await;
     seconds(9).await;

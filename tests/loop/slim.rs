@@ -12,7 +12,7 @@ use kctl::{
     prelude::*,
     watches::Identity,
 };
-use kctl_tests::{Asked, Fault};
+use kctl_tests::{Fault, RequestSummary};
 use parking_lot::Mutex;
 
 use crate::{
@@ -79,10 +79,10 @@ impl Reconcile for Keeper {
 fn note_forms(world: &World) -> Log {
     let log = Log::default();
     let forms = log.clone();
-    world.faults.add(Fault::Break, move |asked: &Asked| {
-        if asked.reads("pods") {
-            let form = asked.accept.split_once(";g=").map_or("whole", |(form, _)| form);
-            forms.add(format!("{} {form}", if asked.is_watch { "watch" } else { "list" }));
+    world.faults.add(Fault::Break, move |request: &RequestSummary| {
+        if request.reads("pods") {
+            let form = request.accept.split_once(";g=").map_or("whole", |(form, _)| form);
+            forms.add(format!("{} {form}", if request.is_watch { "watch" } else { "list" }));
         }
         false
     });

@@ -14,7 +14,7 @@ async fn worker_starts_only_after_all_caches_sync() {
     for name in ["x", "y", "z"] {
         world.pods().create(&PostParams::default(), &pod(name)).await.unwrap();
     }
-    world.faults.add(Fault::Delay(Duration::from_secs(10)), |asked| asked.reads("pods") && !asked.is_watch);
+    world.faults.add(Fault::Delay(Duration::from_secs(10)), |request| request.reads("pods") && !request.is_watch);
     let log = Log::default();
     let app = app().configs({
         let log = log.clone();
@@ -56,7 +56,7 @@ async fn check_refused_pods(code: u16) {
     world.set("a", "1").await;
     world.create_secret("b").await;
     world.create_service("c").await;
-    world.faults.add(Fault::Refuse(code), |asked| asked.reads("pods"));
+    world.faults.add(Fault::Refuse(code), |request| request.reads("pods"));
     let log = Log::default();
     let done = |log: &Log| {
         let log = log.clone();
@@ -112,7 +112,7 @@ async fn watch_that_fails_later_stops_no_worker() {
     });
     let view = world.run(app).await;
     seconds(1).await;
-    world.faults.add(Fault::Refuse(403), |asked| asked.reads("pods"));
+    world.faults.add(Fault::Refuse(403), |request| request.reads("pods"));
     world.faults.cut_watches();
     seconds(60).await;
     world.create_secret("c").await;

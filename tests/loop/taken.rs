@@ -30,9 +30,9 @@ async fn child_refused_for_ever_is_retried_with_backoff() {
         let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
         let theirs = Secret { metadata, ..Secret::default() };
         Api::default_namespaced(world.client.clone()).create(&PostParams::default(), &theirs).await.unwrap();
-        let asked = Arc::new(Mutex::new(0));
-        let counted = asked.clone();
-        let is_create = move |request: &kctl_tests::Asked| {
+        let requests = Arc::new(Mutex::new(0));
+        let counted = requests.clone();
+        let is_create = move |request: &kctl_tests::RequestSummary| {
             let is_create = request.method == "POST" && request.path.ends_with("/secrets");
             *counted.lock() += usize::from(is_create);
             is_create && refused_as_conflict
@@ -41,15 +41,15 @@ async fn child_refused_for_ever_is_retried_with_backoff() {
         world.set("a", "1").await;
         world.run(app().controller::<wants>()).await;
         seconds(HOUR).await;
-        let n_asked = *asked.lock();
-        assert_eq!(n_asked, most, "conflict: {refused_as_conflict}");
+        let n_requests = *requests.lock();
+        assert_eq!(n_requests, most, "conflict: {refused_as_conflict}");
         // A change may remove the cause, so it ends the wait.
         world.set("a", "2").await;
         seconds(1).await;
-        assert!(*asked.lock() > n_asked, "a change of the object is tried at once");
+        assert!(*requests.lock() > n_requests, "a change of the object is tried at once");
         // The backoff has started again from its first delay.
         seconds(9).await;
-        let again = *asked.lock() - n_asked;
+        let again = *requests.lock() - n_requests;
         assert!((8..=12).contains(&again), "its waits begin anew: {again}");
     }
 }

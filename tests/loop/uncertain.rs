@@ -11,7 +11,7 @@ use kctl::{
     },
     prelude::*,
 };
-use kctl_tests::{Asked, Fault};
+use kctl_tests::{Fault, RequestSummary};
 
 use crate::{
     rich::controlled_by,
@@ -166,7 +166,7 @@ fn n_writes(world: &World) -> usize {
     let of_controller = |resource: &str| !resource.starts_with("configmaps") && !resource.starts_with("events");
     let is_write = |verb: &str| !["get", "list", "watch"].contains(&verb);
     let requests = world.server.requests();
-    requests.iter().filter(|asked| is_write(asked.verb) && of_controller(&asked.resource)).count()
+    requests.iter().filter(|request| is_write(request.verb) && of_controller(&request.resource)).count()
 }
 
 /// Resources that the controller writes.
@@ -179,8 +179,8 @@ fn deafen(world: &World) {
     }
 }
 
-fn is_write(asked: &Asked) -> bool {
-    asked.method != "GET" && !asked.path.ends_with("/events")
+fn is_write(request: &RequestSummary) -> bool {
+    request.method != "GET" && !request.path.ends_with("/events")
 }
 
 /// Checks that each write happens once if this fault hides its response for this long. The watches are down meanwhile.
@@ -220,7 +220,7 @@ async fn next_reconcile_sees_answered_writes_despite_deaf_watches() {
         let world = world(before).await;
         let n_before = n_writes(&world);
         for plural in CACHED {
-            world.faults.add(Fault::Break, move |asked: &Asked| asked.reads(plural) && asked.is_watch);
+            world.faults.add(Fault::Break, move |request: &RequestSummary| request.reads(plural) && request.is_watch);
         }
         world.faults.cut_watches();
         world.set("go", what).await;
@@ -256,9 +256,9 @@ impl Finalize for Kept {
 fn fault_that_deafens(world: &World, fault: Fault) {
     let (faults, deaf) = (world.faults.clone(), Arc::<AtomicBool>::default());
     let is_deaf = deaf.clone();
-    world.faults.add(Fault::Break, move |asked| is_deaf.load(Ordering::Relaxed) && asked.reads("deployments"));
-    world.faults.add(fault, move |asked| {
-        let is_write = is_write(asked);
+    world.faults.add(Fault::Break, move |request| is_deaf.load(Ordering::Relaxed) && request.reads("deployments"));
+    world.faults.add(fault, move |request| {
+        let is_write = is_write(request);
         if is_write && !deaf.swap(true, Ordering::Relaxed) {
             faults.cut_watches();
         }

@@ -144,7 +144,7 @@ async fn temporarily_refused_list_is_retried() {
     let (mut world, log) = (World::new(), Log::default());
     let view = world.run(three_controllers()).await;
     listen(&view, &log).await;
-    world.faults.add(Fault::Refuse(500), |asked| asked.reads("pods"));
+    world.faults.add(Fault::Refuse(500), |request| request.reads("pods"));
     world.faults.cut_watches();
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
     seconds(120).await;

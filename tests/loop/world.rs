@@ -12,7 +12,7 @@ use kctl::{
     prelude::*,
     watches::Watches,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use tokio::{
     task::JoinSet,
@@ -245,7 +245,7 @@ impl World {
 
     /// Stops all reads of a resource by the manager from now on.
     pub(crate) fn deafen(&self, plural: &'static str) {
-        self.faults.add(Fault::Break, move |asked: &Asked| asked.reads(plural));
+        self.faults.add(Fault::Break, move |request: &RequestSummary| request.reads(plural));
         self.faults.cut_watches();
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kctl::prelude::*;
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 
 use crate::{
     contest::{Contest, seconds},
@@ -21,8 +21,8 @@ async fn complaints(n_refused: usize) -> Vec<String> {
     let (contest, faults) = (Contest::new(), Faults::default());
     let n_watches = Arc::new(AtomicUsize::new(0));
     let counted = n_watches.clone();
-    faults.add(Fault::RefuseFor(429, 1), move |asked: &Asked| {
-        asked.is_watch && counted.fetch_add(1, Ordering::Relaxed) < n_refused
+    faults.add(Fault::RefuseFor(429, 1), move |request: &RequestSummary| {
+        request.is_watch && counted.fetch_add(1, Ordering::Relaxed) < n_refused
     });
     let manager = App::new("idles").controller::<idles>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use crate::contest::{Contest, config, seconds};
 
-fn about_leases(asked: &kctl_tests::Asked) -> bool {
-    asked.path.contains("/leases")
+fn about_leases(request: &kctl_tests::RequestSummary) -> bool {
+    request.path.contains("/leases")
 }
 
-fn writes_leases(asked: &kctl_tests::Asked) -> bool {
-    about_leases(asked) && asked.method != "GET"
+fn writes_leases(request: &kctl_tests::RequestSummary) -> bool {
+    about_leases(request) && request.method != "GET"
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +227,7 @@ async fn a_leader_that_stops_hands_the_lease_back() {
 async fn without_watch_permission_a_released_lease_is_polled() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
-    second.faults.add(Fault::Refuse(403), |asked| asked.reads("leases"));
+    second.faults.add(Fault::Refuse(403), |request| request.reads("leases"));
     second.faults.cut_watches();
     seconds(5).await;
     assert_eq!(first.stop(true).await, End::Released);

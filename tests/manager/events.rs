@@ -12,7 +12,7 @@ use kctl::{
     manager::Manager,
     prelude::*,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 
 use crate::contest::{Contest, conflict, seconds};
@@ -78,7 +78,12 @@ impl World {
     }
 
     fn n_requests(&self, verb: &str) -> usize {
-        self.contest.server.requests().iter().filter(|asked| asked.verb == verb && asked.resource == "events").count()
+        self.contest
+            .server
+            .requests()
+            .iter()
+            .filter(|request| request.verb == verb && request.resource == "events")
+            .count()
     }
 }
 
@@ -182,7 +187,7 @@ async fn repeated_event_is_one_object_with_a_count() {
 #[tokio::test(start_paused = true)]
 async fn event_whose_answer_is_lost_is_there_once() {
     let world = world("nothing", |manager| manager).await;
-    world.faults.add(Fault::LoseAnswer, |asked: &Asked| asked.path.ends_with("/events"));
+    world.faults.add(Fault::LoseAnswer, |request: &RequestSummary| request.path.ends_with("/events"));
     let mut object = ConfigMap::default();
     object.metadata.name = Some("tells".into());
     Api::default_namespaced(world.contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();

@@ -11,7 +11,7 @@ use kctl_runtime::{
     manager::lease::{Elector, Leadership},
     writer::WritePermit,
 };
-use kctl_tests::{Asked, Fault, Faults, Rng};
+use kctl_tests::{Fault, Faults, RequestSummary, Rng};
 use parking_lot::Mutex;
 use tokio::{
     sync::oneshot,
@@ -81,7 +81,7 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
             2 => Fault::Delay(up_to(&mut rng, Duration::from_secs(8))),
             _ => Fault::DelayAnswer(up_to(&mut rng, Duration::from_secs(8))),
         };
-        faults.add(fault, |asked: &Asked| asked.path.contains("/leases"));
+        faults.add(fault, |request: &RequestSummary| request.path.contains("/leases"));
         sleep(up_to(&mut rng, Duration::from_secs(20))).await;
         faults.clear();
         sleep(up_to(&mut rng, Duration::from_secs(10))).await;
@@ -123,16 +123,16 @@ async fn write_near_the_lease_end_waits_for_renewal() {
     assert!(candidate.leadership.led().await);
     let within = permit.acquire("write").await.unwrap().timeout();
     assert_eq!(within, Duration::from_millis(9_750));
-    candidate.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    candidate.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     // A write may start for 15 s, less its timeout of 9.75 s, less a margin of 1.3 s.
     for (passed, may) in [(0, true), (3_900, true), (60, false)] {
         sleep(Duration::from_millis(passed)).await;
-        let asked = timeout(Duration::from_millis(1), permit.acquire("write")).await;
-        assert_eq!(asked.is_ok(), may, "{passed} ms later");
+        let acquired = timeout(Duration::from_millis(1), permit.acquire("write")).await;
+        assert_eq!(acquired.is_ok(), may, "{passed} ms later");
     }
     candidate.faults.clear();
-    let asked = timeout(Duration::from_secs(3), permit.acquire("write")).await;
-    assert_eq!(asked.unwrap().unwrap().timeout(), within, "the next renewal comes within 2 s");
+    let acquired = timeout(Duration::from_secs(3), permit.acquire("write")).await;
+    assert_eq!(acquired.unwrap().unwrap().timeout(), within, "the next renewal comes within 2 s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,11 +145,11 @@ async fn writes_without_the_lease_fail_with_the_reason() {
     assert_eq!(refused(standby.leadership.permit()).await.to_string(), text);
     let permit = leader.leadership.permit();
     assert!(permit.acquire("write").await.is_ok());
-    leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    leader.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     seconds(6).await;
-    let asked = refused(permit.clone()).await;
-    assert_eq!(asked.to_string(), text, "it waited for a renewal, in vain");
-    assert!(!asked.is_unknown_outcome(), "nothing was sent");
+    let error = refused(permit.clone()).await;
+    assert_eq!(error.to_string(), text, "it waited for a renewal, in vain");
+    assert!(!error.is_unknown_outcome(), "nothing was sent");
     assert!(WritePermit::always().acquire("write").await.is_ok());
 }
 
@@ -202,7 +202,7 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
     let faults = Faults::default();
     if write != Write::Answered {
         let plural = if write == Write::Event { "/events" } else { "/secrets" };
-        let writes = move |asked: &Asked| asked.method == "POST" && asked.path.contains(plural);
+        let writes = move |request: &RequestSummary| request.method == "POST" && request.path.contains(plural);
         faults.add(Fault::Delay(Duration::from_secs(60)), writes);
     }
     let app = App::new("once").controller_with(move |_env| std::future::ready(Ok(Once { write })));

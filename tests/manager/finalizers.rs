@@ -8,7 +8,7 @@ use kctl::{
     prelude::*,
     testing::TestServer,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -74,7 +74,7 @@ async fn crash(fault: Fault) -> Vec<&'static str> {
     seconds(5).await;
     let both = Some(vec!["example.com/disk".to_owned(), "example.com/name".to_owned()]);
     assert_eq!(finalizers(&api).await, both, "both are there, though both were added at once");
-    faults.add(fault, |asked: &Asked| asked.method == "PATCH");
+    faults.add(fault, |request: &RequestSummary| request.method == "PATCH");
     api.delete("a", &DeleteParams::default()).await.unwrap();
     seconds(1).await;
     process.abort();

@@ -7,7 +7,7 @@ use kctl::{
     watches::{Identity, Watches},
 };
 use kctl_runtime::manager::health::{Check, Health};
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -31,7 +31,7 @@ struct Process {
 async fn start(contest: &Contest, election: Option<ElectionConfig>, fault: Option<Fault>) -> Process {
     let faults = Faults::default();
     if let Some(fault) = fault {
-        faults.add(fault, |asked: &Asked| asked.reads("secrets"));
+        faults.add(fault, |request: &RequestSummary| request.reads("secrets"));
     }
     start_with(contest, election, faults).await
 }
@@ -80,7 +80,7 @@ async fn readiness_covers_kinds_watched_at_run_time() {
     seconds(5).await;
     assert_eq!(process.ready(), [&declared[..], &["watch-nodes: 0 objects", "ping: "]].concat());
 
-    process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("nodes"));
+    process.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("nodes"));
     process.faults.cut_watches();
     seconds(60).await;
     let refused = process.ready().into_iter().find(|line| line.starts_with("watch-nodes")).unwrap();
@@ -137,7 +137,7 @@ async fn process_without_lease_permission_is_not_ready() {
     let process = start(&contest, None, None).await;
     drop(process);
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases"));
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("/leases"));
     let client: Client = faults.client(&contest.server);
     let manager =
         App::new("configs").controller::<configs>().manager(client).await.unwrap().elect(config("a")).unwrap();
@@ -150,7 +150,7 @@ async fn process_without_lease_permission_is_not_ready() {
 }
 
 /// Returns the readiness checks of a standby during an outage, and a minute after it.
-async fn ready_after_outage(fault: Fault, concerns: fn(&Asked) -> bool) -> (Vec<String>, Vec<String>) {
+async fn ready_after_outage(fault: Fault, concerns: fn(&RequestSummary) -> bool) -> (Vec<String>, Vec<String>) {
     let contest = Contest::new();
     let _leader = start(&contest, Some(config("a")), None).await;
     seconds(1).await;
@@ -182,7 +182,8 @@ async fn replicas_racing_to_create_lease_are_ready() {
     for identity in ["a", "b"] {
         let faults = Faults::default();
         // Both replicas read the missing Lease before either creates it.
-        faults.add(Fault::Delay(Duration::from_millis(100)), |asked: &Asked| asked.path.contains("/leases"));
+        faults
+            .add(Fault::Delay(Duration::from_millis(100)), |request: &RequestSummary| request.path.contains("/leases"));
         processes.push(start_with(&contest, Some(config(identity)), faults).await);
     }
     seconds(1).await;
@@ -205,7 +206,9 @@ async fn replicas_racing_to_create_lease_are_ready() {
 async fn candidate_without_lease_permission_is_unready_until_granted() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| {
+        request.path.contains("/leases") && request.method != "GET"
+    });
     let process = start_with(&contest, Some(config("a")), faults).await;
     for _ in 0..30 {
         // The check also has to fail between two tries, each of which starts with a successful read of the Lease.
@@ -222,7 +225,9 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
 async fn candidate_without_permission_is_ready_once_another_leads() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(500), |asked: &Asked| asked.path.contains("/leases") && asked.method != "GET");
+    faults.add(Fault::Refuse(500), |request: &RequestSummary| {
+        request.path.contains("/leases") && request.method != "GET"
+    });
     let process = start_with(&contest, Some(config("a")), faults).await;
     seconds(1).await;
     assert!(process.ready()[2].starts_with("leader-election FAILS: "), "{:?}", process.ready());
@@ -238,7 +243,8 @@ async fn new_leader_becomes_ready_after_comparing_caches() {
     let faults = Faults::default();
     // Only the comparison of the cache with the newest state fails, which lists metadata. Lists and watches of the
     // cache work.
-    let compares = |asked: &Asked| asked.reads("secrets") && asked.accept.contains("PartialObjectMetadataList");
+    let compares =
+        |request: &RequestSummary| request.reads("secrets") && request.accept.contains("PartialObjectMetadataList");
     faults.add(Fault::Refuse(500), compares);
     let process = start_with(&contest, Some(config("a")), faults).await;
     seconds(5).await;
@@ -255,7 +261,7 @@ async fn limited(_config: Arc<ConfigMap>, _cx: Context<limited>) -> Result<Actio
 }
 
 /// Starts a leader whose requests for the namespace `closed` are rejected, or only those that compare its cache.
-async fn start_limited(contest: &Contest, concerns: fn(&Asked) -> bool) -> (Process, Watches, View) {
+async fn start_limited(contest: &Contest, concerns: fn(&RequestSummary) -> bool) -> (Process, Watches, View) {
     let faults = Faults::default();
     faults.add(Fault::Refuse(403), concerns);
     let manager = App::new("limited").controller::<limited>().manager(faults.client(&contest.server)).await.unwrap();
@@ -268,7 +274,8 @@ async fn start_limited(contest: &Contest, concerns: fn(&Asked) -> bool) -> (Proc
 #[tokio::test(start_paused = true)]
 async fn failing_namespace_fails_readiness_until_removed() {
     let contest = Contest::new();
-    let (process, watches, _view) = start_limited(&contest, |asked| asked.path.contains("/namespaces/closed/")).await;
+    let (process, watches, _view) =
+        start_limited(&contest, |request| request.path.contains("/namespaces/closed/")).await;
     for _ in 0..20 {
         // The other namespace is listed and watched again without failures, which must not hide the error.
         seconds(60).await;
@@ -283,8 +290,8 @@ async fn failing_namespace_fails_readiness_until_removed() {
 #[tokio::test(start_paused = true)]
 async fn controller_starts_after_its_incomparable_namespace_is_removed() {
     let contest = Contest::new();
-    let compares = |asked: &Asked| {
-        asked.path.contains("/namespaces/closed/configmaps") && asked.accept.contains("PartialObjectMetadataList")
+    let compares = |request: &RequestSummary| {
+        request.path.contains("/namespaces/closed/configmaps") && request.accept.contains("PartialObjectMetadataList")
     };
     let metadata = ObjectMeta { name: Some("x".into()), namespace: Some("open".into()), ..ObjectMeta::default() };
     let namespace = Namespace {
@@ -358,7 +365,7 @@ async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Resu
 async fn stuck_workers_are_reported_while_other_caches_fill() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
     let app = App::new("both").controller::<configs>().controller::<accounts>();
     let manager = app.manager(faults.client(&contest.server)).await.unwrap();
     let view = manager.view();
@@ -407,7 +414,7 @@ async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
 async fn http_probes_follow_kubernetes_component_conventions() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
     let manager = App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

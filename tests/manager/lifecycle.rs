@@ -10,7 +10,7 @@ use kctl::{
     manager::{Manager, ManagerError},
     prelude::*,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
@@ -171,7 +171,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     let standby = start("b").await;
     seconds(1).await;
     // Its watches reconnect, but deliver nothing for an hour.
-    let deaf = |asked: &Asked| asked.is_watch && !asked.path.contains("/leases");
+    let deaf = |request: &RequestSummary| request.is_watch && !request.path.contains("/leases");
     standby.faults.add(Fault::DelayAnswer(Duration::from_secs(3_600)), deaf);
     standby.faults.cut_watches();
     seconds(1).await;
@@ -179,7 +179,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     seconds(1).await;
     assert_eq!(n_requests(&contest, "create", "secrets"), 3);
     if let Some((fault, _)) = fault {
-        standby.faults.add(fault, |asked| asked.reads("secrets") && !asked.is_watch);
+        standby.faults.add(fault, |request| request.reads("secrets") && !request.is_watch);
     }
     let begun = Instant::now();
     leader.stop().await.unwrap();
@@ -230,7 +230,7 @@ async fn manager_that_loses_its_lease_ends_at_once() {
     create(&contest, 0..1).await;
     let process = start(&contest, Duration::from_secs(3_600), elected("a")).await;
     seconds(1).await;
-    process.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    process.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     let begun = Instant::now();
     let ended = process.running.await.unwrap().unwrap_err();
     assert!(ended.to_string().starts_with("leader election lost: the lease was not renewed within 10s"), "{ended}");
@@ -249,7 +249,7 @@ async fn leader_without_renewal_stops_writing_and_standby_continues() {
     let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
     assert!(before.0 > 0);
     // Only the leader's requests for the Lease fail. Its other writes would succeed.
-    leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    leader.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     seconds(6).await;
     create(&contest, 1..4).await;
     // The rest of the lease duration is enough to lead, but not for a write.
@@ -271,7 +271,9 @@ async fn stop_finishes_reconciles_and_releases_the_lease() {
     create(&contest, 0..4).await;
     let process = start(&contest, Duration::from_secs(20), elected("a")).await;
     seconds(1).await;
-    process.faults.add(Fault::Delay(Duration::from_millis(500)), |asked: &Asked| asked.path.ends_with("/events"));
+    process
+        .faults
+        .add(Fault::Delay(Duration::from_millis(500)), |summary: &RequestSummary| summary.path.ends_with("/events"));
     let (done, begun) = (process.done.clone(), Instant::now());
     process.stop().await.unwrap();
     assert_eq!(done.load(Ordering::Relaxed), 4);
@@ -407,7 +409,7 @@ async fn a_standby_that_stops_never_starts_its_workers() {
 async fn unsynced_caches_do_not_delay_shutdown() {
     let contest = Contest::new();
     let process = start(&contest, Duration::ZERO, |manager| manager).await;
-    process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    process.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
     seconds(5).await;
     let begun = Instant::now();
     process.stop().await.unwrap();

@@ -124,7 +124,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let contest = Contest::new();
     let faults = Faults::default();
     // Workers do not start without this cache, so no key leaves the queue.
-    faults.add(Fault::Refuse(403), |asked| asked.path.ends_with("/secrets"));
+    faults.add(Fault::Refuse(403), |request| request.path.ends_with("/secrets"));
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     let (view, metrics) = (manager.view(), manager.metrics().clone());
     tokio::spawn(manager.run(std::future::pending()));
@@ -147,7 +147,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
 async fn reconciles_are_counted_by_what_they_come_to() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(409), |asked| asked.method == "POST" && asked.path.ends_with("/secrets"));
+    faults.add(Fault::Refuse(409), |request| request.method == "POST" && request.path.ends_with("/secrets"));
     let metrics = running(&contest, &faults, false).await;
     for name in ["fine", "fails", "terminal", "panics", "hangs", "later"] {
         create(&contest, name).await;
@@ -214,7 +214,7 @@ async fn leader_is_the_one_whose_gauge_is_one() {
     seconds(1).await;
     let status = || value(&metrics.text(Format::Prometheus), r#"leader_election_master_status{name="podset"}"#);
     assert_eq!(status(), 1);
-    faults.add(Fault::Break, |asked| asked.path.contains("/leases"));
+    faults.add(Fault::Break, |request| request.path.contains("/leases"));
     seconds(20).await;
     assert_eq!(status(), 0);
 }
@@ -334,7 +334,7 @@ const OF_REQUESTS: [(&str, &str); 6] = [
 #[tokio::test(start_paused = true)]
 async fn request_metrics_match_client_go_and_count_retries() {
     let (contest, faults) = (Contest::new(), Faults::default());
-    faults.add(Fault::RefuseFor(429, 2), |asked| asked.method == "POST" && asked.path.ends_with("/secrets"));
+    faults.add(Fault::RefuseFor(429, 2), |request| request.method == "POST" && request.path.ends_with("/secrets"));
     let (counter, inner) = (RequestCounter::new("example"), faults.client(&contest.server));
     let send = tower::service_fn(move |request| {
         let inner = inner.clone();

@@ -10,7 +10,7 @@ use kctl::{
     manager::ManagerError,
     prelude::*,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
@@ -114,9 +114,10 @@ async fn create(api: &Api<ConfigMap>, name: String, data: Option<BTreeMap<String
 /// Returns delays as in a large cluster: each request takes a while, and lists take longer.
 fn as_in_a_large_cluster() -> Faults {
     let faults = Faults::default();
-    let lists = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.contains("/leases");
+    let lists =
+        |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.contains("/leases");
     faults.add(Fault::DelayAnswer(Duration::from_millis(300)), lists);
-    faults.add(Fault::DelayAnswer(Duration::from_millis(20)), |asked| !asked.is_watch);
+    faults.add(Fault::DelayAnswer(Duration::from_millis(20)), |request| !request.is_watch);
     faults
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kctl::prelude::*;
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -61,7 +61,7 @@ async fn world_after_a_crash() -> (World, Replica, Replica) {
 async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
     let (world, a, b) = world_after_a_crash().await;
     for replica in [&a, &b].into_iter().filter(|_| !seat_can_be_released) {
-        let releases = |asked: &Asked| asked.method == "PUT" && asked.path.ends_with("-seat-2");
+        let releases = |request: &RequestSummary| request.method == "PUT" && request.path.ends_with("-seat-2");
         replica.faults.add(Fault::Refuse(403), releases);
     }
     sleep(after).await;
@@ -113,7 +113,7 @@ async fn slots_return_from_a_replica_that_cannot_take_them() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-slot-"));
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-slot-"));
     let d = world.start_on("d", faults, |manager, client| manager.shard(client, shards("d", N_SLOTS)).unwrap()).await;
     let longest = without_owner(&[&a, &b, &d], Duration::from_secs(60)).await;
     assert_eq!(longest.len(), N_SLOTS as usize);
@@ -127,7 +127,7 @@ async fn replica_that_loses_its_seat_keeps_slots_until_others_ask() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;
-    a.faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-seat-"));
+    a.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
     let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
     assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "{longest:?}");
     assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
@@ -143,7 +143,8 @@ async fn lists_of_a_start(apart: Duration) -> usize {
     world.change(1).await;
     let faults = Faults::default();
     for slot in 0..N_SLOTS {
-        let takes = move |asked: &Asked| asked.method == "PUT" && asked.path.ends_with(&format!("-slot-{slot}"));
+        let takes =
+            move |summary: &RequestSummary| summary.method == "PUT" && summary.path.ends_with(&format!("-slot-{slot}"));
         faults.add(Fault::Delay(apart * slot), takes);
     }
     let before = world.contest.server.requests().len();

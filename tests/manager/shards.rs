@@ -23,7 +23,7 @@ use kctl_runtime::{
     shard::ShardBy,
     worker::Outcome,
 };
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, time::sleep};
@@ -240,12 +240,14 @@ async fn replica_without_lease_permission_is_not_ready() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
     assert!(a.ready().is_ok() && b.ready().is_ok());
-    b.faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("-seat-"));
+    b.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
     seconds(5).await;
     let refused = b.ready().unwrap_err();
     assert!(refused.starts_with("get the lease default/podset-seat-1") && refused.ends_with("is refused"), "{refused}");
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.ends_with("/leases") && asked.method == "GET");
+    faults.add(Fault::Refuse(403), |request: &RequestSummary| {
+        request.path.ends_with("/leases") && request.method == "GET"
+    });
     let c = world.start_on("c", faults, |manager, client| manager.shard(client, shards("c", N_SLOTS)).unwrap()).await;
     seconds(5).await;
     let refused = c.ready().unwrap_err();
@@ -258,7 +260,7 @@ async fn slots_return_after_a_minute_without_api_server() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
     for replica in [&a, &b] {
-        replica.faults.add(Fault::Break, |_asked: &Asked| true);
+        replica.faults.add(Fault::Break, |_: &RequestSummary| true);
     }
     world.change(1).await;
     seconds(60).await;
@@ -354,7 +356,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
     let world = World::new(Duration::from_secs(8)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
-    a.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     let lost = tokio::time::timeout(Duration::from_secs(15), a.running).await.expect("it ends by itself");
     assert!(matches!(lost.unwrap(), Err(ManagerError::LeaseLost(_))));
     world.change(1).await;
@@ -382,7 +384,7 @@ async fn write_under_a_lost_slot_counts_as_conflict() {
     let _b = world.start("b").await;
     seconds(3).await;
     // The Lease with the settings expires before those of the slots.
-    a.faults.add(Fault::Break, |asked: &Asked| asked.path.ends_with("/leases/podset"));
+    a.faults.add(Fault::Break, |request: &RequestSummary| request.path.ends_with("/leases/podset"));
     for state in 1..20 {
         world.change(state).await;
         seconds(1).await;
@@ -417,7 +419,7 @@ async fn new_replica_waits_before_taking_deleted_lease() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     seconds(10).await;
-    a.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     for slot in 0..N_SLOTS {
         world.contest.leases().delete(&format!("podset-slot-{slot}"), &DeleteParams::default()).await.unwrap();
     }
@@ -553,7 +555,8 @@ async fn list_overtaken_by_the_watch_fills_gained_slots() {
     let a = world.start("a").await;
     world.reaches(0).await;
     let faults = Faults::default();
-    let is_list = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.ends_with("/leases");
+    let is_list =
+        |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
     faults.add(Fault::DelayAnswer(Duration::from_millis(400)), is_list);
     let set_up = |manager: Manager, client| manager.shard(client, shards("b", N_SLOTS)).unwrap();
     let b = world.start_on("b", faults, set_up).await;

@@ -10,7 +10,7 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::trace::Trace;
-use kctl_tests::{Asked, Fault, Faults};
+use kctl_tests::{Fault, Faults, RequestSummary};
 
 use crate::contest::{Contest, seconds};
 
@@ -61,13 +61,13 @@ pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
 async fn run() -> (Vec<String>, String) {
     let (lines, _logged) = logged();
     let (contest, faults) = (Contest::new(), Faults::default());
-    let asked: Shared<Mutex<Vec<String>>> = Shared::default();
-    let noted = asked.clone();
-    faults.add(Fault::Delay(std::time::Duration::ZERO), move |asked: &Asked| {
-        if asked.method == "PATCH" {
-            noted.lock().unwrap().push(asked.trace.clone());
+    let traces: Shared<Mutex<Vec<String>>> = Shared::default();
+    let noted = traces.clone();
+    faults.add(Fault::Delay(std::time::Duration::ZERO), move |request: &RequestSummary| {
+        if request.method == "PATCH" {
+            noted.lock().unwrap().push(request.trace.clone());
         } else {
-            assert!(!asked.method.is_safe() || asked.trace.is_empty(), "lists and watches are of no reconcile");
+            assert!(!request.method.is_safe() || request.trace.is_empty(), "lists and watches are of no reconcile");
         }
         false
     });
@@ -79,18 +79,18 @@ async fn run() -> (Vec<String>, String) {
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
     seconds(1).await;
-    let asked = asked.lock().unwrap().clone();
-    (asked, lines.text())
+    let traces = traces.lock().unwrap().clone();
+    (traces, lines.text())
 }
 
 #[tokio::test(start_paused = true)]
 async fn reconcile_requests_and_logs_share_trace_id() {
-    let (asked, lines) = run().await;
+    let (traces, lines) = run().await;
     // Two reconciles follow the initial list, and two the events of the created Secrets.
-    assert_eq!(asked.len(), 4, "{asked:?}");
-    assert_eq!(asked.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each is a trace of its own");
+    assert_eq!(traces.len(), 4, "{traces:?}");
+    assert_eq!(traces.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each is a trace of its own");
     let reconciles = [("a", "initial list"), ("a", "Secret changed"), ("b", "initial list"), ("b", "Secret changed")];
-    for (parent, (name, reason)) in asked.iter().zip(reconciles) {
+    for (parent, (name, reason)) in traces.iter().zip(reconciles) {
         let parts: Vec<&str> = parent.split('-').collect();
         let [version, trace, span, flags] = parts[..] else { panic!("{parent}") };
         assert_eq!((version, trace.len(), span.len(), flags), ("00", 32, 16, "00"), "{parent}");

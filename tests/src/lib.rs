@@ -42,7 +42,7 @@ pub enum Fault {
 
 /// The parts of a request by which a fault selects it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestSummary {
     /// The HTTP method.
     pub method: Method,
     /// The path, without the query.
@@ -57,7 +57,7 @@ pub struct Asked {
     pub accept: String,
 }
 
-impl Asked {
+impl RequestSummary {
     fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
@@ -81,7 +81,7 @@ impl Asked {
     }
 }
 
-type Concerns = Box<dyn Fn(&Asked) -> bool + Send>;
+type Concerns = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 
 /// Injected faults of a connection, which can be changed while it is used. Clones share them.
 #[derive(Clone, Default)]
@@ -102,7 +102,7 @@ impl Faults {
     }
 
     /// Adds a fault to all requests that the function selects. The first of several matching faults is used.
-    pub fn add(&self, fault: Fault, concerns: impl Fn(&Asked) -> bool + Send + 'static) {
+    pub fn add(&self, fault: Fault, concerns: impl Fn(&RequestSummary) -> bool + Send + 'static) {
         self.rules.lock().push((Box::new(concerns), fault));
     }
 
@@ -116,8 +116,8 @@ impl Faults {
         self.cut.notify_waiters();
     }
 
-    fn of(&self, asked: &Asked) -> Option<Fault> {
-        self.rules.lock().iter().find(|(concerns, _)| concerns(asked)).map(|(_, fault)| *fault)
+    fn of(&self, request: &RequestSummary) -> Option<Fault> {
+        self.rules.lock().iter().find(|(concerns, _)| concerns(request)).map(|(_, fault)| *fault)
     }
 }
 
@@ -142,18 +142,18 @@ impl Service<Request<kube::client::Body>> for Connection {
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
         let Self { mut server, faults } = self.clone();
         Box::pin(async move {
-            let asked = Asked::of(&request);
+            let summary = RequestSummary::of(&request);
             let cut = faults.cut.clone().notified_owned();
-            let is_refused = (faults.pages_only && asked.is_whole_list())
-                || (faults.lists_only && asked.query.contains("sendInitialEvents"));
+            let is_refused = (faults.pages_only && summary.is_whole_list())
+                || (faults.lists_only && summary.query.contains("sendInitialEvents"));
             if is_refused {
-                return Ok(refusal(422, &asked));
+                return Ok(refusal(422, &summary));
             }
-            let fault = faults.of(&asked);
+            let fault = faults.of(&summary);
             match fault {
-                Some(Fault::Refuse(code)) => return Ok(refusal(code, &asked)),
+                Some(Fault::Refuse(code)) => return Ok(refusal(code, &summary)),
                 Some(Fault::RefuseFor(code, seconds)) => {
-                    let mut refusal = refusal(code, &asked);
+                    let mut refusal = refusal(code, &summary);
                     refusal.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
                     return Ok(refusal);
                 }
@@ -167,7 +167,7 @@ impl Service<Request<kube::client::Body>> for Connection {
                 Some(Fault::DelayAnswer(wait)) => tokio::time::sleep(wait).await,
                 _ => {}
             }
-            if !asked.is_watch {
+            if !summary.is_watch {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
@@ -178,7 +178,7 @@ impl Service<Request<kube::client::Body>> for Connection {
     }
 }
 
-fn refusal(code: u16, asked: &Asked) -> Response<Body> {
+fn refusal(code: u16, request: &RequestSummary) -> Response<Body> {
     let reason = match code {
         403 => "Forbidden",
         404 => "NotFound",
@@ -193,7 +193,7 @@ fn refusal(code: u16, asked: &Asked) -> Response<Body> {
         "status": "Failure",
         "code": code,
         "reason": reason,
-        "message": format!("{} {} is refused", asked.method, asked.path),
+        "message": format!("{} {} is refused", request.method, request.path),
     });
     let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -18,7 +18,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kctl_tests::{Asked, Fault};
+use kctl_tests::{Fault, RequestSummary};
 use kube::{
     Api, CustomResource, CustomResourceExt, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -81,7 +81,7 @@ async fn a_child_deleted_during_outage_queues_no_owner() {
     }));
     seconds(5).await;
     assert_eq!(log.take(), ["a", "b"]);
-    world.faults.add(Fault::Break, |asked: &Asked| asked.reads("pods"));
+    world.faults.add(Fault::Break, |request: &RequestSummary| request.reads("pods"));
     world.faults.cut_watches();
     world.pods().delete("a", &DeleteParams::default()).await.unwrap();
     world.server.compact();
@@ -95,7 +95,7 @@ async fn a_child_deleted_during_outage_queues_no_owner() {
 async fn b_forbidden_kind_delays_events_of_other_kinds() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
-    world.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("pods"));
+    world.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("pods"));
     let log = Log::default();
     world.run_logging(&log, Config::default());
     let mut slowest = Duration::ZERO;
@@ -333,9 +333,9 @@ async fn no_permission_review_before_the_first_forbidden_request() {
     // Simulates a hand-written role that lacks a verb that the reconcile needs.
     let log = Log::default();
     let asks = log.clone();
-    world.faults.add(Fault::Refuse(403), move |asked: &Asked| {
-        let resource = asked.path.rsplit('/').next().unwrap_or_default();
-        asks.add(format!("{} {resource}", if asked.is_watch { "WATCH" } else { asked.method.as_str() }));
+    world.faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+        let resource = request.path.rsplit('/').next().unwrap_or_default();
+        asks.add(format!("{} {resource}", if request.is_watch { "WATCH" } else { request.method.as_str() }));
         resource == "secrets"
     });
     let secrets = Api::<Secret>::default_namespaced(world.own_client());
@@ -353,8 +353,8 @@ async fn no_permission_review_before_the_first_forbidden_request() {
     let items = Controller::new(configs, watcher::Config::default()).run(reconcile, policy, Arc::new(()));
     tokio::spawn(items.for_each(|_item| std::future::ready(())));
     seconds(60).await;
-    let asked = ["GET configmaps", "WATCH configmaps", "POST secrets"];
-    assert_eq!(log.take()[..3], asked, "it asks what it may before it begins now");
+    let request = ["GET configmaps", "WATCH configmaps", "POST secrets"];
+    assert_eq!(log.take()[..3], request, "it asks what it may before it begins now");
 }
 
 /// Two variants give one field two types.

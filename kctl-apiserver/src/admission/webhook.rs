@@ -119,7 +119,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
         Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
         Fit::Fails(why) => {
             let name = &attributes.name;
-            Err(StatusError::forbidden(&attributes.info.resource.of, name, &why))
+            Err(StatusError::forbidden(&attributes.info.resource.id, name, &why))
         }
     }
 }
@@ -214,7 +214,7 @@ pub(super) struct Mutating {
     /// All mutating webhooks. Each is matched just before its call, because an earlier webhook may change labels.
     webhooks: Vec<Webhook>,
     /// The indexes of called webhooks with `reinvocationPolicy: IfNeeded` that saw the latest object.
-    asked: Vec<usize>,
+    called: Vec<usize>,
     /// The indexes of webhooks that have to run again, because the object changed after them.
     due: HashSet<usize>,
 }
@@ -225,7 +225,7 @@ impl Mutating {
     /// A request that waits for a webhook starts over after the response, with a new value.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
         let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
-        Self { webhooks, asked: Vec::new(), due: HashSet::new() }
+        Self { webhooks, called: Vec::new(), due: HashSet::new() }
     }
 
     /// Records that a policy changed the object after the webhooks ran.
@@ -233,7 +233,7 @@ impl Mutating {
     /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
     pub(super) fn again(&mut self, changed: bool) {
         if changed {
-            self.due.extend(self.asked.drain(..));
+            self.due.extend(self.called.drain(..));
         }
     }
 
@@ -259,11 +259,11 @@ impl Mutating {
             }
             let Some(resource) = wanted(state, webhook, attributes)? else { continue };
             if ask_mutating(state, webhook, attributes, &resource)? {
-                self.due.extend(self.asked.drain(..));
+                self.due.extend(self.called.drain(..));
                 any = true;
             }
             if webhook.wants_reinvocation() {
-                self.asked.push(index);
+                self.called.push(index);
             }
         }
         Ok(any)

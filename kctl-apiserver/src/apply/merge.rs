@@ -18,19 +18,19 @@ use crate::schema::ListType;
 ///
 /// An absent applied value keeps the live one: an apply removes fields that its manager no longer owns, see `prune`.
 /// Atomic values are replaced as a whole.
-pub(crate) fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
-    let one = applied.or(live)?;
+pub(crate) fn merge(position: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+    let present = applied.or(live)?;
     if live == applied {
-        return Some(one.clone());
+        return Some(present.clone());
     }
-    let shape = place.shape(one);
+    let shape = position.shape(present);
     match shape {
-        Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => Some(one.clone()),
-        _ if is_empty(shape, live) && is_empty(shape, applied) => Some(one.clone()),
-        Shape::List(list) => Some(Value::Array(merge_items(place, list, live, applied))),
+        Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => Some(present.clone()),
+        _ if is_empty(shape, live) && is_empty(shape, applied) => Some(present.clone()),
+        Shape::List(list) => Some(Value::Array(merge_items(position, list, live, applied))),
         Shape::Map { is_atomic: false } => {
             let merged = names(live, applied).filter_map(|name| {
-                let value = merge(place.field_position(name), field(live, name), field(applied, name))?;
+                let value = merge(position.field_position(name), field(live, name), field(applied, name))?;
                 Some((name.clone(), value))
             });
             Some(Value::Object(merged.collect()))
@@ -41,8 +41,8 @@ pub(crate) fn merge(place: Position<'_>, live: Option<&Value>, applied: Option<&
 /// Merges into the live value in place. Fields that are not applied are not visited.
 ///
 /// A list that has the same items in the same order is merged in place, otherwise it is rebuilt.
-pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value) {
-    let shape = place.shape(applied);
+pub(crate) fn merge_into(position: Position<'_>, live: &mut Value, applied: &Value) {
+    let shape = position.shape(applied);
     match shape {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => {
             if live != applied {
@@ -51,8 +51,8 @@ pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value)
         }
         _ if is_empty(shape, Some(live)) && is_empty(shape, Some(applied)) => applied.clone_into(live),
         Shape::List(list) => {
-            if live != applied && !merge_same_items(place, list, live, applied) {
-                *live = Value::Array(merge_items(place, list, Some(live), Some(applied)));
+            if live != applied && !merge_same_items(position, list, live, applied) {
+                *live = Value::Array(merge_items(position, list, Some(live), Some(applied)));
             }
         }
         Shape::Map { is_atomic: false } => {
@@ -62,10 +62,10 @@ pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value)
             }
             let Value::Object(live) = live else { return };
             for (name, value) in applied {
-                let place = place.field_position(name);
+                let position = position.field_position(name);
                 if let Some(live_value) = live.get_mut(name) {
-                    merge_into(place, live_value, value);
-                } else if let Some(value) = merge(place, None, Some(value)) {
+                    merge_into(position, live_value, value);
+                } else if let Some(value) = merge(position, None, Some(value)) {
                     live.insert(name.clone(), value);
                 }
             }
@@ -75,11 +75,11 @@ pub(crate) fn merge_into(place: Position<'_>, live: &mut Value, applied: &Value)
 
 /// Merges items in place if both lists have the same ones in the same order. Returns `false` without a change
 /// otherwise.
-fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
+fn merge_same_items(position: Position<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
     let (Value::Array(live), Value::Array(applied)) = (live, applied) else { return false };
-    let are_same = place.are_paired(list, live, applied);
+    let are_same = position.are_paired(list, live, applied);
     if are_same {
-        live.iter_mut().zip(applied).for_each(|(live, applied)| merge_into(place.items(), live, applied));
+        live.iter_mut().zip(applied).for_each(|(live, applied)| merge_into(position.items(), live, applied));
     }
     are_same
 }
@@ -87,9 +87,9 @@ fn merge_same_items(place: Position<'_>, list: ListType<'_>, live: &mut Value, a
 /// Returns the items of a list with their elements, in order.
 ///
 /// Items without a valid element are left out; validation has reported them.
-fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
+fn in_order<'v>(position: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
-    items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item))).collect()
+    items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item))).collect()
 }
 
 /// Applied items keep their order; live items that are not applied keep their place before the shared item that
@@ -97,9 +97,14 @@ fn in_order<'v>(place: Position<'_>, list: ListType<'_>, value: Option<&'v Value
 ///
 /// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because the result
 /// for a list with duplicate elements depends on the order of the steps.
-fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, applied: Option<&Value>) -> Vec<Value> {
-    let by_live = by_element(place, list, live);
-    let (live, applied) = (in_order(place, list, live), in_order(place, list, applied));
+fn merge_items(
+    position: Position<'_>,
+    list: ListType<'_>,
+    live: Option<&Value>,
+    applied: Option<&Value>,
+) -> Vec<Value> {
+    let by_live = by_element(position, list, live);
+    let (live, applied) = (in_order(position, list, live), in_order(position, list, applied));
     let applied_elements: BTreeSet<&PathElement> = applied.iter().map(|(element, _)| element).collect();
     let mut shared = applied.iter().map(|(element, _)| element).filter(|element| by_live.contains_key(*element));
     let mut next_shared = shared.next();
@@ -116,7 +121,7 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
                 && !rest_applied.is_empty()
                 && next_shared.is_some_and(|next| next != element);
             if !is_applied {
-                merged.extend(merge(place.items(), Some(item), None));
+                merged.extend(merge(position.items(), Some(item), None));
             }
             if !is_applied || is_later {
                 rest_live = rest;
@@ -129,8 +134,10 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
         }
         let [(element, item), rest @ ..] = rest_applied else { continue };
         // Duplicate live items are replaced by the applied one.
-        let one = by_live.get(element).and_then(|items| if let [one] = items.as_slice() { Some(*one) } else { None });
-        merged.extend(merge(place.items(), one, Some(item)));
+        let live_item = by_live
+            .get(element)
+            .and_then(|items| if let [live_item] = items.as_slice() { Some(*live_item) } else { None });
+        merged.extend(merge(position.items(), live_item, Some(item)));
         done.insert(element);
         rest_applied = rest;
         if next_shared == Some(element) {
@@ -144,17 +151,17 @@ fn merge_items(place: Position<'_>, list: ListType<'_>, live: Option<&Value>, ap
 /// `null`; for built-in kinds it counts as absent.
 ///
 /// Used by `prune` with the fields that a manager gave up.
-pub(crate) fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -> Value {
-    match (place.shape(value), value) {
+pub(crate) fn remove_items(position: Position<'_>, value: &Value, set: &FieldSet) -> Value {
+    match (position.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
         (Shape::List(list), Value::Array(_)) if list != ListType::Atomic => {
-            let left = in_order(place, list, Some(value)).into_iter();
-            let left = left.filter_map(|(element, item)| rest_of(place.items(), item, &element, set));
+            let left = in_order(position, list, Some(value)).into_iter();
+            let left = left.filter_map(|(element, item)| rest_of(position.items(), item, &element, set));
             Some(left.collect::<Vec<_>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Array)
         }
         (Shape::Map { is_atomic: false }, Value::Object(fields)) => {
             let left = fields.iter().filter_map(|(name, value)| {
-                let rest = rest_of(place.field_position(name), value, &PathElement::field(name), set)?;
+                let rest = rest_of(position.field_position(name), value, &PathElement::field(name), set)?;
                 Some((name.clone(), rest))
             });
             Some(left.collect::<Map<_, _>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Object)
@@ -166,24 +173,24 @@ pub(crate) fn remove_items(place: Position<'_>, value: &Value, set: &FieldSet) -
 /// Returns the value of an element without the fields of the set, or `None` if it is removed.
 ///
 /// The element itself may be in the set, or only paths below it.
-fn rest_of(place: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
+fn rest_of(position: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;
     }
     let Some(below) = set.below(element) else { return Some(value.clone()) };
-    Some(remove_items(place, value, below))
+    Some(remove_items(position, value, below))
 }
 
 /// Returns the set, extended by each field of the schema that has a path of the set below it.
 ///
 /// A manager owns such a field through its children: the field is removed together with the last child.
-pub(crate) fn with_named_fields(place: Position<'_>, set: &FieldSet) -> FieldSet {
+pub(crate) fn with_named_fields(position: Position<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {
-        if element.field_name().is_some_and(|name| place.names_field(name)) {
+        if element.field_name().is_some_and(|name| position.names_field(name)) {
             all.insert(std::slice::from_ref(element));
         }
-        all.replace_below(element, with_named_fields(place.step(element), below));
+        all.replace_below(element, with_named_fields(position.step(element), below));
     }
     all
 }
@@ -239,25 +246,25 @@ mod tests {
 
     #[test]
     fn merging_on_the_live_value_is_merging() {
-        let place = Position::root(Schema::built_in("v1", "Pod"));
+        let position = Position::root(Schema::built_in("v1", "Pod"));
         let mut rng = Rng::new(7);
         for _ in 0..20_000 {
             let (live, applied) = (pod(&mut rng, true), pod(&mut rng, false));
             let mut merged = live.clone();
-            merge_into(place, &mut merged, &applied);
-            assert_eq!(Some(merged), merge(place, Some(&live), Some(&applied)), "{live} with {applied}");
+            merge_into(position, &mut merged, &applied);
+            assert_eq!(Some(merged), merge(position, Some(&live), Some(&applied)), "{live} with {applied}");
         }
     }
 
     #[test]
     fn keyed_items_compare_in_any_order() {
-        let place = Position::root(Schema::built_in("v1", "Pod"));
+        let position = Position::root(Schema::built_in("v1", "Pod"));
         let mut rng = Rng::new(11);
         for _ in 0..20_000 {
             let (old, new) = (pod(&mut rng, false), pod(&mut rng, false));
             let mut turned = new.clone();
             turned["spec"]["containers"].as_array_mut().into_iter().for_each(|all| all.reverse());
-            assert_eq!(compare(place, &old, &new), compare(place, &old, &turned), "{old} and {new}");
+            assert_eq!(compare(position, &old, &new), compare(position, &old, &turned), "{old} and {new}");
         }
     }
 }

@@ -178,13 +178,13 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     let requested = WatchOptions::of(info);
     requested.check(info)?;
     let selector = options.selector(info)?;
-    let asked = requested.revision()?;
+    let since = requested.revision()?;
     OutputForm::streams(info)?;
     let sends_initial = requested.begins_with_state();
     let unknown = list::not_from_the_future(state, requested.version).err().filter(|_| sends_initial);
     let bookmarks = info.params.flag("allowWatchBookmarks");
     let revision = state.revision;
-    let table = state.table(&info.resource.of);
+    let table = state.table(&info.resource.id);
     let mut start = Start {
         namespace: info.namespace.clone(),
         resource: info.resource.clone(),
@@ -195,7 +195,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         life,
         head: head(&info.resource),
         initial: Vec::new(),
-        revision: asked,
+        revision: since,
         definition: table.redefined(),
         changes: table.changes(),
         lag: info.stale.map(|stale| stale.lag),
@@ -216,7 +216,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
             end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
             start.initial.push(WatchEvent::Value(end));
         }
-    } else if asked == 0 {
+    } else if since == 0 {
         start.revision = revision;
     }
     if life.is_zero() {
@@ -251,8 +251,9 @@ impl Start {
     /// `connection` is `None` for a client without faults.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held_until = self.lag.map(|lag| Instant::now() + lag);
-        let of = &self.resource.of;
-        self.gate = connection.map(|connection| Gate::new(connection.clone(), &of.group, &of.resource, held_until));
+        let resource = &self.resource.id;
+        self.gate =
+            connection.map(|connection| Gate::new(connection.clone(), &resource.group, &resource.resource, held_until));
         self
     }
 
@@ -318,7 +319,7 @@ impl Start {
         }
         object["metadata"] = json!({ "resourceVersion": revision.to_string() });
         // Upstream encodes the internal type, in which these fields are not pointers or annotations.
-        match (self.resource.of.group.as_str(), kind) {
+        match (self.resource.id.group.as_str(), kind) {
             ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => object["spec"]["replicas"] = 0.into(),
             ("apps", "DaemonSet") => {
                 object["metadata"]["annotations"] = json!({ "deprecated.daemonset.template.generation": "0" });
@@ -407,23 +408,23 @@ struct Watcher {
 /// A time to wait for, repeatedly and with a single timer.
 struct Alarm {
     /// The time.
-    at: Instant,
+    time: Instant,
     /// Created at the first wait.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Alarm {
     /// Creates an alarm.
-    fn at(at: Instant) -> Self {
-        Self { at, timer: None }
+    fn at(time: Instant) -> Self {
+        Self { time, timer: None }
     }
 
     /// Waits for the time.
     ///
     /// Cancel safe: the timer is kept, and the next call waits for the same time.
     async fn ring(&mut self) {
-        let at = self.at;
-        self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at))).await;
+        let time = self.time;
+        self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;
     }
 }
 
@@ -541,7 +542,7 @@ impl Watcher {
     ///
     /// After the last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
-        let (now, end) = (self.bookmark.at, self.end.at);
+        let (now, end) = (self.bookmark.time, self.end.time);
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
         let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
@@ -561,7 +562,7 @@ impl Watcher {
         if self.start.revision > current {
             return Next::Nothing;
         }
-        let Some(table) = state.known_table(&self.start.resource.of) else { return Next::Nothing };
+        let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
         let end = (table.redefined() != self.start.definition).then(|| table.redefined());
         let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld(table.compacted());
@@ -591,7 +592,7 @@ impl Watcher {
         let mut state = state.lock();
         let current = state.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
-        let table = state.table(&self.start.resource.of);
+        let table = state.table(&self.start.resource.id);
         let over = table.redefined() != self.start.definition;
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,

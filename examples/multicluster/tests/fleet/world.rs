@@ -87,8 +87,8 @@ impl Fleet {
         let (faults, lag) = (Faults::seeded(0), Duration::from_secs(3));
         let until = Instant::now() + lag;
         let outdated = RequestFault::Outdated { past: Past::Revision(revision), lag };
-        faults.add(Rule::request(outdated, move |asked| {
-            ["list", "watch"].contains(&asked.verb) && Instant::now() < until
+        faults.add(Rule::request(outdated, move |request| {
+            ["list", "watch"].contains(&request.verb) && Instant::now() < until
         }));
         let home = self.servers[0].faulty(User::admin(), &faults.connection("again"));
         let ways = ways(&self.links, &self.servers);

@@ -58,23 +58,23 @@ impl FieldSet {
 
     /// Returns the entry of an element.
     fn find(&self, element: &PathElement) -> Option<&Entry> {
-        let at = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
-        Some(&self.entries[at])
+        let index = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
+        Some(&self.entries[index])
     }
 
     /// Returns the entry of an element, which is created if it is missing.
     fn entry(&mut self, element: &PathElement) -> &mut Entry {
         // Usually the steps arrive in order, so the last entry is compared first.
-        let at = match self.entries.last() {
+        let index = match self.entries.last() {
             Some(last) if last.element >= *element => self.entries.binary_search_by(|entry| entry.element.cmp(element)),
             _ => Err(self.entries.len()),
         };
         let entries = self.entries.edit();
-        let at = at.unwrap_or_else(|at| {
-            entries.insert(at, Entry::new(element.clone()));
-            at
+        let index = index.unwrap_or_else(|index| {
+            entries.insert(index, Entry::new(element.clone()));
+            index
         });
-        &mut entries[at]
+        &mut entries[index]
     }
 
     /// Adds a path. The empty path, which is the root, is ignored.
@@ -143,21 +143,21 @@ impl FieldSet {
         }
         let (mut mine, mut theirs) = (&*self.entries, &*other.entries);
         let mut entries = Vec::with_capacity(mine.len().max(theirs.len()));
-        while let ([one, mine_later @ ..], [two, theirs_later @ ..]) = (mine, theirs) {
-            match one.element.cmp(&two.element) {
+        while let ([own, mine_later @ ..], [their, theirs_later @ ..]) = (mine, theirs) {
+            match own.element.cmp(&their.element) {
                 Ordering::Less => {
-                    entries.push(one.clone());
+                    entries.push(own.clone());
                     mine = mine_later;
                 }
                 Ordering::Greater => {
-                    entries.push(two.clone());
+                    entries.push(their.clone());
                     theirs = theirs_later;
                 }
                 Ordering::Equal => {
-                    let below = one.below.union(&two.below);
+                    let below = own.below.union(&their.below);
                     entries.push(Entry {
-                        element: one.element.clone(),
-                        is_member: one.is_member || two.is_member,
+                        element: own.element.clone(),
+                        is_member: own.is_member || their.is_member,
                         below,
                     });
                     (mine, theirs) = (mine_later, theirs_later);
@@ -191,7 +191,7 @@ impl FieldSet {
 
     /// Checks the invariants of this level; those below were checked when they were made.
     fn check(&self) {
-        let is_sorted = self.entries.is_sorted_by(|one, next| one.element < next.element);
+        let is_sorted = self.entries.is_sorted_by(|previous, next| previous.element < next.element);
         debug_assert!(is_sorted, "sets are combined in one pass over both");
         debug_assert!(self.entries.iter().all(|entry| !entry.is_empty()), "an entry without paths owns nothing");
     }
@@ -206,11 +206,13 @@ impl FieldSet {
     /// Removes a path and all paths below it.
     fn remove(&mut self, path: &[&str]) {
         let [first, rest @ ..] = path else { return };
-        let Some(at) = self.entries.iter().position(|entry| entry.element.field_name() == Some(first)) else { return };
+        let Some(index) = self.entries.iter().position(|entry| entry.element.field_name() == Some(first)) else {
+            return;
+        };
         if rest.is_empty() {
-            self.entries.edit().remove(at);
+            self.entries.edit().remove(index);
         } else {
-            self.entries.edit()[at].below.remove(rest);
+            self.entries.edit()[index].below.remove(rest);
             self.entries.edit().retain(|entry| !entry.is_empty());
         }
     }
