@@ -12,7 +12,7 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::manager::metrics::Format;
-use kctl_tests::{RequestSummary, Fault};
+use kctl_tests::{Fault, RequestSummary};
 
 use super::{
     N_KEYS, World,
@@ -165,7 +165,9 @@ async fn unanswered_write_delays_the_hand_over() {
     let a = world.start("a").await;
     world.reaches(0).await;
     // The response to the last write of each key is lost.
-    a.faults.add(Fault::LoseAnswer, |request: &RequestSummary| request.path.contains("/secrets") && request.method == "PATCH");
+    a.faults.add(Fault::LoseAnswer, |request: &RequestSummary| {
+        request.path.contains("/secrets") && request.method == "PATCH"
+    });
     world.change(1).await;
     seconds(1).await;
     a.faults.clear();
