@@ -28,9 +28,9 @@ static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
         serde_json::from_str(include_str!("../../data/standard.json")).expect("the file is generated and tested");
     let whole = |mut entry: Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let of = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
+        let resource = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
         let meta = &entry["object"]["metadata"];
-        (of, (text(&meta["namespace"]), text(&meta["name"])), entry["object"].take())
+        (resource, (text(&meta["namespace"]), text(&meta["name"])), entry["object"].take())
     };
     entries.into_iter().map(whole).collect()
 });

@@ -124,11 +124,11 @@ fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
 
 /// Fields that Go leaves out of JSON if they are zero (`omitempty`), by type.
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
-    LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
+    LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::left_out).unwrap_or_default()));
 
 /// Fields whose feature gates are off, by type.
 static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
-    LazyLock::new(|| PerPlace::new(|place| place.name().map(feature_gates::disabled_fields).unwrap_or_default()));
+    LazyLock::new(|| PerPlace::new(|position| position.name().map(feature_gates::disabled_fields).unwrap_or_default()));
 
 /// A list that has a default if it is absent. An empty list is kept, because validation rejects it.
 const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");

@@ -15,7 +15,7 @@ use crate::schema::{PerPlace, Schema};
 /// Zero values by type, read from the recorded protobuf and JSON tags. A type without such fields
 /// has no entry.
 static ALWAYS: LazyLock<PerPlace<Vec<(&'static str, Value)>>> =
-    LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::always).unwrap_or_default()));
+    LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::always).unwrap_or_default()));
 
 /// Adds the fields to an object and everything below it.
 ///
