@@ -43,7 +43,8 @@ fn translate(pattern: &str) -> Result<String, String> {
     let mut in_class = false;
     while let Some(c) = rest.next() {
         match c {
-            '\\' => escape(&mut rest, in_class, &mut out)?,
+            '\\' if in_class => escape(&mut rest, &mut out)?,
+            '\\' => escape_outside_class(&mut rest, &mut out)?,
             '[' if in_class && rest.peek() != Some(&':') => out.push_str("\\["),
             '[' if in_class => posix(&mut rest, &mut out),
             '[' => {
@@ -119,8 +120,21 @@ fn posix(rest: &mut Peekable<Chars>, out: &mut String) {
     }
 }
 
-/// Copies an escape, or what it means in Go if the crate differs.
-fn escape(rest: &mut Peekable<Chars>, in_class: bool, out: &mut String) -> Result<(), String> {
+/// Copies an escape outside a class, where assertions and `\Q…\E` are allowed too.
+fn escape_outside_class(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
+    match rest.next_if(|c| "bBQEAz".contains(*c)) {
+        Some('Q') => literally(rest, out),
+        // Go ignores `\E` without `\Q`.
+        Some('E') => {}
+        Some(c @ ('b' | 'B')) => out.push_str(&format!("(?-u:\\{c})")),
+        Some(c) => out.extend(['\\', c]),
+        None => return escape(rest, out),
+    }
+    Ok(())
+}
+
+/// Copies an escape that is allowed everywhere, or its meaning in Go if the crate differs.
+fn escape(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
     match rest.next() {
         Some('d') => out.push_str("[0-9]"),
         Some('D') => out.push_str("[^0-9]"),
@@ -128,18 +142,12 @@ fn escape(rest: &mut Peekable<Chars>, in_class: bool, out: &mut String) -> Resul
         Some('W') => out.push_str("[^0-9A-Za-z_]"),
         Some('s') => out.push_str("[\\t\\n\\x0C\\r ]"),
         Some('S') => out.push_str("[^\\t\\n\\x0C\\r ]"),
-        Some('b') if !in_class => out.push_str("(?-u:\\b)"),
-        Some('B') if !in_class => out.push_str("(?-u:\\B)"),
-        Some('Q') if !in_class => literally(rest, out),
-        // Go ignores `\E` without `\Q`.
-        Some('E') if !in_class => {}
         Some('0') => octal(rest, out),
         Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => out.extend(['\\', c]),
         Some(c @ ('x' | 'p' | 'P')) => {
             out.extend(['\\', c]);
             braced(rest, out);
         }
-        Some(c @ ('A' | 'z')) if !in_class => out.extend(['\\', c]),
         Some(c @ ('<' | '>')) => out.push(c),
         Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => out.push_str(&regex::escape(&c.to_string())),
         Some(c) => return Err(format!("Go's regexp knows no `\\{c}`")),
