@@ -10,7 +10,7 @@ use kctl::{
     object::{Kind, Stored},
     prelude::*,
 };
-use kctl_runtime::store::{Delta, Handler, SharedStore};
+use kctl_runtime::store::{Delta, Handler, Origin, SharedStore};
 use kctl_tests::Fault;
 use parking_lot::Mutex;
 use tokio::{
@@ -56,7 +56,7 @@ async fn late_handler_gets_initial_objects_then_each_change() {
 /// Returns a handler that replays changes and logs each one that does not fit the previous state.
 fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) -> Handler {
     let (known, complaints) = (known.clone(), complaints.clone());
-    Arc::new(move |change, _initial| {
+    Arc::new(move |change, _origin| {
         let (mut known, object) = (known.lock(), change.latest());
         let before = match change {
             Change::Added(_) => None,
@@ -164,8 +164,8 @@ async fn handlers_see_the_whole_list_with_deletes_first() {
     store.acknowledged(replace(&[("a", 1), ("b", 2), ("c", 3)], "3")).await;
     let (log, reader) = (Log::default(), store.clone());
     let seen = log.clone();
-    let handler: Handler = Arc::new(move |change, initial| {
-        if !initial {
+    let handler: Handler = Arc::new(move |change, origin| {
+        if origin == Origin::Live {
             let names: Vec<_> = ["a", "b", "c", "d"].into_iter().filter(|name| is_in(&reader, name)).collect();
             let deleted = matches!(change, Change::Deleted { .. });
             seen.add(format!("{} {} of {}", change.latest().key().name, deleted, names.concat()));
@@ -185,9 +185,9 @@ async fn panicking_handler_alone_misses_one_change() {
     let (store, _writer) = store();
     let (bad, good) = (Log::default(), Log::default());
     let note = noting(&bad);
-    let panicking: Handler = Arc::new(move |change, initial| {
+    let panicking: Handler = Arc::new(move |change, origin| {
         assert!(&*change.latest().key().name != "b", "planted");
-        note(change, initial);
+        note(change, origin);
     });
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
     store.subscribe(panicking).await.delivered().await;

@@ -17,7 +17,10 @@ use kctl::{
     prelude::*,
     watches::Identity,
 };
-use kctl_runtime::{source::Source, store::SharedStore};
+use kctl_runtime::{
+    source::Source,
+    store::{Origin, SharedStore},
+};
 use parking_lot::Mutex;
 use tokio::{
     task::JoinSet,
@@ -171,14 +174,14 @@ impl Scripted {
 /// Returns a handler that logs changes, and marks those of the initial state.
 pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
     let log = log.clone();
-    Arc::new(move |change: &Change<Stored>, initial| {
+    Arc::new(move |change: &Change<Stored>, origin| {
         let object = change.latest();
         let sign = match change {
             Change::Added(_) => '+',
             Change::Updated { .. } => '~',
             Change::Deleted { .. } => '-',
         };
-        let mark = if initial { "initial " } else { "" };
+        let mark = if origin == Origin::InitialList { "initial " } else { "" };
         log.add(format!("{mark}{sign}{}@{}", object.key().name, object.meta().resource_version));
     })
 }

@@ -66,7 +66,7 @@ async fn ended_watch_goes_on_without_a_list() {
 /// Logs the changes that a subscriber of the Pods' store receives.
 async fn listen(view: &View, log: &Log) {
     let log = log.clone();
-    let handler = move |change: &Change<kctl::object::Stored>, _initial| {
+    let handler = move |change: &Change<kctl::object::Stored>, _origin| {
         let last = change.latest().meta();
         let word = match change {
             Change::Added(_) => "added",

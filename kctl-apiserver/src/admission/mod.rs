@@ -228,8 +228,9 @@ pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(
     let by_policies = mutation::run(state, attributes, Pass::First)?;
     let by_webhooks = webhooks.run(state, attributes, Pass::First)?;
     if by_policies || by_webhooks {
-        let once_more = mutation::run(state, attributes, Pass::Reinvocation)?;
-        webhooks.again(once_more);
+        if mutation::run(state, attributes, Pass::Reinvocation)? {
+            webhooks.call_again();
+        }
         webhooks.run(state, attributes, Pass::Reinvocation)?;
     }
     Ok(())

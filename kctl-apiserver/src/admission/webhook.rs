@@ -231,10 +231,8 @@ impl Mutating {
     /// Records that a policy changed the object after the webhooks ran.
     ///
     /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
-    pub(super) fn again(&mut self, changed: bool) {
-        if changed {
-            self.due.extend(self.called.drain(..));
-        }
+    pub(super) fn call_again(&mut self) {
+        self.due.extend(self.called.drain(..));
     }
 
     /// Calls all webhooks in order, or in the second pass those that are due again. Returns `true` if one changed the

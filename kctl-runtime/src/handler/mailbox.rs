@@ -11,7 +11,11 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{key::ObjectKey, object::Stored, store::Change};
+use crate::{
+    key::ObjectKey,
+    object::Stored,
+    store::{Change, Origin},
+};
 
 /// Maximum number of separate changes that wait for one subscriber.
 ///
@@ -29,8 +33,7 @@ pub(crate) struct Mailbox {
 /// A change on its way to a subscriber.
 pub(crate) struct Letter {
     pub(crate) change: Change<Stored>,
-    /// Is `true` if it belongs to the initial list.
-    pub(crate) initial: bool,
+    pub(crate) origin: Origin,
     /// Is `true` if the object was created and deleted while its change waited, so that the subscriber never learned of
     /// it.
     pub(crate) unseen: bool,
@@ -64,7 +67,8 @@ struct Merged {
     after: Option<Arc<Stored>>,
     /// The newest state, or the last one before the deletion.
     last: Arc<Stored>,
-    initial: bool,
+    /// [`Origin::Live`] if any of the changes is.
+    origin: Origin,
     since: Instant,
 }
 
@@ -78,8 +82,8 @@ impl Inlet {
     }
 
     /// Puts a change into the mailbox and wakes its reader. Never waits.
-    pub(crate) fn put(&self, change: &Change<Stored>, initial: bool) {
-        self.0.waiting.lock().put(change, initial, Instant::now());
+    pub(crate) fn put(&self, change: &Change<Stored>, origin: Origin) {
+        self.0.waiting.lock().put(change, origin, Instant::now());
         self.0.waker.wake();
     }
 }
@@ -141,9 +145,9 @@ impl Waiting {
     ///
     /// Once one change is merged, all later ones are, until the merged ones are taken. Otherwise a separate change of an
     /// object could overtake its merged one.
-    fn put(&mut self, change: &Change<Stored>, initial: bool, now: Instant) {
+    fn put(&mut self, change: &Change<Stored>, origin: Origin, now: Instant) {
         if self.order.is_empty() && self.letters.len() < CHANGES_WAITING_MAX {
-            self.letters.push_back(Letter { change: change.clone(), initial, unseen: false, since: now });
+            self.letters.push_back(Letter { change: change.clone(), origin, unseen: false, since: now });
             self.n_put += 1;
             return;
         }
@@ -156,12 +160,14 @@ impl Waiting {
         let (last, key) = (change.latest(), change.latest().key());
         if let Some(merged) = self.merged.get_mut(key) {
             (merged.after, merged.last) = (after.cloned(), last.clone());
-            merged.initial &= initial;
+            if origin == Origin::Live {
+                merged.origin = Origin::Live;
+            }
             self.skipped = true;
         } else {
             let (before, after, last) = (before.cloned(), after.cloned(), last.clone());
             self.order.push_back(key.clone());
-            self.merged.insert(key.clone(), Merged { before, after, last, initial, since: now });
+            self.merged.insert(key.clone(), Merged { before, after, last, origin, since: now });
             self.n_put += 1;
         }
     }
@@ -174,7 +180,7 @@ impl Waiting {
         }
         debug_assert_eq!(self.order.len(), self.merged.len(), "each merged object is in `order` once");
         let key = self.order.pop_front()?;
-        let Merged { before, after, last, initial, since } = self.merged.remove(&key)?;
+        let Merged { before, after, last, origin, since } = self.merged.remove(&key)?;
         let unseen = before.is_none() && after.is_none();
         let change = match (before, after) {
             (None, Some(new)) => Change::Added(new),
@@ -184,13 +190,13 @@ impl Waiting {
             (Some(old), Some(new)) => {
                 self.order.push_front(key.clone());
                 let last = new.clone();
-                self.merged.insert(key, Merged { before: None, after: Some(new), last, initial, since });
+                self.merged.insert(key, Merged { before: None, after: Some(new), last, origin, since });
                 self.n_put += 1;
                 Change::Deleted { last: old }
             }
         };
         self.n_taken += 1;
-        Some(Letter { change, initial, unseen, since })
+        Some(Letter { change, origin, unseen, since })
     }
 }
 
@@ -223,10 +229,10 @@ mod tests {
     fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
         let mut waiting = Waiting::default();
         for version in 0..behind {
-            waiting.put(&Change::Added(pod("other", "2", version)), false, Instant::now());
+            waiting.put(&Change::Added(pod("other", "2", version)), Origin::Live, Instant::now());
         }
         for change in changes {
-            waiting.put(change, false, Instant::now());
+            waiting.put(change, Origin::Live, Instant::now());
         }
         for _ in 0..behind {
             waiting.take().unwrap();

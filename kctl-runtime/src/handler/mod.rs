@@ -34,7 +34,7 @@ use crate::{
     object::{Kind, Stored},
     own_writes,
     queue::{Cause, WorkQueue},
-    store::{Change, Handler, SharedStore},
+    store::{Change, Handler, Origin, SharedStore},
 };
 
 /// Priority of the objects in the initial list: changes that happen after the start go first. The value is that of
@@ -88,8 +88,8 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// # });
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
-    Arc::new(move |change, initial| {
-        add(&queue, change, change.latest().key().clone(), Weight::of_primary(change), (0, initial));
+    Arc::new(move |change, origin| {
+        add(&queue, change, change.latest().key().clone(), Weight::of_primary(change), (0, origin));
     })
 }
 
@@ -123,12 +123,12 @@ pub fn for_relation(
 ) -> Handler {
     let relation = relation.clone();
     let primary = (primary.kind.clone(), primary.namespaced);
-    Arc::new(move |change, initial| {
+    Arc::new(move |change, origin| {
         if !passes(&relation, change) {
             return;
         }
         for (key, weight) in concerned(&relation, change, &primary, &primaries) {
-            add(&queue, change, key, weight, (index, initial));
+            add(&queue, change, key, weight, (index, origin));
         }
     })
 }
@@ -170,24 +170,30 @@ fn add(
     change: &Change<Stored>,
     key: ObjectKey,
     weight: Weight,
-    (index, initial): (usize, bool),
+    (index, origin): (usize, Origin),
 ) {
     let cause = match weight {
         Weight::Unchanged => Cause::Unchanged,
         Weight::Requested => Cause::Requested,
         Weight::Changed => Cause::Changed,
     };
-    queue.add_from_event(key, priority(initial), cause, tag(index, initial), own_writes::version_number(change));
+    queue.add_from_event(key, priority(origin), cause, tag(index, origin), own_writes::version_number(change));
 }
 
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.
-fn priority(initial: bool) -> i32 {
-    if initial { PRIORITY_INITIAL } else { 0 }
+fn priority(origin: Origin) -> i32 {
+    match origin {
+        Origin::InitialList => PRIORITY_INITIAL,
+        Origin::Live => 0,
+    }
 }
 
 /// Returns the tag that records why a key was queued.
-fn tag(index: usize, initial: bool) -> u32 {
-    if initial { TAG_INITIAL } else { relation_tag(index) }
+fn tag(index: usize, origin: Origin) -> u32 {
+    match origin {
+        Origin::InitialList => TAG_INITIAL,
+        Origin::Live => relation_tag(index),
+    }
 }
 
 /// Returns `true` unless the predicate of the relation (`when = f`) drops the change.

@@ -60,7 +60,7 @@ impl SpawnedHandler {
     /// [`run`](Self::run) ends after the last change.
     pub(crate) fn inlet(&self) -> Handler {
         let inlet = Inlet::new(self.mailbox.clone());
-        Arc::new(move |change, initial| inlet.put(change, initial))
+        Arc::new(move |change, origin| inlet.put(change, origin))
     }
 
     /// Handles changes until the inlet is dropped.
@@ -94,8 +94,8 @@ impl SpawnedHandler {
 
     fn handle(&self, letter: &Letter) {
         *self.current.lock() = Some(CurrentChange { waits_since: letter.since, begun: Instant::now() });
-        let Letter { change, initial, .. } = letter;
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, *initial))) {
+        let Letter { change, origin, .. } = letter;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, *origin))) {
             tracing::error!(
                 controller = self.controller,
                 relation = self.relation,
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::{
         object::{Kind, Stored},
-        store::Change,
+        store::{Change, Origin},
     };
 
     fn pod(name: &str, version: usize) -> Arc<Stored> {
@@ -187,18 +187,18 @@ mod tests {
         fn new() -> Self {
             let received: Arc<Mutex<Vec<String>>> = Arc::default();
             let notes = received.clone();
-            let handler: Handler = Arc::new(move |change, initial| {
+            let handler: Handler = Arc::new(move |change, origin| {
                 let object = change.latest();
                 assert!(&*object.key().name != "bad", "planted");
-                let initial = if initial { "initial " } else { "" };
+                let initial = if origin == Origin::InitialList { "initial " } else { "" };
                 notes.lock().push(format!("{initial}{}@{}", object.key().name, object.meta().resource_version));
             });
             let spawned = Arc::new(SpawnedHandler::new("web", "watches = Pod".into(), handler));
             Self { inlet: spawned.inlet(), spawned, received, n_all: Arc::default() }
         }
 
-        fn put(&self, name: &str, version: usize, initial: bool) {
-            (self.inlet)(&Change::Added(pod(name, version)), initial);
+        fn put(&self, name: &str, version: usize, origin: Origin) {
+            (self.inlet)(&Change::Added(pod(name, version)), origin);
         }
 
         fn run(&self) -> JoinHandle<()> {
@@ -213,11 +213,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn handler_gets_all_changes_in_order() {
         let world = World::new();
-        world.put("a", 1, true);
+        world.put("a", 1, Origin::InitialList);
         let task = world.run();
         world.spawned.delivered().await;
-        world.put("a", 2, false);
-        world.put("b", 3, false);
+        world.put("a", 2, Origin::Live);
+        world.put("b", 3, Origin::Live);
         world.spawned.delivered().await;
         assert_eq!(*world.received.lock(), ["initial a@1", "a@2", "b@3"]);
         drop(world.inlet);
@@ -229,7 +229,7 @@ mod tests {
         let world = World::new();
         let _task = world.run();
         for (name, version) in [("a", 1), ("bad", 2), ("b", 3)] {
-            world.put(name, version, false);
+            world.put(name, version, Origin::Live);
         }
         world.spawned.delivered().await;
         assert_eq!(*world.received.lock(), ["a@1", "b@3"]);
@@ -242,11 +242,11 @@ mod tests {
         for (n_objects, n_versions, n_all) in [(1, 0, 0), (500, 1, 0), (500, 2, 1), (1, 5_000, 1)] {
             let world = World::new();
             for version in 0..CHANGES_WAITING_MAX {
-                world.put("early", version, false);
+                world.put("early", version, Origin::Live);
             }
             for version in 1..=n_versions {
                 for object in 0..n_objects {
-                    world.put(&format!("late-{object}"), version, false);
+                    world.put(&format!("late-{object}"), version, Origin::Live);
                 }
             }
             let n_held = if n_versions == 0 { 0 } else { n_objects };
@@ -269,13 +269,13 @@ mod tests {
     async fn handler_always_behind_still_queues_all_objects() {
         let world = World::new();
         for version in 0..2 * CHANGES_WAITING_MAX {
-            world.put("first", version, false);
+            world.put("first", version, Origin::Live);
         }
         let _task = world.run();
         // Each turn adds one more object than the handler takes, so it never catches up.
         for version in 0..4 * CHANGES_WAITING_MAX / HANDLED_AT_ONCE {
             for object in 0..=HANDLED_AT_ONCE {
-                world.put(&format!("hot-{object}"), version, false);
+                world.put(&format!("hot-{object}"), version, Origin::Live);
             }
             task::yield_now().await;
         }
@@ -287,9 +287,9 @@ mod tests {
     async fn lag_is_the_wait_of_the_next_change() {
         let world = World::new();
         assert_eq!(world.spawned.lag(), Duration::ZERO);
-        world.put("a", 1, false);
+        world.put("a", 1, Origin::Live);
         tokio::time::advance(Duration::from_secs(10)).await;
-        world.put("b", 2, false);
+        world.put("b", 2, Origin::Live);
         assert_eq!((world.spawned.lag(), world.spawned.waiting()), (Duration::from_secs(10), 2));
         assert!(timeout(Duration::from_secs(1), world.spawned.delivered()).await.is_err(), "nobody has taken it");
         let _task = world.run();

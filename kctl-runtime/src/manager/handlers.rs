@@ -112,7 +112,7 @@ impl Handlers {
 /// It is separate from the handler of the declaration, whose `when` may drop these changes.
 fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
-    let handler: Handler = Arc::new(move |change, _initial| {
+    let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
             // `Cause::Changed` ends a backoff, so that the key is handed over at once.
             let (key, version) = (change.latest().key().clone(), own_writes::version_number(change));

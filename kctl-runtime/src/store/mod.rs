@@ -59,7 +59,7 @@ pub use tombstones::TOMBSTONES_MAX;
 pub use view::KeyOf;
 pub use view::{IndexFnPath, Store};
 pub(crate) use view::{index_values, view};
-pub use writer::{DELTAS_MAX, Handler, SharedStore, Subscription};
+pub use writer::{DELTAS_MAX, Handler, Origin, SharedStore, Subscription};
 
 use crate::object::Stored;
 

@@ -35,7 +35,7 @@ async fn leaves_at(store: &SharedStore, name: &'static str, log: &Arc<Mutex<Vec<
     let (all, kept) = (log.clone(), Arc::downgrade(&own));
     let watched = Arc::downgrade(&alive);
     drop(alive);
-    let handler: Handler = Arc::new(move |change, _initial| {
+    let handler: Handler = Arc::new(move |change, _origin| {
         let told = change.latest().key().name.to_string();
         all.lock().push(told.clone());
         own.lock().push(told.clone());
@@ -116,7 +116,7 @@ async fn subscribers_under_load_miss_nothing() {
     for n in 0..60 {
         let (alive, known) = (Arc::new(()), Arc::new(Mutex::new(Known::default())));
         let learns = known.clone();
-        let handler: Handler = Arc::new(move |change, _initial| learn(&mut learns.lock(), change));
+        let handler: Handler = Arc::new(move |change, _origin| learn(&mut learns.lock(), change));
         store.subscribe_while(handler, Arc::downgrade(&alive)).await.delivered().await;
         if n % 2 == 0 {
             stays.push((alive, known));

@@ -29,10 +29,19 @@ use crate::{
 /// Maximum number of deltas that wait for the writer. At the bound a source waits, so it stops reading from its watch.
 pub const DELTAS_MAX: usize = 1024;
 
-/// A function that a store calls for each change, in order. The flag is `true` for objects of the initial list.
+/// The origin of a change, as client-go's `isInInitialList`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The object belongs to the initial list of its kind, so the change may be old.
+    InitialList,
+    /// The object has changed, or a later list contains it.
+    Live,
+}
+
+/// A function that a store calls for each change, in order.
 ///
 /// It runs on the writer's task: a slow handler delays the store. A panic is logged, and costs this handler one change.
-pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
+pub type Handler = Arc<dyn Fn(&Change<Stored>, Origin) + Send + Sync>;
 
 enum Message {
     Delta(Delta, Option<oneshot::Sender<()>>),
@@ -53,8 +62,8 @@ impl Subscriber {
 
     /// Calls the handler, unless the subscription has ended. A panic, for example in a user's mapper, costs one change;
     /// the writer and all other handlers go on.
-    fn notify(&self, change: &Change<Stored>, initial: bool) {
-        if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, initial))).is_err() {
+    fn notify(&self, change: &Change<Stored>, origin: Origin) {
+        if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin))).is_err() {
             let object = change.latest().key();
             tracing::error!(%object, "a mapper or a predicate panicked: this change of the object queues nothing for it");
         }
@@ -78,7 +87,7 @@ impl Subscriber {
 ///
 /// let seen = Arc::new(Mutex::new(Vec::new()));
 /// let log = seen.clone();
-/// store.subscribe(Arc::new(move |change, _initial| log.lock().unwrap().push(change.latest().key().to_string()))).await;
+/// store.subscribe(Arc::new(move |change, _origin| log.lock().unwrap().push(change.latest().key().to_string()))).await;
 ///
 /// let json = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
 /// let pod = Arc::new(Stored::accept(&Kind::of::<Pod>(), json)?);
@@ -215,7 +224,7 @@ impl SharedStore {
 
     fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
         let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
-        let initial = listed && !self.is_synced();
+        let origin = if listed && !self.is_synced() { Origin::InitialList } else { Origin::Live };
         let (changes, complete, served) = {
             let mut cache = self.cache.write();
             (cache.apply(delta), cache.is_complete(), cache.is_served())
@@ -223,7 +232,7 @@ impl SharedStore {
         subscribers.all.retain(Subscriber::is_alive);
         for change in &changes {
             for subscriber in &subscribers.all {
-                subscriber.notify(change, initial);
+                subscriber.notify(change, origin);
             }
         }
         if complete != self.is_synced() {

@@ -51,7 +51,7 @@ impl<T: Projection> Watch<T> {
         let mailbox = Arc::new(Mailbox::default());
         handle.informers().add_mailbox(&mailbox);
         let inlet = Inlet::new(mailbox.clone());
-        let handler: Handler = Arc::new(move |change, initial| inlet.put(change, initial));
+        let handler: Handler = Arc::new(move |change, origin| inlet.put(change, origin));
         let alive = Arc::new(());
         let _subscribed = handle.source().store().subscribe_while(handler, Arc::downgrade(&alive)).await;
         Self { handle, mailbox, reader: Reader::new(), _alive: alive }

@@ -145,7 +145,7 @@ async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: 
     let store = source.store();
     let changed = Arc::new(Notify::new());
     let tell = changed.clone();
-    store.subscribe(Arc::new(move |_change, _initial| tell.notify_one())).await.delivered().await;
+    store.subscribe(Arc::new(move |_change, _origin| tell.notify_one())).await.delivered().await;
     if let Some(also) = also {
         also.wait_until_synced().await;
     }

@@ -36,7 +36,7 @@ pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back:
     };
     let source = Source::new(client, identity, Arc::new(SharedStore::default()));
     let store = source.store().clone();
-    let handler: Handler = Arc::new(move |change, _initial| {
+    let handler: Handler = Arc::new(move |change, _origin| {
         let nobody = match change {
             // The last holder may still be at work.
             Change::Deleted { .. } => false,

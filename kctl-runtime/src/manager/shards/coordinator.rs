@@ -162,7 +162,7 @@ impl Coordinator {
     /// Returns the handler that notes each change of a Lease.
     fn sees(&self) -> Handler {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
-        Arc::new(move |change, _initial| {
+        Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
             match change {
                 Change::Deleted { .. } => shared.sightings.miss(&change.latest().key().name, now),

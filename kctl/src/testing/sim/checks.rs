@@ -16,7 +16,7 @@ use super::{
     owners::Owners,
     ownership::{Ownership, Plural},
     scenario::Invariant,
-    snapshot::{Id, Snapshot},
+    snapshot::{Id, Maker, Snapshot},
     timed::TimeDependent,
 };
 
@@ -153,13 +153,14 @@ impl Checks {
     /// Checks a change on one of the clusters. `cluster` is empty for the app's own.
     pub(super) fn change(&mut self, cluster: &str, change: &Change, now: Duration) {
         let by_app = is_app(&change.by);
+        let maker = if by_app { Maker::App } else { Maker::Other };
         let id = Id::of(cluster, change);
         if by_app && let Err(message) = self.ownership.check(&id, change) {
             let what = format!("{}: {message}", self.authors.author(&change.by, &change.trace));
             self.find(Found::new("no write on objects that are not owned", what));
         }
         self.ownership.learn(&id, change);
-        self.snapshot.take(id.clone(), change, by_app, now);
+        self.snapshot.take(id.clone(), change, maker, now);
         self.revisions.insert(cluster.to_owned(), change.revision);
         if cluster.is_empty() {
             self.learn_leader(change);
@@ -179,7 +180,7 @@ impl Checks {
         let author = self.author(change);
         self.last_change = format!("{id} by {author}");
         if let (None, Some(object)) = (&change.before, &change.after) {
-            self.learn_maker(object, by_app, author);
+            self.learn_maker(object, maker, author);
         }
         if by_app {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
@@ -202,9 +203,9 @@ impl Checks {
 
     /// Records the creator of an object if the app created it, or if it was created for an object
     /// of the app.
-    fn learn_maker(&mut self, object: &Value, by_app: bool, author: String) {
+    fn learn_maker(&mut self, object: &Value, maker: Maker, author: String) {
         let uid = super::snapshot::uid(object).to_owned();
-        if by_app {
+        if maker == Maker::App {
             self.made_by.insert(uid, author);
         } else if let Some(owner) = self.snapshot.owner_of_the_app(object) {
             let text = |field: &str| owner[field].as_str().unwrap_or_default();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     checks::is_bookkeeping,
-    snapshot::{Id, Snapshot, uid},
+    snapshot::{Id, Maker, Snapshot, uid},
     timed::TimeDependent,
 };
 
@@ -37,10 +37,10 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
         .iter()
         .filter(|(id, object)| !is_bookkeeping(&id.resource) && !timed.has(object))
         .map(|(id, object)| {
-            let by_app = snapshot.created.contains(uid(object));
+            let maker = if snapshot.created.contains(uid(object)) { Maker::App } else { Maker::Other };
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
             ignored.extend(timed.has_status_of(&id.resource).then_some("/status"));
-            normal(id, object, by_app, &names, &ignored)
+            normal(id, object, maker, &names, &ignored)
         })
         .collect();
     state.sort_by_cached_key(|normal| (normal.name.clone(), normal.object.to_string()));
@@ -93,7 +93,7 @@ fn general(object: &Value, name: &str) -> String {
 }
 
 /// Returns the normal form of an object.
-fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[&str]) -> Normal {
+fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]) -> Normal {
     let mut object = object.clone();
     for pointer in ignored {
         remove(&mut object, pointer);
@@ -102,7 +102,7 @@ fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[&str]
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
         metadata.insert("name".into(), name.clone().into());
-        if by_app {
+        if maker == Maker::App {
             // The generation counts writes of the spec, and an app may write once more after a fault.
             metadata.remove("generation");
             remove(&mut object, "/status/observedGeneration");

@@ -14,6 +14,15 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// The client that made an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// A process of the app.
+    App,
+    /// The cluster, or the scenario.
+    Other,
+}
+
 /// Identifies an object: cluster, group, resource, namespace, name. An empty name stands for the
 /// whole collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,12 +210,12 @@ impl Snapshot {
     }
 
     /// Applies a change, and remembers where a new object came from.
-    pub(super) fn take(&mut self, id: Id, change: &Change, by_app: bool, time: Duration) {
+    pub(super) fn take(&mut self, id: Id, change: &Change, maker: Maker, time: Duration) {
         self.time = time;
         match &change.after {
             Some(object) => {
                 if change.before.is_none() {
-                    if by_app {
+                    if maker == Maker::App {
                         self.created.insert(uid(object).into());
                     } else if self.owner_of_the_app(object).is_some() {
                         self.dependents.insert(uid(object).into());
