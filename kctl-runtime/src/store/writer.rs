@@ -210,7 +210,7 @@ impl SharedStore {
             }
             Message::Subscribe(subscriber, done) => {
                 for object in self.all() {
-                    subscriber.notify(&Change::Added(object), true);
+                    subscriber.notify(&Change::Added(object), Origin::InitialList);
                 }
                 subscribers.all.push(subscriber);
                 if self.is_synced() {

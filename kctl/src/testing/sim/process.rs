@@ -28,6 +28,11 @@ use crate::app::user_of;
 /// Longest wait before a process that ends by itself starts again. The wait doubles each time, like
 /// a kubelet's backoff.
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Time between the first starts of replicas that share slots.
+///
+/// Those that start together take their shares at once. Slots are to move while work goes on, as with a Deployment that
+/// is scaled up.
+const JOINS_AFTER: Duration = Duration::from_secs(3);
 
 /// Runs one replica for ever: a process that ends is started again.
 ///
@@ -35,6 +40,10 @@ const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 /// process that ends by itself waits twice as long each time.
 pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     let mut wait = DOWN_FOR;
+    if shared.scenario.slots.is_some() {
+        let n_earlier = u32::try_from(index).unwrap_or(u32::MAX);
+        tokio::time::sleep(JOINS_AFTER * n_earlier).await;
+    }
     for incarnation in 1_u32.. {
         let name = format!("app-{index}.{incarnation}");
         let connection = shared.faults.connection(&name);
