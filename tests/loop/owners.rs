@@ -126,7 +126,7 @@ fn concerned_of(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<S
         [old, new] => Change::Updated { old: old.clone(), new: new.clone() },
         _ => panic!("a change has one state or two"),
     };
-    handle(&change, false);
+    handle(&change, kctl_runtime::store::Origin::Live);
     queue.shut_down();
     let take = || futures::executor::block_on(queue.get()).map(|item| item.key.to_string());
     let mut keys: Vec<_> = std::iter::from_fn(take).collect();
