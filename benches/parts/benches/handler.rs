@@ -72,7 +72,7 @@ fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
     let (handler, queue, change) = world(index);
-    handler(&change, false);
+    handler(&change, kctl_runtime::store::Origin::Live);
     assert_eq!(queue.len(), n_keys);
     bencher.counter(ItemsCount::new(n_keys)).bench_local(|| handler(black_box(&change), false));
 }
