@@ -32,7 +32,7 @@ const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 ///
 /// Those that start together take their shares at once. Slots are to move while work goes on, as with a Deployment that
 /// is scaled up.
-const JOINS_AFTER: Duration = Duration::from_secs(3);
+const JOINS_AFTER: Duration = Duration::from_secs(1);
 
 /// Runs one replica for ever: a process that ends is started again.
 ///
