@@ -74,7 +74,9 @@ fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
     let (handler, queue, change) = world(index);
     handler(&change, kctl_runtime::store::Origin::Live);
     assert_eq!(queue.len(), n_keys);
-    bencher.counter(ItemsCount::new(n_keys)).bench_local(|| handler(black_box(&change), false));
+    bencher
+        .counter(ItemsCount::new(n_keys))
+        .bench_local(|| handler(black_box(&change), kctl_runtime::store::Origin::Live));
 }
 
 /// An owned object is mapped to one key, that of its owner.
