@@ -31,6 +31,7 @@ pub const DELTAS_MAX: usize = 1024;
 
 /// The origin of a change, as client-go's `isInInitialList`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin {
     /// The object belongs to the initial list of its kind, so the change may be old.
     InitialList,
