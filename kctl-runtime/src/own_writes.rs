@@ -1,9 +1,13 @@
 //! Own writes of a reconcile, to recognize their watch events.
 //!
 //! A write of a reconcile comes back as a watch event. For a key that succeeded this is harmless: the next reconcile
-//! finds nothing to do. For a key that failed or met a conflict, the event would end the backoff, and the controller
-//! would run in a loop on its own writes. So a reconcile records a number for each version that it wrote, the handlers
-//! compute the same number for each change, and the [queue](crate::queue) compares the two.
+//! finds nothing to do. For a key that failed, met a conflict or was given up, the event would end the wait, and the
+//! controller would run in a hot loop on its own writes. So a reconcile records a number for each version that it wrote,
+//! the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
+//!
+//! The cache may receive the response of a write before the event of an earlier change by another client. The change
+//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, so
+//! such a change still runs the key at once.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -12,63 +16,79 @@ use std::{
 
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::{
-    object::{Stored, Uid},
-    queue::OWN_WRITES_MAX,
+    object::{Stored, Uid, Version},
+    queue::{BackoffEffect, OWN_WRITES_MAX, VersionEffect},
     store::Change,
 };
 
 tokio::task_local! {
-    static CURRENT: Arc<Mutex<Vec<u64>>>;
+    static CURRENT: Arc<Mutex<Vec<VersionEffect>>>;
 }
+
+/// The top-level fields that do not belong to the spec. `kind` is one of them because items of lists have none.
+pub(crate) const NOT_SPECIFIED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// A fixed seed is enough: the numbers never leave the process.
 const NUMBERS: FixedState = FixedState::with_seed(0);
 
-/// Runs a future and returns its output with the numbers of the versions that it wrote, at most [`OWN_WRITES_MAX`]. Writes
-/// of tasks that it spawned are not among them, because the list is a task-local value.
-pub(crate) async fn record<F: Future>(future: F) -> (F::Output, Vec<u64>) {
-    let written = Arc::<Mutex<Vec<u64>>>::default();
+/// Runs a future and returns its output with the versions that it wrote, at most [`OWN_WRITES_MAX`]. Writes of tasks that
+/// it spawned are not among them, because the list is a task-local value.
+pub(crate) async fn record<F: Future>(future: F) -> (F::Output, Vec<VersionEffect>) {
+    let written = Arc::<Mutex<Vec<VersionEffect>>>::default();
     let output = CURRENT.scope(written.clone(), future).await;
     let written = std::mem::take(&mut *written.lock());
     (output, written)
 }
 
-/// Records that the reconcile in this task wrote `object`. Does nothing outside of a reconcile.
-pub(crate) fn record_write(object: &Stored) {
-    record_number(of_state(object));
+/// Records that the reconcile in this task wrote this version of the object with this uid. Does nothing outside of a
+/// reconcile.
+pub(crate) fn record_write(uid: &Uid, version: &Version, effect: BackoffEffect) {
+    record_version(VersionEffect { version: number((uid, Some(version))), effect });
 }
 
 /// Records that the reconcile in this task deleted the object with this uid. Does nothing outside of a reconcile.
+///
+/// The end of the primary still resets the failures, because nothing else would free the entry of its key.
 pub(crate) fn record_delete(uid: &Uid) {
-    record_number(of_end(uid));
+    record_version(VersionEffect { version: of_end(uid), effect: BackoffEffect::End });
 }
 
-fn record_number(number: u64) {
+/// Returns the greatest effect that a write of this body to the object itself can have: only one that names a field of
+/// the spec can change it.
+pub(crate) fn effect_of_body(body: &Value) -> BackoffEffect {
+    match body.as_object() {
+        Some(fields) if fields.keys().all(|field| NOT_SPECIFIED.contains(&field.as_str())) => BackoffEffect::End,
+        _ => BackoffEffect::Reset,
+    }
+}
+
+fn record_version(write: VersionEffect) {
     // Fails outside of a reconcile, for example in the Lease election, where nothing reads the numbers.
     let _outside = CURRENT.try_with(|written| {
         let mut written = written.lock();
         if written.len() < OWN_WRITES_MAX {
-            written.push(number);
+            written.push(write);
         }
     });
 }
 
-/// Returns the number of a change: the same that [`record_write`] or [`record_delete`] recorded if this process caused it.
-pub(crate) fn version_number(change: &Change<Stored>) -> u64 {
-    match change {
-        Change::Added(new) | Change::Updated { new, .. } => of_state(new),
+/// Returns an event of the queue with the number of a change: the same that [`record_write`] or [`record_delete`] recorded
+/// if this process caused it.
+pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect) -> VersionEffect {
+    let version = match change {
+        Change::Added(new) | Change::Updated { new, .. } => {
+            number((&new.meta().uid, Some(&new.meta().resource_version)))
+        }
         Change::Deleted { last } => of_end(&last.meta().uid),
-    }
-}
-
-fn of_state(object: &Stored) -> u64 {
-    number((&object.meta().uid, Some(&object.meta().resource_version)))
+    };
+    VersionEffect { version, effect }
 }
 
 fn of_end(uid: &Uid) -> u64 {
-    number((uid, None::<&crate::object::Version>))
+    number((uid, None::<&Version>))
 }
 
 fn number(value: impl Hash) -> u64 {

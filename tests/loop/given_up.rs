@@ -1,12 +1,12 @@
-//! Exhausted retries: a failing reconcile's own writes do not restart them, and changes by others do.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! Own writes of a failing reconcile: they neither end its backoff nor restart its retries, and changes by others do.
 
 use kctl::{
     ApiError,
     kube::api::{Patch, PatchParams},
     prelude::*,
 };
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
     rich::controlled_by,
@@ -19,6 +19,7 @@ enum Writes {
     Nothing,
     Status,
     Annotation,
+    Specification,
     NewPod,
     LabelOfPod,
     DeletesPod,
@@ -32,19 +33,25 @@ enum Fails {
     InConflict,
     /// Fails late, so that another client can change something meanwhile.
     AfterAMinute,
+    /// Fails late, and not terminally.
+    AfterAMinuteUsually,
 }
+
+/// The times at which runs began.
+type Runs = Arc<Mutex<Vec<Instant>>>;
 
 /// Writes and fails in every reconcile.
 #[controller(of = Deployment, owns = Pod, primary(status, patch), retries = 3)]
 struct Hopeless {
     writes: Writes,
     fails: Fails,
-    runs: Arc<AtomicUsize>,
+    runs: Runs,
 }
 
 impl Reconcile for Hopeless {
     async fn reconcile(&self, deployment: Arc<Deployment>, cx: Context<Self>) -> Result<Action> {
-        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        let run = self.runs.lock().len();
+        self.runs.lock().push(Instant::now());
         let pods = cx.owned::<Pod>();
         let first = pods.iter().next();
         match (self.writes, first) {
@@ -55,6 +62,9 @@ impl Reconcile for Hopeless {
             }
             (Writes::Annotation, _) => {
                 cx.patch(kctl::json!({ "metadata": { "annotations": { "run": run.to_string() } } })).await?;
+            }
+            (Writes::Specification, _) => {
+                cx.patch(kctl::json!({ "spec": { "replicas": run + 10 } })).await?;
             }
             (Writes::LabelOfPod, Some(pod)) => {
                 pods.patch(&pod, kctl::json!({ "metadata": { "labels": { "run": run.to_string() } } })).await?;
@@ -75,27 +85,53 @@ impl Reconcile for Hopeless {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 Err::<Action, _>("no").terminal()
             }
+            Fails::AfterAMinuteUsually => {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Err("no".into())
+            }
         }
     }
 }
 
-async fn start(world: &mut World, writes: Writes, fails: Fails) -> Arc<AtomicUsize> {
-    let runs = Arc::<AtomicUsize>::default();
+async fn start(world: &mut World, writes: Writes, fails: Fails) -> Runs {
+    let runs = Runs::default();
     let counted = runs.clone();
     let hopeless = move |_env| std::future::ready(Ok(Hopeless { writes, fails, runs: counted.clone() }));
     world.run(app().controller_with(hopeless)).await;
     runs
 }
 
-const WRITES: [Writes; 6] =
-    [Writes::Nothing, Writes::Status, Writes::Annotation, Writes::NewPod, Writes::LabelOfPod, Writes::DeletesPod];
+const WRITES: [Writes; 7] = [
+    Writes::Nothing,
+    Writes::Status,
+    Writes::Annotation,
+    Writes::Specification,
+    Writes::NewPod,
+    Writes::LabelOfPod,
+    Writes::DeletesPod,
+];
 
-async fn n_runs(writes: Writes, fails: Fails) -> usize {
+/// Returns the times of the runs, counted from the first.
+async fn times(writes: Writes, fails: Fails) -> Vec<Duration> {
     let mut world = World::new();
     world.create_deployment("web").await;
     let runs = start(&mut world, writes, fails).await;
     seconds(600).await;
-    runs.load(Ordering::Relaxed)
+    let runs = runs.lock();
+    runs.iter().map(|run| run.duration_since(runs[0])).collect()
+}
+
+async fn n_runs(writes: Writes, fails: Fails) -> usize {
+    times(writes, fails).await.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_key_with_own_writes_keeps_its_backoff() {
+    for writes in WRITES {
+        let times = times(writes, Fails::Usually).await;
+        let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(waits.iter().zip([5, 10, 20]).all(|(wait, least)| wait.as_millis() >= least), "{writes:?}: {waits:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,11 +181,25 @@ async fn foreign_change_restarts_exhausted_retries() {
                 world.create_pod_of("its-pod", &[controlled_by(&deployment)]).await;
                 let runs = start(&mut world, writes, Fails::AfterAMinute).await;
                 seconds(at).await;
-                assert_eq!(runs.load(Ordering::Relaxed), 1);
+                assert_eq!(runs.lock().len(), 1);
                 change(&world, what).await;
                 seconds(600).await;
-                assert_eq!(runs.load(Ordering::Relaxed), 2, "{writes:?}, {what} after {at} s");
+                assert_eq!(runs.lock().len(), 2, "{writes:?}, {what} after {at} s");
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_of_the_old_spec_does_not_count_for_the_new_one() {
+    for writes in [Writes::Nothing, Writes::Annotation] {
+        let mut world = World::new();
+        world.create_deployment("web").await;
+        let runs = start(&mut world, writes, Fails::AfterAMinuteUsually).await;
+        seconds(30).await;
+        change(&world, "the specification").await;
+        seconds(600).await;
+        // The run of the old spec, then one and three retries for the new one.
+        assert_eq!(runs.lock().len(), 5, "{writes:?}");
     }
 }

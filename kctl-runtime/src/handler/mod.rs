@@ -17,23 +17,23 @@
 //! Handlers that run user code have a task and a mailbox each. A slow mapper therefore delays only its own controller,
 //! and at [`CHANGES_WAITING_MAX`] waiting changes those of one object are merged.
 
+mod backoff_effect;
 pub(crate) mod mailbox;
 pub mod predicate;
 mod spawned;
-mod weight;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use backoff_effect::effect_on_primary;
 pub use mailbox::CHANGES_WAITING_MAX;
 pub(crate) use spawned::SpawnedHandler;
-use weight::Weight;
 
 use crate::{
     declaration::{RelationSpec, Role},
     key::ObjectKey,
     object::{Kind, Stored},
     own_writes,
-    queue::{Cause, WorkQueue},
+    queue::{BackoffEffect, WorkQueue},
     store::{Change, Handler, Origin, SharedStore},
 };
 
@@ -89,7 +89,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     Arc::new(move |change, origin| {
-        add(&queue, change, change.latest().key().clone(), Weight::of_primary(change), (0, origin));
+        add(&queue, change, change.latest().key().clone(), effect_on_primary(change), (0, origin));
     })
 }
 
@@ -127,8 +127,8 @@ pub fn for_relation(
         if !passes(&relation, change) {
             return;
         }
-        for (key, weight) in concerned(&relation, change, &primary, &primaries) {
-            add(&queue, change, key, weight, (index, origin));
+        for (key, effect) in concerned(&relation, change, &primary, &primaries) {
+            add(&queue, change, key, effect, (index, origin));
         }
     })
 }
@@ -139,25 +139,25 @@ fn concerned(
     change: &Change<Stored>,
     primary: &(Kind, bool),
     primaries: &Arc<SharedStore>,
-) -> BTreeMap<ObjectKey, Weight> {
-    let mut keys: BTreeMap<ObjectKey, Weight> = BTreeMap::new();
-    let mut note = |key, weight: Weight| {
-        let merged = keys.entry(key).or_insert(weight);
-        *merged = weight.max(*merged);
+) -> BTreeMap<ObjectKey, BackoffEffect> {
+    let mut keys: BTreeMap<ObjectKey, BackoffEffect> = BTreeMap::new();
+    let mut note = |key, effect: BackoffEffect| {
+        let merged = keys.entry(key).or_insert(effect);
+        *merged = effect.max(*merged);
     };
     for object in change.states() {
         match relation.role {
-            Role::Primary => note(object.key().clone(), Weight::of_primary(change)),
+            Role::Primary => note(object.key().clone(), effect_on_primary(change)),
             Role::Owned => {
                 if let Some(owner) = controller_key(object, &primary.0, primary.1) {
-                    note(owner, Weight::Unchanged);
+                    note(owner, BackoffEffect::Keep);
                 }
             }
             _ => {}
         }
         if let Some(map) = &relation.map {
             for key in map(object, primaries) {
-                note(key, Weight::Requested);
+                note(key, BackoffEffect::End);
             }
         }
     }
@@ -169,15 +169,10 @@ fn add(
     queue: &WorkQueue<ObjectKey>,
     change: &Change<Stored>,
     key: ObjectKey,
-    weight: Weight,
+    effect: BackoffEffect,
     (index, origin): (usize, Origin),
 ) {
-    let cause = match weight {
-        Weight::Unchanged => Cause::Unchanged,
-        Weight::Requested => Cause::Requested,
-        Weight::Changed => Cause::Changed,
-    };
-    queue.add_from_event(key, priority(origin), cause, tag(index, origin), own_writes::version_number(change));
+    queue.add_from_event(key, priority(origin), own_writes::event(change, effect), tag(index, origin));
 }
 
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.

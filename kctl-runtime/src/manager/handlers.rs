@@ -16,7 +16,7 @@ use crate::{
     handler::{self, SpawnedHandler},
     key::ObjectKey,
     own_writes,
-    queue::{Cause, WorkQueue},
+    queue::{BackoffEffect, WorkQueue},
     reconcile::Env,
     source::{Presence, Source},
     spec::{RelationSpec, Role},
@@ -114,9 +114,9 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
-            // `Cause::Changed` ends a backoff, so that the key is handed over at once.
-            let (key, version) = (change.latest().key().clone(), own_writes::version_number(change));
-            queue.add_from_event(key, 0, Cause::Changed, handler::relation_tag(0), version);
+            // A backoff ends, so that the key is handed over at once.
+            let event = own_writes::event(change, BackoffEffect::Reset);
+            queue.add_from_event(change.latest().key().clone(), 0, event, handler::relation_tag(0));
         }
     });
     Some((env.primary.clone(), By::Writer(handler)))

@@ -62,7 +62,7 @@ pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::sync::Mutex;
-pub(crate) use state::{Cause, OWN_WRITES_MAX};
+pub(crate) use state::{BackoffEffect, OWN_WRITES_MAX, VersionEffect};
 use state::{DelayReason, Next, Phase, QueueState, Wake};
 
 /// The configuration of a [`WorkQueue`].
@@ -277,7 +277,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # });
     /// ```
     pub fn add_with(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Requested, 0);
+        self.add_for(key, priority, BackoffEffect::End, 0);
     }
 
     /// Adds a key like [`add_with`](Self::add_with), with tags that say why it was added.
@@ -298,7 +298,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # });
     /// ```
     pub fn add_tagged(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, Cause::Requested, tags);
+        self.add_for(key, priority, BackoffEffect::End, tags);
     }
 
     /// Adds a key whose object has really changed, for example its spec.
@@ -306,7 +306,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// It works like [`add_tagged`](Self::add_tagged) and also resets the failures and conflicts of the key: they
     /// belong to the state before the change.
     pub fn add_changed(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, Cause::Changed, tags);
+        self.add_for(key, priority, BackoffEffect::Reset, tags);
     }
 
     /// Adds a key for an event that does not end a backoff: a change of a status or of an owned object, or a resync.
@@ -315,24 +315,24 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// controller that writes and then fails would run in a hot loop on its own events. The key is not lost: the next
     /// retry sees the state of the event.
     pub fn add_unchanged(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, Cause::Unchanged, tags);
+        self.add_for(key, priority, BackoffEffect::Keep, tags);
     }
 
-    /// Adds a key because of an event with this version of an object: like the method for `cause`, unless the
-    /// last run [wrote](WorkQueue::ignore_versions) the version itself.
-    pub(crate) fn add_from_event(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
+    /// Adds a key because of an event, unless its last run failed and [wrote](WorkQueue::ignore_own_writes) the version
+    /// itself.
+    pub(crate) fn add_from_event(&self, key: K, priority: i32, event: VersionEffect, tags: u32) {
         if !self.shared.admits(&key) {
             return;
         }
-        let wake = self.shared.state.lock().add_from_event(key, priority, (cause, version), tags, Instant::now());
+        let wake = self.shared.state.lock().add_from_event(key, priority, event, tags, Instant::now());
         self.shared.wake(wake);
     }
 
-    fn add_for(&self, key: K, priority: i32, cause: Cause, tags: u32) {
+    fn add_for(&self, key: K, priority: i32, effect: BackoffEffect, tags: u32) {
         if !self.shared.admits(&key) {
             return;
         }
-        let wake = self.shared.state.lock().add(key, priority, cause, tags, Instant::now());
+        let wake = self.shared.state.lock().add(key, priority, effect, tags, Instant::now());
         self.shared.wake(wake);
     }
 
@@ -444,11 +444,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().give_up(key);
     }
 
-    /// Records the versions that the run of a key wrote, before the key is given up or waits after a conflict. If no
+    /// Records the versions that the run of a key wrote, before the key waits after a failure or is given up. If no
     /// other event came meanwhile, [`done`](WorkQueue::done) does not make the key ready, and no later event of these
     /// versions does.
-    pub(crate) fn ignore_versions(&self, key: &K, written: Vec<u64>) {
-        self.shared.state.lock().ignore_versions(key, written);
+    pub(crate) fn ignore_own_writes(&self, key: &K, written: Vec<VersionEffect>) {
+        self.shared.state.lock().ignore_own_writes(key, written);
     }
 
     /// Returns the number of keys whose last run failed, including those that were given up.

@@ -27,15 +27,34 @@ pub const TAG_CONFLICTED: u32 = 1 << 5;
 /// beyond the limit counts as the write of another client.
 pub(crate) const OWN_WRITES_MAX: usize = 64;
 
-/// The reason for an add: it decides if failures are kept and if a backoff ends.
+/// The effect of an add on a key that failed. All other keys run in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BackoffEffect {
+    /// The backoff continues: only a status changed, or an owned object. Most of these changes are the writes of the
+    /// failing reconcile itself, which would make it run in a hot loop.
+    Keep,
+    /// The backoff ends and the failures are kept: a user, a mapper or a timer asks for the key, or something else than
+    /// the primary's spec changed, on which the outcome may depend.
+    End,
+    /// The backoff ends and the failures are reset: they belong to another spec.
+    Reset,
+}
+
+/// A version of an object: one that a run wrote, or one whose event added a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// A user, a mapper or a timer asks for the key: it runs now, and its failures are kept.
-    Requested,
-    /// The object is in another state than the one that failed: the key runs now, and its failures are reset.
-    Changed,
-    /// An event that makes another outcome unlikely: a failed key stays in its backoff.
-    Unchanged,
+pub(crate) struct VersionEffect {
+    /// The number of the version, from `own_writes.rs`.
+    pub(crate) version: u64,
+    /// The effect of the event. For a write, the greatest effect that the write itself can have: an event with a
+    /// greater one also shows a change by another client.
+    pub(crate) effect: BackoffEffect,
+}
+
+impl VersionEffect {
+    /// Returns `true` if these writes of a run explain the event.
+    fn is_explained_by(self, writes: &[Self]) -> bool {
+        writes.iter().any(|write| write.version == self.version && self.effect <= write.effect)
+    }
 }
 
 /// The reason for which a key waits for a time.
@@ -140,9 +159,9 @@ struct Entry {
     failed: u64,
     /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
     given_up: bool,
-    /// Versions that its last run wrote. Their events do not make the key ready. Invariant: at most
+    /// Versions that its last run wrote, if it failed. Their events do not make the key ready. Invariant: at most
     /// [`OWN_WRITES_MAX`].
-    own_versions: Vec<u64>,
+    own_writes: Vec<VersionEffect>,
 }
 
 impl Entry {
@@ -159,7 +178,17 @@ impl Entry {
         debug_assert!(self.dirty.is_none() || self.processing.is_some(), "only a key that a worker has gets dirty");
         debug_assert!(self.dirty.is_none() || self.delayed.is_none(), "a key runs again after its run or after a time");
         debug_assert!(self.in_a_row() == 0 || self.failed > 0, "reports sort failing keys by when they began to fail");
-        debug_assert!(self.own_versions.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
+        debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
+    }
+
+    /// Returns `true` if the spec changed while it is processed, so that a failure of this run belongs to the old one.
+    fn is_changed(&self) -> bool {
+        self.dirty.as_ref().and_then(Dirty::effect) == Some(BackoffEffect::Reset)
+    }
+
+    fn reset_failures(&mut self) {
+        self.failures = 0;
+        self.conflicts = 0;
     }
 
     /// Returns `true` if its last run failed.
@@ -203,22 +232,26 @@ struct Work {
 struct Dirty {
     priority: i32,
     age: Age,
-    /// Is `true` if the key runs again at once even if the present run fails.
-    at_once: bool,
-    /// The versions of the events that added it. `None` if it was added for another reason, or if there were more than
-    /// [`OWN_WRITES_MAX`].
-    versions: Option<Vec<u64>>,
+    /// The greatest effect of the adds that are not in `events`, if there is one.
+    other: Option<BackoffEffect>,
+    /// The events that added it, at most [`OWN_WRITES_MAX`]. Those of own writes are removed at the end of a failed
+    /// run.
+    events: Vec<VersionEffect>,
 }
 
 impl Dirty {
-    /// Adds the version of an event. An add without a version, or one beyond the limit, can no longer be recognized as
-    /// an own write.
-    fn add_version(&mut self, version: Option<u64>) {
-        match (&mut self.versions, version) {
-            (Some(versions), Some(version)) if versions.len() < OWN_WRITES_MAX => versions.push(version),
-            _ => self.versions = None,
+    /// Notes an add. One without a version, or beyond the limit, can not be recognized as an own write.
+    fn note(&mut self, effect: BackoffEffect, version: Option<u64>) {
+        match version {
+            Some(version) if self.events.len() < OWN_WRITES_MAX => self.events.push(VersionEffect { version, effect }),
+            _ => self.other = self.other.max(Some(effect)),
         }
-        debug_assert!(self.versions.as_ref().is_none_or(|versions| versions.len() <= OWN_WRITES_MAX), "it is bounded");
+        debug_assert!(self.events.len() <= OWN_WRITES_MAX, "it is bounded");
+    }
+
+    /// Returns the greatest effect of all adds. `None` if all of them were events of own writes.
+    fn effect(&self) -> Option<BackoffEffect> {
+        self.events.iter().map(|event| Some(event.effect)).fold(self.other, Ord::max)
     }
 }
 
@@ -247,20 +280,20 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Adds a key that is ready at once, unless it is processed: then it runs again afterwards. Does nothing after a
     /// shutdown.
-    pub(super) fn add(&mut self, key: K, priority: i32, cause: Cause, tags: u32, now: Instant) -> Wake {
+    pub(super) fn add(&mut self, key: K, priority: i32, effect: BackoffEffect, tags: u32, now: Instant) -> Wake {
         if self.phase != Phase::Open {
             return Wake::None;
         }
         let id = self.keys.ensure(key);
-        self.add_known(id, priority, cause, tags, None, now)
+        self.add_known(id, priority, effect, tags, None, now)
     }
 
-    /// Adds a key because of an event with this version of an object, unless its last run wrote that version.
+    /// Adds a key because of an event, unless its last run failed and wrote that version.
     pub(super) fn add_from_event(
         &mut self,
         key: K,
         priority: i32,
-        (cause, version): (Cause, u64),
+        event: VersionEffect,
         tags: u32,
         now: Instant,
     ) -> Wake {
@@ -269,13 +302,11 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
-        if cause != Cause::Changed && entry.own_versions.contains(&version) {
+        if event.is_explained_by(&entry.own_writes) {
             entry.tags |= tags;
             return Wake::None;
         }
-        // A changed specification is reconciled even if the last run wrote it.
-        let version = Some(version).filter(|_| cause != Cause::Changed);
-        self.add_known(id, priority, cause, tags, version, now)
+        self.add_known(id, priority, event.effect, tags, Some(event.version), now)
     }
 
     /// Adds a key that has an entry.
@@ -286,7 +317,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         &mut self,
         id: KeyId,
         priority: i32,
-        cause: Cause,
+        effect: BackoffEffect,
         tags: u32,
         version: Option<u64>,
         now: Instant,
@@ -295,30 +326,28 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let entry = self.keys.value_mut(id);
         entry.check();
         entry.tags |= tags;
-        if cause == Cause::Changed {
-            entry.failures = 0;
-            entry.conflicts = 0;
+        let fresh = Age { sequence, since: now };
+        if entry.processing.is_some() {
+            self.adds += u64::from(entry.dirty.is_none());
+            let clean = Dirty { priority, age: fresh, other: None, events: Vec::new() };
+            let dirty = entry.dirty.get_or_insert(clean);
+            dirty.note(effect, version);
+            dirty.priority = dirty.priority.max(priority);
+            return Wake::None;
+        }
+        if effect == BackoffEffect::Reset {
+            entry.reset_failures();
         }
         let mut priority = priority;
         if let Some(delayed) = &mut entry.delayed {
             delayed.priority = delayed.priority.max(priority);
-            if cause == Cause::Unchanged && delayed.reason == DelayReason::Backoff {
+            if effect == BackoffEffect::Keep && delayed.reason == DelayReason::Backoff {
                 return Wake::None;
             }
             priority = delayed.priority;
             let removed = self.delayed.remove(&(delayed.due, delayed.order));
             debug_assert_eq!(removed, Some(id), "a key that waits is in `delayed` under its own wait");
             entry.delayed = None;
-        }
-        let fresh = Age { sequence, since: now };
-        if entry.processing.is_some() {
-            self.adds += u64::from(entry.dirty.is_none());
-            let clean = Dirty { priority, age: fresh, at_once: false, versions: Some(Vec::new()) };
-            let dirty = entry.dirty.get_or_insert(clean);
-            dirty.add_version(version);
-            dirty.priority = dirty.priority.max(priority);
-            dirty.at_once |= cause != Cause::Unchanged;
-            return Wake::None;
         }
         let age = match entry.queued {
             Some(position) if position.priority() >= priority => return Wake::None,
@@ -355,7 +384,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.retries += 1;
         let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
         if wait.is_zero() {
-            return self.add_known(id, priority, Cause::Requested, reason.tag(), None, now);
+            return self.add_known(id, priority, BackoffEffect::End, reason.tag(), None, now);
         }
         self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
     }
@@ -369,7 +398,9 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
             // The key runs again before this wait would end.
-            Some(dirty) if dirty.at_once || reason != DelayReason::Backoff => return Wake::None,
+            Some(dirty) if dirty.effect() > Some(BackoffEffect::Keep) || reason != DelayReason::Backoff => {
+                return Wake::None;
+            }
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
             None if entry.queued.is_some() => return Wake::None,
             None => {}
@@ -400,11 +431,15 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
         let wait = wait.unwrap_or_else(|| backoff.wait(entry.failures));
-        if entry.in_a_row() == 0 {
-            entry.failed = sequence;
-        }
-        entry.failures = entry.failures.saturating_add(1);
         entry.given_up = false;
+        if entry.is_changed() {
+            entry.reset_failures();
+        } else {
+            if entry.in_a_row() == 0 {
+                entry.failed = sequence;
+            }
+            entry.failures = entry.failures.saturating_add(1);
+        }
         if self.phase != Phase::Open {
             return (wait, Wake::None);
         }
@@ -415,8 +450,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(id) = self.keys.find(key) {
             let entry = self.keys.value_mut(id);
-            entry.failures = 0;
-            entry.conflicts = 0;
+            entry.reset_failures();
             entry.given_up = false;
             self.remove_if_empty(id);
         }
@@ -426,22 +460,20 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     pub(super) fn give_up(&mut self, key: K) {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
-        entry.failures = 0;
-        entry.conflicts = 0;
+        entry.reset_failures();
         entry.given_up = true;
     }
 
-    /// Records the versions that the ending run wrote. Events of these versions alone, earlier or later, do not make
-    /// the key run again.
-    pub(super) fn ignore_versions(&mut self, key: &K, mut written: Vec<u64>) {
+    /// Records the versions that the ending run wrote. Their events, earlier or later, do not make the key run again.
+    pub(super) fn ignore_own_writes(&mut self, key: &K, mut written: Vec<VersionEffect>) {
         let Some(id) = self.keys.find(key) else { return };
         let entry = self.keys.value_mut(id);
         written.truncate(OWN_WRITES_MAX);
-        let heard = entry.dirty.as_ref().and_then(|dirty| dirty.versions.as_ref());
-        if heard.is_some_and(|heard| heard.iter().all(|version| written.contains(version))) {
-            entry.dirty = None;
+        if let Some(dirty) = &mut entry.dirty {
+            dirty.events.retain(|event| !event.is_explained_by(&written));
         }
-        entry.own_versions = written;
+        entry.dirty = entry.dirty.take().filter(|dirty| dirty.effect().is_some());
+        entry.own_writes = written;
     }
 
     /// Counts a conflict. The key waits for `wait` or for the backoff of that many failures, whichever is longer. Each
@@ -451,10 +483,14 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
         let wait = wait.max(backoff.wait(entry.conflicts));
-        if entry.in_a_row() == 0 {
-            entry.failed = sequence;
+        if entry.is_changed() {
+            entry.reset_failures();
+        } else {
+            if entry.in_a_row() == 0 {
+                entry.failed = sequence;
+            }
+            entry.conflicts = entry.conflicts.saturating_add(1);
         }
-        entry.conflicts = entry.conflicts.saturating_add(1);
         if self.phase != Phase::Open {
             return Wake::None;
         }
@@ -517,7 +553,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             debug_assert!(entry.processing.is_none(), "one worker processes a key");
             debug_assert!(entry.delayed.is_none() && entry.dirty.is_none(), "a ready key neither waits nor runs");
             entry.queued = None;
-            entry.own_versions = Vec::new();
+            entry.own_writes = Vec::new();
             entry.processing = Some(Work { idx: self.working.len(), since: now, priority: position.priority() });
             let tags = mem::take(&mut entry.tags);
             self.working.push(id);
@@ -542,7 +578,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             let delayed = self.keys.value_mut(id).delayed.take();
             debug_assert!(delayed.is_some(), "a key in `delayed` knows its wait");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
-            self.add_known(id, priority, Cause::Requested, tags, None, due);
+            self.add_known(id, priority, BackoffEffect::End, tags, None, due);
         }
     }
 
@@ -556,6 +592,9 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.remove_working(work.idx);
         let entry = self.keys.value_mut(id);
         let wake = if let Some(dirty) = entry.dirty.take() {
+            if dirty.effect() == Some(BackoffEffect::Reset) {
+                entry.reset_failures();
+            }
             debug_assert!(entry.delayed.is_none(), "a key that runs again at once waits for no time");
             let position = ReadyPosition::new(dirty.priority, order, dirty.age);
             entry.queued = Some(position);

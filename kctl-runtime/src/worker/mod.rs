@@ -146,14 +146,13 @@ impl<C: Reconcile> Pool<C> {
         let run = pass.run(Box::pin(self.traced(&key, &reason, trace)));
         let (outcome, written) = own_writes::record(async { run.await.unwrap_or_else(slot_lost) }).await;
         let took = begun.elapsed();
+        if outcome.is_failure() {
+            // Otherwise the watch events of these writes would end the wait, or queue a key that is given up.
+            self.queue.ignore_own_writes(&key, written);
+        }
         let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
-        if matches!(decision, Decision::Drop | Decision::Outdated { .. }) {
-            // Otherwise the watch events of these writes would end the wait after a conflict, or queue a key that was
-            // given up.
-            self.queue.ignore_versions(&key, written);
-        }
         match &decision {
             Decision::RequeueAfter(wait) => {
                 self.queue.forget(&key);

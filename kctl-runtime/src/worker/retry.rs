@@ -1,5 +1,5 @@
 //! Decides if and why a key is reconciled again: one pure function, and the only place that decides it.
-//! `QueueState::fail` in `queue/state.rs` calculates the length of a backoff, and `handler/weight.rs` lists the events
+//! `QueueState::fail` in `queue/state.rs` calculates the length of a backoff, and `handler/backoff_effect.rs` lists the events
 //! that end one.
 
 use std::time::Duration;
@@ -48,6 +48,13 @@ pub enum Outcome {
     Panicked(String),
     /// The reconcile took longer than the controller's `timeout` and was dropped.
     TimedOut,
+}
+
+impl Outcome {
+    /// Returns `true` for an error, a panic and a timeout.
+    pub(super) fn is_failure(&self) -> bool {
+        !matches!(self, Self::Vanished | Self::Done(_))
+    }
 }
 
 /// The decision about a key after a reconcile, from [`decide`].
@@ -134,9 +141,8 @@ pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> De
     };
     let is_conflict = matches!(outcome, Outcome::Failed { conflict: true, terminal: false, .. });
     debug_assert!(!is_conflict || decision != Decision::Drop, "a conflict says nothing about the object");
-    let is_failure = !matches!(outcome, Outcome::Vanished | Outcome::Done(_));
     let resets = matches!(decision, Decision::Forget | Decision::RequeueAfter(_));
-    debug_assert!(is_failure != resets, "failures are counted until a success, and reset by one");
+    debug_assert!(outcome.is_failure() != resets, "failures are counted until a success, and reset by one");
     decision
 }
 

@@ -84,6 +84,7 @@ use crate::{
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored, Uid, Version},
     own_writes,
+    queue::BackoffEffect,
     source::Source,
     store::{Delta, view},
     transport,
@@ -273,7 +274,7 @@ impl Writer {
         let body = encode(&operation, &whole)?;
         let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
         let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
-        written(target, &operation, answer).await
+        written(target, &operation, answer, BackoffEffect::End).await
     }
 
     /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
@@ -286,7 +287,7 @@ impl Writer {
         let body = encode(&operation, &whole)?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
-        written(target, &operation, answer).await
+        written(target, &operation, answer, BackoffEffect::Reset).await
     }
 
     /// Sends a patch whose result only the cache needs, which saves decoding it.
@@ -304,7 +305,7 @@ impl Writer {
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
         let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
-        accepted(target, &operation, answer).await
+        accepted(target, &operation, answer, effect_of_patch(subresource, patch)).await
     }
 
     /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch delivers it.
@@ -342,7 +343,7 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
         let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
-        written(target, &operation, answer).await
+        written(target, &operation, answer, effect_of_patch(subresource, patch)).await
     }
 
     /// Sets `spec.replicas` through the scale subresource.
@@ -361,6 +362,7 @@ impl Writer {
         let scale: Scale = serde_json::from_str(&text)
             .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
         let (uid, version) = (scale.metadata.uid, Version::from(&*scale.metadata.resource_version));
+        own_writes::record_write(&uid, &version, BackoffEffect::Reset);
         if target.source.arrives(&target.key(), &uid, &version, WATCH_WITHIN).await
             || self.refresh_object(target, &uid.to_string()).await
         {
@@ -526,7 +528,7 @@ impl Writer {
             Ok(Done { text, uncertain }) => {
                 match target.source.accept(&text) {
                     Ok(object) if object.meta().uid == *uid && is_terminating(&object) => {
-                        store_written(target, &operation, object, uncertain).await;
+                        store_written(target, &operation, object, uncertain, BackoffEffect::End).await;
                     }
                     _ => {
                         store.acknowledged(gone()).await;
@@ -557,6 +559,12 @@ impl Writer {
     }
 }
 
+/// Returns the greatest effect of a patch on the key of the patched object. Fields beside the status that a patch of the
+/// status names are ignored by the server.
+fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
+    if subresource.is_empty() { own_writes::effect_of_body(patch) } else { BackoffEffect::End }
+}
+
 /// Returns `true` if a deleted object still waits for a finalizer or its grace period.
 fn is_terminating(object: &Stored) -> bool {
     #[derive(serde::Deserialize)]
@@ -576,18 +584,23 @@ fn is_terminating(object: &Stored) -> bool {
 }
 
 /// Stores the object in a response and returns it decoded.
-async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) -> Result<Arc<K>, ApiError> {
+async fn written<K: Readable>(
+    target: &Target<'_>,
+    operation: &str,
+    done: Done,
+    effect: BackoffEffect,
+) -> Result<Arc<K>, ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
-    store_written(target, operation, object.clone(), uncertain).await;
+    store_written(target, operation, object.clone(), uncertain, effect).await;
     decoded(target, operation, &object, &text)
 }
 
 /// Stores the object in a response, without decoding it for the caller.
-async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
+async fn accepted(target: &Target<'_>, operation: &str, done: Done, effect: BackoffEffect) -> Result<(), ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
-    store_written(target, operation, object, uncertain).await;
+    store_written(target, operation, object, uncertain, effect).await;
     Ok(())
 }
 
@@ -635,9 +648,15 @@ fn decoded<K: Readable>(
 /// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
 ///
 /// A dry run returns an object without a `resourceVersion`. It is not stored.
-async fn store_written(target: &Target<'_>, operation: &str, object: Arc<Stored>, uncertain: UncertainWrite) {
-    own_writes::record_write(&object);
+async fn store_written(
+    target: &Target<'_>,
+    operation: &str,
+    object: Arc<Stored>,
+    uncertain: UncertainWrite,
+    effect: BackoffEffect,
+) {
     let meta = object.meta();
+    own_writes::record_write(&meta.uid, &meta.resource_version, effect);
     if meta.revision().is_some() {
         target.source.store().acknowledged(Delta::Written(object)).await;
         uncertain.resolved();
