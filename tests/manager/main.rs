@@ -16,5 +16,6 @@ mod replicas;
 mod ring;
 mod rolling;
 mod seats;
+mod shard_faults;
 mod shards;
 mod trace;

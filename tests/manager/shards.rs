@@ -122,7 +122,7 @@ impl Replica {
     }
 
     /// Returns the result of the check of `/readyz` about the slots.
-    fn ready(&self) -> std::result::Result<String, String> {
+    pub(crate) fn ready(&self) -> std::result::Result<String, String> {
         self.check("shards")
     }
 }
@@ -146,7 +146,11 @@ impl World {
         self.start_by(replica, |manager, client| manager.shard(client, shards(replica, N_SLOTS)).unwrap()).await
     }
 
-    async fn start_by(&self, replica: &'static str, set_up: impl FnOnce(Manager, Client) -> Manager) -> Replica {
+    pub(crate) async fn start_by(
+        &self,
+        replica: &'static str,
+        set_up: impl FnOnce(Manager, Client) -> Manager,
+    ) -> Replica {
         self.start_on(replica, Faults::default(), set_up).await
     }
 
@@ -167,6 +171,11 @@ impl World {
     /// Sets the state of all objects.
     pub(crate) async fn change(&self, state: u64) {
         change_configs(&self.contest.client, N_KEYS, state).await;
+    }
+
+    /// Returns the number of keys whose last reconcile was by this replica.
+    pub(crate) fn n_by(&self, replica: &str) -> usize {
+        self.seen.lock().last.n_by(replica)
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the replicas that did them.

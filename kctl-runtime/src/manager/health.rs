@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use super::{
     View,
-    lease::{Leadership, Standing},
+    lease::{Leadership, Standing, namesake},
     metrics::Metrics,
     ring::RingView,
     shards::ShardView,
@@ -296,7 +296,11 @@ fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, Strin
     let (holder, own) = (leadership.holder(), &leadership.config().identity);
     match leadership.standing() {
         Standing::Leading(_) => shards.failure().map_or_else(|| Ok(shards.note()), Err),
-        Standing::Standby if holder.is_empty() || holder == *own => Ok("waits for the Lease of the settings".into()),
+        // The candidate waits for the first list of Leases, which may lack a permission.
+        Standing::Standby if holder.is_empty() || holder == *own => match shards.failure() {
+            Some(failure) => Err(failure),
+            None => Ok("waits for the Lease of the settings".into()),
+        },
         Standing::Standby => {
             Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))
         }
@@ -313,7 +317,7 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
     match leadership.standing() {
         Standing::Leading(_) => Ok(format!("shard {shard} of the ring {ring}")),
         Standing::Standby if leadership.holder().is_empty() => Ok(format!("shard {shard} acquires its Lease")),
-        Standing::Standby if leadership.holder() == shard => Err(format!(
+        Standing::Standby if leadership.holder() == namesake(shard) => Err(format!(
             "another process holds the Lease of shard {shard}: it ends within the Lease duration if that process is gone; \
              otherwise give each process its own --leader-election-identity"
         )),

@@ -40,7 +40,7 @@ use super::{
     debug::Debug,
     handlers::{Handlers, queue_all},
     health::Health,
-    lease::{End, Leadership},
+    lease::{Elector, End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
     shards::serve_new_slots,
@@ -181,10 +181,12 @@ impl Manager {
             coordinator.limit_caches(envs, &self.whole);
         }
         self.informers.0.begin();
-        let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
+        let leadership = self.elector.as_ref().map(Elector::leadership);
         let tenures = self.coordinator.as_ref().map(|coordinator| coordinator.tenures().clone());
         let (mut slots, mut leave) = (JoinSet::new(), None);
+        let mut guarded = None;
         if let (Some(coordinator), Some(leadership)) = (self.coordinator, leadership.clone()) {
+            guarded = self.elector.take().map(|elector| coordinator.guard(elector));
             let (sender, stop) = oneshot::channel();
             leave = Some(sender);
             let envs = self.controllers.iter().map(|controller| controller.env.clone()).collect();
@@ -218,11 +220,15 @@ impl Manager {
             background.spawn(server.serve(listener));
         }
         let (mut election, mut resign) = (JoinSet::new(), None);
+        // In a `JoinSet`, so that dropping the manager ends the election.
         if let Some(elector) = self.elector {
             let (sender, stop) = oneshot::channel();
             resign = Some(sender);
-            // In a `JoinSet`, so that dropping the manager ends the election.
             election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
+        } else if let Some(guarded) = guarded {
+            let (sender, stop) = oneshot::channel();
+            resign = Some(sender);
+            election.spawn(run_guarded(guarded, stop));
         }
         Running {
             informers: self.informers,
@@ -238,6 +244,17 @@ impl Manager {
     }
 }
 
+/// Takes part in the election of the settings once its candidate is ready.
+async fn run_guarded(elector: impl Future<Output = Elector> + Send, stop: oneshot::Receiver<bool>) -> End {
+    let mut stop = std::pin::pin!(async { stop.await.unwrap_or(false) });
+    let elector = tokio::select! {
+        biased;
+        _release = &mut stop => return End::Stopped,
+        elector = elector => elector,
+    };
+    elector.run(stop).await
+}
+
 impl Running {
     /// Returns when a task ends that should not.
     ///
@@ -246,6 +263,7 @@ impl Running {
         tokio::select! {
             biased;
             Some(end) = self.election.join_next() => unexpected_end(end),
+            Some(Err(panic)) = self.shards.join_next() => ManagerError::Ended(format!("the slots of this replica: {panic}")),
             cause = self.informers.0.failed() => ManagerError::Ended(cause),
         }
     }

@@ -256,7 +256,7 @@ impl Share for LabelledShare {
         false
     }
 
-    fn n_moves(&self) -> u64 {
+    fn n_gained(&self) -> u64 {
         0
     }
 }

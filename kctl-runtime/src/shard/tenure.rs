@@ -266,9 +266,8 @@ impl Share for Tenures {
         state.n_begun == state.n_ended
     }
 
-    fn n_moves(&self) -> u64 {
-        let state = self.state.lock();
-        state.n_begun + state.n_ended
+    fn n_gained(&self) -> u64 {
+        self.n_begun()
     }
 }
 

@@ -9,7 +9,11 @@
 //! The comparison costs one metadata list per scope. An idle cache cannot avoid it: without events a watch does not
 //! show how far it is.
 
-use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use serde::Deserialize;
 
@@ -53,6 +57,22 @@ enum OpaqueVersion {
     Relist,
 }
 
+/// A list beside the watch that is under way, for as long as this exists.
+struct Listing<'a>(&'a AtomicUsize);
+
+impl<'a> Listing<'a> {
+    fn begin(n_lists: &'a AtomicUsize) -> Self {
+        n_lists.fetch_add(1, Ordering::Relaxed);
+        Self(n_lists)
+    }
+}
+
+impl Drop for Listing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Source {
     /// Returns once the store has everything that existed at the first call. All controllers share that call, because a
     /// process begins to lead only once. It costs one request if the cache is up to date, and is retried until it
@@ -69,15 +89,15 @@ impl Source {
     /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
     pub(crate) async fn compare(&self) {
         let _one_at_a_time = self.moving.lock().await;
-        let moves = self.n_moves();
-        let has_moved = self.listed_moves.load(Ordering::Relaxed) != moves;
+        let gained = self.n_gained();
+        let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
                 let current = async {
-                    if has_moved {
+                    if has_gained {
                         return self.relist(&scope).await.map(|()| true);
                     }
                     let opaque = if n_opaque < OPAQUE_TRIES { OpaqueVersion::Wait } else { OpaqueVersion::Relist };
@@ -98,7 +118,7 @@ impl Source {
             }
             self.condition.record_success(self.identity(), &scope, Activity::Compare);
         }
-        self.listed_moves.store(moves, Ordering::Relaxed);
+        self.listed_gains.store(gained, Ordering::Relaxed);
     }
 
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
@@ -182,11 +202,16 @@ impl Source {
     /// The watch goes on during the list, and may be past it when it arrives. The store applies it all the same: a
     /// filtered cache has dropped the events of objects that it selects only now.
     ///
+    /// The list is kept if a further slot is gained meanwhile. It has all objects of the slots that were gained before,
+    /// and no controller works on the further one before the next comparison, which waits for this one.
+    ///
     /// # Errors
     /// The list fails, or too much happened during it.
     async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
+        // From before the store remembers deletes until it has the list.
+        let _listing = Listing::begin(&self.n_lists);
         self.store().acknowledged(Delta::Listing(scope.clone())).await;
-        let (objects, version) = self.state(scope).await?;
+        let (objects, version) = self.partial_state(scope).await?;
         if self.filter().is_some_and(|filter| filter.overtaken == OvertakenList::Ignored) {
             self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
             return Ok(());

@@ -13,7 +13,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -60,7 +60,7 @@ const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
 /// Number of lists that may be repeated because slots move meanwhile.
-const MOVES_MAX: usize = 3;
+const GAINS_MAX: usize = 3;
 /// The body of a watch response.
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
@@ -132,8 +132,10 @@ pub struct Source {
     labelled: OnceLock<Part>,
     /// Held while objects of moved slots are added or dropped.
     pub(super) moving: tokio::sync::Mutex<()>,
+    /// Number of lists beside the watch that are under way ([`Delta::Listing`]).
+    pub(super) n_lists: AtomicUsize,
     /// The number of moves at the last list that was requested because of them.
-    pub(super) listed_moves: AtomicU64,
+    pub(super) listed_gains: AtomicU64,
 }
 
 impl Source {
@@ -173,7 +175,8 @@ impl Source {
             filter: OnceLock::new(),
             labelled: OnceLock::new(),
             moving: tokio::sync::Mutex::default(),
-            listed_moves: AtomicU64::new(0),
+            n_lists: AtomicUsize::new(0),
+            listed_gains: AtomicU64::new(0),
         }
     }
 
@@ -261,14 +264,14 @@ impl Source {
         self.filter()?.foreign(json)
     }
 
-    /// Returns how many slots have moved so far.
-    pub(super) fn n_moves(&self) -> u64 {
-        self.filter().map_or(0, Filter::n_moves)
+    /// Returns how many slots were gained so far.
+    pub(super) fn n_gained(&self) -> u64 {
+        self.filter().map_or(0, Filter::n_gained)
     }
 
-    /// Returns the error of a list during which slots moved: a part of it was selected by other slots.
-    fn moved(&self) -> ApiError {
-        self.expired("slots of this replica moved during the list")
+    /// Returns the error of a list during which a slot was gained: the list may lack some of its objects.
+    fn gained(&self) -> ApiError {
+        self.expired("this replica gained a slot during the list")
     }
 
     /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
@@ -501,15 +504,15 @@ impl Source {
 
     /// Performs a list, a page or a probe, and returns the wait before the next request.
     ///
-    /// `moves` is the number of moves at the begin of the list. If slots have moved since, it is requested again.
-    async fn list(&self, reflector: &mut Reflector, scope: &Scope, moves: &mut u64) -> Option<Duration> {
+    /// `gained` is the number of gained slots at the begin of the list. If there are more since, it is requested again.
+    async fn list(&self, reflector: &mut Reflector, scope: &Scope, gained: &mut u64) -> Option<Duration> {
         let request = reflector.request().clone();
         if !matches!(request, Request::List { token: Some(_), .. }) {
-            *moves = self.n_moves();
+            *gained = self.n_gained();
         }
         let mut input = self.request_list(scope, &request).await;
-        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_moves() != *moves {
-            input = Input::Failed(self.moved());
+        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != *gained {
+            input = Input::Failed(self.gained());
         }
         self.perform(reflector, input).await
     }
@@ -711,16 +714,14 @@ impl Source {
         line: &[u8],
         began: Instant,
     ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
-        let mut left = None;
+        let mut left = Vec::new();
         let (input, is_over) = match self.read_event(line, &mut left) {
             Ok(None) => return (None, ControlFlow::Continue(())),
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
         };
         let (mut deltas, wait) = self.apply_input(reflector, input);
-        if let Some(left) = left {
-            deltas.insert(0, Delta::Delete(left));
-        }
+        deltas.splice(0..0, left);
         let is_over = is_over || wait.is_some();
         (self.push_deltas(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
     }
@@ -749,9 +750,9 @@ impl Source {
     /// Unknown event types are ignored with a warning, so a newer API server may add some. A deleted object needs only
     /// its metadata: whatever else is wrong with it, it is gone.
     ///
-    /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` is set
-    /// to its last selected state if it has just ceased to be selected.
-    fn read_event(&self, line: &[u8], left: &mut Option<Arc<Stored>>) -> Result<Option<Input>, ApiError> {
+    /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
+    /// a deletion if it has just ceased to be selected, and its version while the scope is listed beside the watch.
+    fn read_event(&self, line: &[u8], left: &mut Vec<Delta>) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
@@ -764,7 +765,10 @@ impl Source {
             && let Some(head) = self.foreign(json)
         {
             self.unreadable.remove(&head.key());
-            *left = self.last_selected(&head);
+            left.extend(self.last_selected(&head).map(Delta::Delete));
+            if self.n_lists.load(Ordering::Relaxed) > 0 {
+                left.push(Delta::Unselected(head.key(), (&*head.uid).into(), head.resource_version.to_string()));
+            }
             return Ok(Some(Input::Bookmark(head.resource_version.into_owned())));
         }
         Ok(match event.kind {
@@ -881,19 +885,20 @@ impl Source {
     /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
     ///
     /// # Errors
-    /// A request fails, or slots move during each of [`MOVES_MAX`] lists. Nothing else is retried here.
+    /// A request fails, or slots are gained during each of [`GAINS_MAX`] lists. Nothing else is retried here.
     pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
-        for _try in 0..MOVES_MAX {
-            let moves = self.n_moves();
-            let state = self.state_once(scope).await?;
-            if self.n_moves() == moves {
+        for _try in 0..GAINS_MAX {
+            let gained = self.n_gained();
+            let state = self.partial_state(scope).await?;
+            if self.n_gained() == gained {
                 return Ok(state);
             }
         }
-        Err(self.moved())
+        Err(self.gained())
     }
 
-    async fn state_once(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+    /// Does the same, and keeps a list during which a slot was gained. It lacks some objects of that slot.
+    pub(super) async fn partial_state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
         let mut state = Vec::new();
         loop {
@@ -946,7 +951,7 @@ mod tests {
         let _readers = source.view::<Pod>();
         let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
         let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
-        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &mut None).unwrap() else {
+        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &mut Vec::new()).unwrap() else {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));

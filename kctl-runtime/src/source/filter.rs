@@ -4,8 +4,9 @@
 //! object that ceases to be selected leaves the cache as a deletion. The metadata decides, and it is read without
 //! the rest of the object.
 //!
-//! The selection changes when slots move. A list that was under way meanwhile selects by both, so it is requested
-//! again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)).
+//! The selection changes when slots move. A list during which a slot was gained lacks some of its objects, so it is
+//! requested again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)). Objects of a slot that was
+//! lost meanwhile are dropped with the slot.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -91,9 +92,9 @@ impl Filter {
         Self { share, rules, overtaken }
     }
 
-    /// Returns how many slots have moved so far.
-    pub(super) fn n_moves(&self) -> u64 {
-        self.share.n_moves()
+    /// Returns how many slots were gained so far.
+    pub(super) fn n_gained(&self) -> u64 {
+        self.share.n_gained()
     }
 
     /// Returns `true` if no object is selected, because this replica owns no slot.
@@ -208,7 +209,7 @@ mod tests {
             false
         }
 
-        fn n_moves(&self) -> u64 {
+        fn n_gained(&self) -> u64 {
             0
         }
     }

@@ -68,6 +68,9 @@ pub enum Delta {
     /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
     /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
     Join(Scope, Vec<Arc<Stored>>, String),
+    /// The watch reported this `resourceVersion` of an object that the source does not select. Only a list beside the
+    /// watch needs it: an older state in it does not come back.
+    Unselected(ObjectKey, Uid, String),
     /// The state in the response to an own write.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
@@ -283,10 +286,16 @@ impl Cache {
             Delta::Delete(object) => {
                 let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
                 let revision = object.meta().revision();
-                self.joins.deleted(&scope, &object);
+                self.joins.ended(&scope, object.meta().uid.clone(), revision);
                 let mut changes = self.deleted(&object);
                 changes.extend(self.advance(&scope, revision));
                 changes
+            }
+            Delta::Unselected(key, uid, version) => {
+                if let Some(scope) = self.scope_of(&key) {
+                    self.joins.ended(&scope, uid, version.parse().ok());
+                }
+                Vec::new()
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Versions that are not numbers have no order, so the watch has to deliver the own write.

@@ -15,8 +15,8 @@ pub(crate) trait Share: Send + Sync {
     /// Returns `true` if this replica owns no slot.
     fn is_empty(&self) -> bool;
 
-    /// Returns how many slots were gained or lost so far.
-    fn n_moves(&self) -> u64;
+    /// Returns how many slots were gained so far.
+    fn n_gained(&self) -> u64;
 }
 
 /// The part of a kind that a filtered cache has.

@@ -1,7 +1,7 @@
 //! The client for requests that no declaration covers: the process's own, with the permit before each write.
 //!
 //! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
-//! watch delivers them. A request that ends without a response keeps the Lease from being released early.
+//! watch delivers them. A request that ends without a response, or with a 5xx, keeps the Lease from being released early.
 //!
 //! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. Generated roles
 //! lack the rules of such requests, which the declaration does not know.
@@ -32,7 +32,10 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
             match transport::in_time(within, client.send(request)).await {
                 Some(answer) => {
                     let answer = answer.map_err(BoxError::from)?;
-                    guard.answered();
+                    // A proxy that gives up answers while the API server may still be at work.
+                    if !answer.status().is_server_error() {
+                        guard.answered();
+                    }
                     Ok(answer)
                 }
                 None => Err(BoxError::from(transport::late(&operation, within))),
@@ -79,6 +82,24 @@ mod tests {
             async move { Ok::<_, Infallible>(Response::new(Body::from(object.as_bytes().to_vec()))) }
         });
         (Client::new(service, "default"), sent)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_error_keeps_the_write_unresolved() {
+        let answers = |code: u16| {
+            let service = service_fn(move |_request: Request<Body>| async move {
+                Ok::<_, Infallible>(Response::builder().status(code).body(Body::from(b"{}".to_vec())).unwrap())
+            });
+            Client::new(service, "default")
+        };
+        for (code, is_unresolved) in [(409, false), (504, true)] {
+            let until = tokio::time::Instant::now() + Duration::from_secs(60);
+            let (_permission, lease) = watch::channel(LeaseState::HeldUntil(until));
+            let permit = WritePermit::of_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
+            let configs = Api::<ConfigMap>::default_namespaced(guarded(&answers(code), &permit));
+            assert!(configs.create(&PostParams::default(), &ConfigMap::default()).await.is_err());
+            assert_eq!(permit.unresolved_until().is_some(), is_unresolved, "{code}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

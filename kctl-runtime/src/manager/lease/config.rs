@@ -8,6 +8,8 @@ use std::{
 
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
+/// The default Lease duration.
+pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Candidates wait up to this factor of the retry period longer (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;
 
@@ -108,7 +110,7 @@ impl ElectionConfig {
             namespace: namespace.into(),
             identity: identity.into(),
             labels: BTreeMap::new(),
-            lease_duration: Duration::from_secs(15),
+            lease_duration: LEASE_DURATION,
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             release_on_stop: true,

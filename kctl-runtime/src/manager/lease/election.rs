@@ -185,14 +185,40 @@ enum Acquisition {
 
 /// The processes that may hold the Lease under one identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holders {
+pub(in crate::manager) enum Holders {
     /// Only this process: no other one has its identity.
     One,
     /// Processes that hold it together: a renewal by one of them counts for all.
     Together,
     /// One process at a time, but others may have its identity: an earlier process of the same Pod, or one that was
-    /// misconfigured. An annotation tells them apart.
-    Named,
+    /// misconfigured. An annotation with the number of the process tells them apart.
+    Numbered {
+        /// The number of this process.
+        process: u64,
+    },
+}
+
+impl Holders {
+    /// Reads the record of a Lease. If another process holds it under the same identity, the holder in the record says so.
+    pub(in crate::manager) fn record(self, identity: &str, lease: &Value) -> Record {
+        let mut record = Record::read(lease);
+        if let Self::Numbered { process } = self
+            && record.holder() == identity
+            && lease["metadata"]["annotations"][PROCESS] != process_number(process)
+        {
+            record.holder_identity = Some(namesake(identity));
+        }
+        record
+    }
+}
+
+/// Returns the holder of a Lease that another process holds under the same identity.
+pub(in crate::manager) fn namesake(identity: &str) -> String {
+    format!("another process that is named {identity} too")
+}
+
+fn process_number(process: u64) -> String {
+    format!("{process:016x}")
 }
 
 /// Annotation of a Lease with a number of the process that holds it.
@@ -387,11 +413,11 @@ impl Election {
     ///
     /// A leader that reads another holder's name stops at once. client-go continues trying until its deadline.
     fn found(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
-        let record = Record::read(lease);
+        let record = self.holders.record(&self.config.identity, lease);
         self.gone = false;
         self.acquisition = Acquisition::Known;
         let is_renewed = self.seen.as_ref().is_some_and(|(previous, _)| *previous != record);
-        let mine = self.is_own(lease, &record);
+        let mine = record.holder() == self.config.identity;
         self.seen_is_own = mine;
         self.observe(record.clone(), now, effects);
         if self.leading.is_none() {
@@ -407,13 +433,7 @@ impl Election {
             return self.send(LeaseRequest::Update(next), now);
         }
         if self.leading.is_some() && !mine && !record.holder().is_empty() {
-            let holder = record.holder();
-            let text = if holder == self.config.identity {
-                format!("another process holds the lease as {holder} too: give each its own name")
-            } else {
-                format!("the lease is held by {holder}")
-            };
-            return self.end(End::Lost(text), effects);
+            return self.end(End::Lost(format!("the lease is held by {}", record.holder())), effects);
         }
         if self.is_held(now) {
             self.failure = None;
@@ -436,26 +456,15 @@ impl Election {
         self.send(LeaseRequest::Update(self.signed(next.update(&self.config, lease))), now);
     }
 
-    /// Returns `true` if this process wrote the record, or one that holds the Lease together with it.
-    fn is_own(&self, lease: &Value, record: &Record) -> bool {
-        let is_signed = || lease["metadata"]["annotations"][PROCESS] == self.process();
-        record.holder() == self.config.identity && (self.holders != Holders::Named || is_signed())
-    }
-
     /// Adds the note, and the annotation of this process to a Lease that others may hold under the same identity.
     fn signed(&self, mut lease: Value) -> Value {
-        if self.holders == Holders::Named {
-            lease["metadata"]["annotations"][PROCESS] = self.process().into();
+        if let Holders::Numbered { process } = self.holders {
+            lease["metadata"]["annotations"][PROCESS] = process_number(process).into();
         }
         if let Some((name, value)) = &self.note {
             lease["metadata"]["annotations"][*name] = value.as_str().into();
         }
         lease
-    }
-
-    /// Returns the number of this process. The seed is random.
-    fn process(&self) -> String {
-        format!("{:016x}", self.config.seed)
     }
 
     /// Handles a successful write: this process leads, from the moment before the request was sent.

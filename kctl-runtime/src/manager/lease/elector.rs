@@ -4,7 +4,7 @@
 //! publishes the state through `watch` channels, from which [`Leadership`] and [`WritePermit`] read.
 //!
 //! A late response is not used: the deadline of a request ends before the Lease does, and the election continues as if
-//! the request had failed.
+//! the request had failed. That includes the response that a frozen process finds when it continues.
 
 use std::sync::{
     Arc,
@@ -56,6 +56,8 @@ pub struct Elector {
     of_new_lease: Arc<AtomicBool>,
     /// Set if another part of the process watches the Lease.
     watched: Option<Watched>,
+    /// A holder that may be at work although the Lease is missing, and when it was suspected.
+    suspect: Option<(Record, Instant)>,
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
     /// An annotation that follows the state of this process.
@@ -105,6 +107,7 @@ impl Elector {
             slow_renewals: watch::Sender::default(),
             of_new_lease: Arc::default(),
             watched: None,
+            suspect: None,
             holders: Holders::One,
             note: None,
         })
@@ -122,15 +125,21 @@ impl Elector {
         self
     }
 
+    /// Makes it count a missing Lease as held until the duration of this record has passed since then.
+    pub(in crate::manager) fn suspecting(mut self, record: Record, since: Instant) -> Self {
+        self.suspect = Some((record, since));
+        self
+    }
+
     /// Makes it hold the Lease together with other processes of the same identity.
     pub(in crate::manager) fn together(mut self) -> Self {
         self.holders = Holders::Together;
         self
     }
 
-    /// Adds an annotation to the Lease that distinguishes this process from others with the same identity.
-    pub(in crate::manager) fn named(mut self) -> Self {
-        self.holders = Holders::Named;
+    /// Adds an annotation with this number to the Lease. It distinguishes this process from others with the same identity.
+    pub(in crate::manager) fn numbered(mut self, process: u64) -> Self {
+        self.holders = Holders::Numbered { process };
         let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
         self.permit = WritePermit::of_lease(self.permission.subscribe(), timeout, margin);
         self
@@ -186,6 +195,9 @@ impl Elector {
             if missing.is_some() {
                 election = election.missing();
             }
+        }
+        if let Some((record, since)) = self.suspect.take() {
+            election = election.seen(record, since).missing();
         }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
@@ -250,13 +262,14 @@ impl Elector {
                 let _timed = timeout_at(until, changed).await;
                 Input::Woke
             }
-            Step::Send(request, deadline) => match timeout_at(deadline, self.send(request)).await {
-                Ok(input) => input,
-                Err(_elapsed) => {
+            Step::Send(request, deadline) => {
+                let within = deadline.saturating_duration_since(Instant::now());
+                let answer = transport::in_time(within, self.send(request)).await;
+                answer.unwrap_or_else(|| {
                     let operation = format!("renew the lease {}/{}", self.config.namespace, self.config.name);
                     Input::Failed(ApiError::Unanswered { operation, cause: "nothing in time".into() })
-                }
-            },
+                })
+            }
             // `publish` has reported the end already, and the caller does not call this again.
             Step::Done => std::future::pending().await,
         }

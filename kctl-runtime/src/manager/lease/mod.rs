@@ -42,9 +42,10 @@ mod handback;
 mod leadership;
 mod record;
 
+pub(super) use config::LEASE_DURATION;
 pub use config::{ElectionConfig, ElectionError, host_name, identity};
-use election::Holders;
 pub use election::{Effect, Election, End, Input, Step};
+pub(super) use election::{Holders, namesake};
 pub use elector::Elector;
 pub(super) use elector::{Missing, Note, Watched};
 pub(super) use expired::release_expired;

@@ -93,7 +93,8 @@ impl Manager {
     pub fn join_ring(mut self, client: Client, config: RingConfig) -> Result<Self, RingError> {
         let elector = Elector::new(client, config.lease(), self.settable.clock())?;
         // No other process waits for this Lease, so no watch has to notice that it is free.
-        let elector = elector.named().watched(Watched { seen: None, missing: None, free: Arc::default() });
+        let elector =
+            elector.numbered(config.lease().seed).watched(Watched { seen: None, missing: None, free: Arc::default() });
         let ring = Arc::new(Ring::new(config.labels(), elector.leadership().permit()));
         self.permit.bind(&WritePermit::of_shards(ring.clone()));
         self.elector = Some(elector);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    manager::lease::{ElectionConfig, ElectionError},
+    manager::lease::{ElectionConfig, ElectionError, LEASE_DURATION},
     shard::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name, spread},
 };
 
@@ -14,7 +14,8 @@ const LABEL_LEN_MAX: usize = 63;
 
 /// The slots of a program and the Leases that assign them to replicas.
 ///
-/// All replicas need the same number of slots and the same [`ShardBy`]; a replica with others waits until they are gone.
+/// All replicas need the same number of slots, the same [`ShardBy`] and the same Lease duration; a replica with others
+/// waits until they are gone.
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|
@@ -122,8 +123,13 @@ impl ShardConfig {
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
     /// same time. It is never released, because other replicas may go on.
+    ///
+    /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration.
     pub(crate) fn settings(&self) -> ElectionConfig {
-        let identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.by());
+        let mut identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.by());
+        if self.lease_duration() != LEASE_DURATION {
+            identity += &format!("-for-{}s", self.lease_duration().as_secs());
+        }
         ElectionConfig { identity, release_on_stop: false, ..self.leases.clone() }
     }
 
@@ -135,6 +141,11 @@ impl ShardConfig {
     /// Returns the Lease of a seat.
     pub(super) fn seat(&self, seat: u32) -> ElectionConfig {
         self.labelled(seat_name(self.name(), seat), u64::from(seat) << 32)
+    }
+
+    /// Returns the number that distinguishes this process from others with the same identity.
+    pub(super) fn process(&self) -> u64 {
+        self.leases.seed
     }
 
     fn labelled(&self, name: String, number: u64) -> ElectionConfig {
@@ -157,6 +168,10 @@ mod tests {
         let settings = config("app", 16).unwrap().settings();
         assert_eq!((settings.name.as_str(), settings.identity.as_str()), ("app", "shards-16-by-object"));
         assert!(!settings.release_on_stop);
+        let mut longer = ElectionConfig::new("app", "default", "a");
+        longer.lease_duration = Duration::from_secs(60);
+        let longer = ShardConfig::new(longer, 16, ShardBy::Object).unwrap();
+        assert_eq!(longer.settings().identity, "shards-16-by-object-for-60s");
     }
 
     #[test]

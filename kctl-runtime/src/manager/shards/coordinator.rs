@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::Client;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{
     sync::{Notify, oneshot, watch},
-    task::JoinSet,
+    task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
@@ -16,6 +17,7 @@ use super::{
     division::{Division, SlotHolder},
     seat,
     settling::Settling,
+    sightings::unknown_holder,
     slot_task::Holder,
     view::Shared,
 };
@@ -24,9 +26,9 @@ use crate::{
     manager::{
         Clock,
         handlers::queue_slots,
-        lease::{ElectionConfig, Elector, Leadership, Missing, Record, Watched},
+        lease::{ElectionConfig, Elector, Holders, Leadership, Missing, Record, Watched},
     },
-    object::Kind,
+    object::{Kind, Stored},
     queue::WorkQueue,
     reconcile::Env,
     shard::{Phase, Tenures, slot_name},
@@ -65,7 +67,13 @@ pub(in crate::manager) struct Coordinator {
 struct Held {
     wanted: watch::Sender<bool>,
     free: Arc<Notify>,
+    /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
+    /// would otherwise try again with each renewal of any other Lease.
+    notified_of: Option<Seen>,
 }
+
+/// When the present state of a free Lease was first seen; `None` inside if it never was.
+type Seen = Option<Instant>;
 
 impl Coordinator {
     /// Creates a coordinator that does nothing before [`run`](Self::run). `common` is the permit of the Lease of the
@@ -107,6 +115,25 @@ impl Coordinator {
             tenures: self.tenures.clone(),
             shared: self.shared.clone(),
             source: self.source.clone(),
+        }
+    }
+
+    /// Returns the candidate for the Lease of the settings, once the Leases of slots and seats are listed.
+    ///
+    /// The Lease of the settings may have been deleted by hand. Replicas with other settings notice that within a retry
+    /// period, and may work on the same keys until then. So if any slot or seat has a holder, a missing Lease counts as
+    /// held for the longest duration of these Leases.
+    pub(in crate::manager) fn guard(&self, elector: Elector) -> impl Future<Output = Elector> + Send + 'static {
+        let store = self.source.store().clone();
+        async move {
+            store.wait_until_synced().await;
+            let lease = |stored: &Arc<Stored>| serde_json::from_str(&stored.json()).unwrap_or_default();
+            let records = store.all().iter().map(|stored| Record::read(&lease(stored))).collect::<Vec<_>>();
+            let held = records.iter().filter(|record| !record.holder().is_empty());
+            match held.map(Record::duration).max() {
+                Some(longest) => elector.suspecting(unknown_holder(longest), Instant::now()),
+                None => elector,
+            }
         }
     }
 
@@ -162,13 +189,15 @@ impl Coordinator {
     /// Returns the handler that notes each change of a Lease.
     fn sees(&self) -> Handler {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
+        let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
             match change {
                 Change::Deleted { .. } => shared.sightings.miss(&change.latest().key().name, now),
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
-                    let (name, lease) = (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
-                    shared.sightings.see(name, Record::read(&lease), now);
+                    let (name, lease): (_, Value) =
+                        (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
+                    shared.sightings.see(name, holders.record(config.identity(), &lease), now);
                     shared.sightings.see_note(name, seat::noted(&lease));
                 }
             }
@@ -212,10 +241,9 @@ impl Coordinator {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
                 Some(ended) = tasks.join_next() => {
-                    if let Ok(slot) = ended {
-                        held.remove(&slot);
-                        self.shared.lock().elections.remove(&slot_name(self.config.name(), slot));
-                    }
+                    let slot = unless_panicked(ended);
+                    held.remove(&slot);
+                    self.shared.lock().elections.remove(&slot_name(self.config.name(), slot));
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,
                 () = self.changed.notified() => {}
@@ -263,11 +291,13 @@ impl Coordinator {
         tasks: &mut JoinSet<u32>,
         now: Instant,
     ) {
-        for (slot, task) in held.iter() {
+        for (slot, task) in held.iter_mut() {
             if wanted.contains(slot) {
-                if self.is_free(&slot_name(self.config.name(), *slot), now) {
+                let free_since = self.free_since(&slot_name(self.config.name(), *slot), now);
+                if free_since.is_some() && free_since != task.notified_of {
                     task.free.notify_one();
                 }
+                task.notified_of = free_since;
             } else {
                 task.wanted.send_if_modified(std::mem::take);
             }
@@ -283,12 +313,21 @@ impl Coordinator {
                 task.await;
                 slot
             });
-            held.insert(slot, Held { wanted, free });
+            // The task reads the Lease at once.
+            let notified_of = self.free_since(&slot_name(self.config.name(), slot), now);
+            held.insert(slot, Held { wanted, free, notified_of });
         }
     }
 
     pub(super) fn is_free(&self, lease: &str, now: Instant) -> bool {
-        self.shared.lock().sightings.holder(lease, now).is_none()
+        self.free_since(lease, now).is_some()
+    }
+
+    /// Returns when the present state of a free Lease was seen; `None` if the Lease is held.
+    fn free_since(&self, lease: &str, now: Instant) -> Option<Seen> {
+        let sightings = &self.shared.lock().sightings;
+        let is_free = sightings.holder(lease, now).is_none();
+        is_free.then(|| sightings.last(lease).map(|(_, seen)| *seen))
     }
 
     /// Returns a candidate for a Lease that this coordinator watches.
@@ -300,8 +339,18 @@ impl Coordinator {
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
+        let elector = elector.numbered(self.config.process());
         self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.watched(Watched { seen, missing, free: free.clone() }))
+    }
+}
+
+/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
+/// expires, and other replicas own it while this one does not know.
+fn unless_panicked<T>(ended: Result<T, JoinError>) -> T {
+    match ended.map_err(JoinError::into_panic) {
+        Ok(output) => output,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -67,9 +67,7 @@ impl Sightings {
     /// Lease, at least `duration`. One that was seen is left as it is.
     pub(super) fn suspect(&mut self, name: &str, duration: Duration, at: Instant) {
         let longest = self.records.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
-        let (holder, seconds) = (Some(UNKNOWN.into()), Some(longest.as_secs()));
-        let record = Record { holder_identity: holder, lease_duration_seconds: seconds, ..Record::default() };
-        self.records.entry(name.into()).or_insert((record, at));
+        self.records.entry(name.into()).or_insert((unknown_holder(longest), at));
     }
 
     /// Returns `true` for a Lease that has never been seen, but [suspected](Self::suspect).
@@ -99,6 +97,12 @@ impl Sightings {
         let held = self.records.values().filter(|(record, _)| !record.holder().is_empty());
         held.map(expiry).filter(|expiry| *expiry > now).min()
     }
+}
+
+/// Returns the record of a Lease whose holder is not known, and may be at work for this time.
+pub(super) fn unknown_holder(duration: Duration) -> Record {
+    let (holder, seconds) = (Some(UNKNOWN.into()), Some(duration.as_secs()));
+    Record { holder_identity: holder, lease_duration_seconds: seconds, ..Record::default() }
 }
 
 fn expiry((record, at): &Sighting) -> Instant {

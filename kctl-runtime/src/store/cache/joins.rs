@@ -1,4 +1,5 @@
-//! Lists beside a running watch, and the deletes that the watch reports while such a list is under way.
+//! Lists beside a running watch, and the ends that the watch reports while such a list is under way: an object was
+//! deleted, or belongs to another replica now.
 //!
 //! The list is often older than the watch when it arrives. A cache with all objects can ignore it then. A replica that
 //! has gained slots can't: the watch was past the objects of those slots before its filter selected them. So the list
@@ -25,13 +26,13 @@ struct Deletes {
 }
 
 impl Deletes {
-    fn add(&mut self, object: &Stored) {
+    fn add(&mut self, uid: Uid, revision: Option<u64>) {
         if self.by_uid.len() == DELETES_DURING_LIST_MAX {
             self.by_uid.clear();
             self.is_incomplete = true;
         }
         if !self.is_incomplete {
-            self.by_uid.insert(object.meta().uid.clone(), object.meta().revision());
+            self.by_uid.insert(uid, revision);
         }
         debug_assert!(self.by_uid.len() <= DELETES_DURING_LIST_MAX, "more deletes make the list useless");
     }
@@ -73,10 +74,10 @@ impl Joins {
         self.get(scope).is_some()
     }
 
-    /// Records that the watch has reported the end of an object.
-    pub(super) fn deleted(&mut self, scope: &Scope, object: &Stored) {
+    /// Records that the watch has reported the end of an object, with the version of that event.
+    pub(super) fn ended(&mut self, scope: &Scope, uid: Uid, revision: Option<u64>) {
         if let Some((_, deletes)) = self.open.iter_mut().find(|(listed, _)| listed == scope) {
-            deletes.add(object);
+            deletes.add(uid, revision);
         }
     }
 
@@ -148,6 +149,44 @@ mod tests {
                 join(&[pod("x", "1", 7), pod("y", "2", 8), pod("z", "4", 9)], "10"),
             ],
             "+y@17 +z@9",
+        );
+    }
+
+    #[test]
+    fn object_that_another_replica_got_during_the_list_stays_away() {
+        let unselected = |uid: &str, version: &str| {
+            let key = pod("x", uid, 1).key().clone();
+            Delta::Unselected(key, uid.into(), version.into())
+        };
+        check(
+            vec![
+                list(&[], "5"),
+                Delta::Listing(None),
+                unselected("1", "12"),
+                bookmark("12"),
+                join(&[pod("x", "1", 9), pod("y", "2", 9)], "10"),
+            ],
+            "+y@9",
+        );
+        check(
+            vec![
+                list(&[], "5"),
+                Delta::Listing(None),
+                unselected("1", "12"),
+                Delta::Apply(pod("x", "1", 15)),
+                join(&[pod("x", "1", 9)], "10"),
+            ],
+            "+x@15", // it came back
+        );
+        check(
+            vec![
+                list(&[pod("x", "1", 7)], "8"),
+                Delta::Listing(None),
+                Delta::Delete(pod("x", "1", 7)),
+                unselected("1", "12"),
+                join(&[pod("x", "1", 9)], "10"),
+            ],
+            "+x@7 -x@7", // the list had a newer state than the cache
         );
     }
 

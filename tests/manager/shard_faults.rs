@@ -1,0 +1,127 @@
+//! Wrong use of sharded replicas, and faults of single ones.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::{
+    kube::{Client, api::DeleteParams},
+    manager::Manager,
+    prelude::*,
+};
+use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
+use kctl_tests::{Fault, Faults, RequestSummary};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    contest::{config, seconds},
+    replicas::Replica,
+    shards::{N_SLOTS, World, shards},
+};
+
+/// Makes a process a shard under this identity.
+fn shard_as(identity: &'static str, seed: u64) -> impl FnOnce(Manager, Client) -> Manager {
+    move |manager, client| {
+        let mut leases = config(identity);
+        leases.seed = seed;
+        manager.shard(client, ShardConfig::new(leases, N_SLOTS, ShardBy::Object).unwrap()).unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_of_one_identity_share_the_slots() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let a = world.start_by("a", shard_as("same", 1)).await;
+    world.reaches(0).await;
+    let b = world.start_by("b", shard_as("same", 2)).await;
+    for state in 1..=20 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(20).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarted_container_waits_for_its_former_leases() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start_by("a", shard_as("pod-0", 1)).await;
+    world.reaches(0).await;
+    a.crash().await;
+    let again = world.start_by("again", shard_as("pod-0", 2)).await;
+    seconds(12).await;
+    assert_eq!(again.n_owned(), 0, "a write of the crashed process may still arrive");
+    seconds(8).await;
+    assert_eq!(again.n_owned(), 8);
+}
+
+/// The replicas notice the deletion at their next read, up to a retry period later.
+#[tokio::test(start_paused = true)]
+async fn deleted_settings_lease_lets_no_other_settings_in() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    seconds(10).await;
+    world.contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
+    let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
+    let b = world.start_by("b", other).await;
+    for state in 1..=30 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(30).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
+    assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object`"), "{:?}", b.ready());
+    world.check_nothing_ran_twice();
+}
+
+/// The role was printed for fewer slots.
+#[tokio::test(start_paused = true)]
+async fn candidate_without_permission_asks_once_a_retry_period() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (faults, refused) = (Faults::default(), Arc::<AtomicUsize>::default());
+    let counted = refused.clone();
+    faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+        let is_beyond = ["-slot-4", "-slot-5", "-slot-6", "-slot-7"].iter().any(|slot| request.path.contains(slot));
+        counted.fetch_add(usize::from(is_beyond), Ordering::Relaxed);
+        is_beyond
+    });
+    let a = world.start_on("a", faults, shard_as("a", 1)).await;
+    seconds(5).await;
+    refused.store(0, Ordering::Relaxed);
+    seconds(20).await;
+    assert_eq!(a.n_owned(), 4);
+    assert!(a.ready().unwrap_err().contains("podset-slot-"), "{:?}", a.ready());
+    let n_refused = refused.load(Ordering::Relaxed);
+    // Each of four candidates tries after 2 to 4.4 s.
+    assert!((16..=40).contains(&n_refused), "{n_refused} requests");
+}
+
+/// Slots of a busy replica come one by one, as its reconciles end. The list of the first ones is not repeated for each.
+#[tokio::test(start_paused = true)]
+async fn slots_gained_during_a_slow_list_delay_no_other() {
+    let world = World::new(Duration::from_millis(1500)).await;
+    let a = world.start("a").await;
+    world.reaches(0).await;
+    world.change(1).await;
+    let faults = Faults::default();
+    let is_list =
+        |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
+    faults.add(Fault::DelayAnswer(Duration::from_millis(700)), is_list);
+    let b = world.start_on("b", faults, shard_as("b", 2)).await;
+    let first_gain = owns_any(&b).await;
+    while world.n_by("b") == 0 {
+        // A list and a reconcile. Further slots are gained during the list.
+        assert!(first_gain.elapsed() < Duration::from_millis(2600), "no key has run in the new replica");
+        sleep(Duration::from_millis(10)).await;
+    }
+    world.reaches(1).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    world.check_nothing_ran_twice();
+}
+
+/// Waits until a replica owns a slot, and returns when that was.
+async fn owns_any(replica: &Replica) -> Instant {
+    while replica.n_owned() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    Instant::now()
+}
