@@ -109,8 +109,9 @@ pub(crate) struct Kind {
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
     /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
-    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`). The arguments
-    /// are the subresource, the old and the new object.
+    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those that
+    /// `write/prepare/status.rs` restores for every kind (status, spec, metadata). The arguments are the subresource, the
+    /// old and the new object.
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
     /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),

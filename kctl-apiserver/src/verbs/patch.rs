@@ -100,6 +100,8 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
     if !patch.is_object() && !patch.is_null() {
         return Err(undecodable(&decode::misfit("body", "an object", &patch)));
     }
+    // A directive of a strategic merge patch about the list, such as `$setElementOrder/managedFields`, needs the stored
+    // list as well.
     let is_named =
         |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
     let names_managers = patch.get("metadata").is_some_and(is_named);

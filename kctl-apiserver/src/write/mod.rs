@@ -116,15 +116,17 @@ impl Write {
 /// The steps, in the order of kube-apiserver (`handlers/create.go` and `handlers/update.go` around `Store.Create` and
 /// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
 ///
-/// 1. `place`: the namespace exists and is not being deleted.
+/// 1. `place::check`: the namespace of a new object exists and is not being deleted.
 /// 2. `mutate`: policies, webhooks and plugins change the object.
 /// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
-/// 4. `prepare`: defaults, fields that the write resets, generation.
-/// 5. `plugins`, `name`: allocated values and a generated name.
-/// 6. `validate`: field errors of the object and of the change, together in one `Invalid`.
-/// 7. `ownership`: `metadata.managedFields`.
-/// 8. `admit`: validating plugins, policies, webhooks and quotas.
-/// 9. `store`: conversion to the storage version, and the commit.
+/// 4. `place::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
+/// 5. `validate::change`: errors of immutable fields. It runs before `prepare`, which restores these fields.
+/// 6. `prepare`: defaults, fields that the write resets, generation.
+/// 7. `plugins`, `name`: allocated values and a generated name.
+/// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
+/// 9. `ownership`: `metadata.managedFields`.
+/// 10. `admit`: validating plugins, policies, webhooks and quotas.
+/// 11. `store`: conversion to the storage version, and the commit.
 ///
 /// Nothing is written before the last step, so a request that waits for a webhook can run again from its start.
 ///

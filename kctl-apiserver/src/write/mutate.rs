@@ -32,8 +32,9 @@ pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) ->
 ///
 /// Webhooks see `managedFields` as the write would set them without admission.
 ///
-/// Ownership of fields that webhooks set goes to the field manager of the request, as upstream
-/// does.
+/// No manager owns a field that a webhook or a policy adds: `managedFields` are computed before admission, as upstream
+/// computes them (`FieldManager.UpdateNoErrors` in `handlers/create.go` and `handlers/update.go`). A webhook may still
+/// change or remove `managedFields` itself.
 fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, info, write)?;
     show(state, info, write)?;

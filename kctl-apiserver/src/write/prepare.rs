@@ -1,8 +1,7 @@
 //! Defaults and the strategy of a kind: the fields that a write resets, the generation, and the status.
 //!
-//! Upstream splits this into defaulting (on decoding) and strategy (`PrepareForCreate`,
-//! `PrepareForUpdate`). The kind supplies functions for both (`Rules`); this file fixes their
-//! order.
+//! Upstream splits this into defaulting (on decoding) and strategy (`PrepareForCreate`, `PrepareForUpdate`). The kind
+//! has functions for both (`Kind` in `registry/kind.rs`), and this file fixes their order.
 
 mod default;
 mod generation;

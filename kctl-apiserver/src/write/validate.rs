@@ -87,7 +87,7 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 
 /// Validates metadata and fields of an object. Its type is already known to match the path of the request.
 ///
-/// The subresource selects the functions of the kind: `validate_part` for a part such as `scale`, `validate_status` for
+/// The subresource selects the functions of the kind: `validate_part` for a part such as `resize`, `validate_status` for
 /// the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an unchanged spec. A
 /// `HorizontalPodAutoscaler` is converted to `autoscaling/v2` first, which has all of its rules.
 fn validate_own(

@@ -1,7 +1,9 @@
 //! `metadata.generation`: which kinds have it, and which changes increment it.
 //!
-//! Upstream each strategy has its own code for this; here it is a property of the kind
-//! (`Generation`).
+//! Upstream each strategy has its own code for this; here it is a property of the kind (`Generation`).
+//!
+//! Two other places increment it: `lifecycle/delete.rs` when an object is marked as being deleted, and `prepare.rs` for
+//! an apply with fields that are not persisted.
 
 use serde_json::Value;
 
