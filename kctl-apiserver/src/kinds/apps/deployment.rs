@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, fill, is_text, part, pod, zero_counts},
+    defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set, unknown_strategy},
     registry::kind::{Generation, Kind, NewStatus},
@@ -158,5 +158,5 @@ fn default(object: &mut Value) {
         add(update, "maxSurge", "25%");
     }
     pod::template(spec, "template");
-    zero_counts(object, &[]);
+    part(object, "status");
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, fill, part, pod, zero_counts},
+    defaulting::{add, fill, part, pod},
     field_errors::{Errors, text},
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
@@ -156,5 +156,5 @@ fn default(object: &mut Value) {
     let job = part(job, "spec");
     default_failure_policy(job);
     pod::template(job, "template");
-    zero_counts(object, &[]);
+    part(object, "status");
 }

@@ -16,7 +16,7 @@ pub(crate) mod validation;
 use serde_json::{Map, Value};
 
 use crate::{
-    defaulting::{add, fill, items, part, pod, zero_counts},
+    defaulting::{add, fill, items, part, pod},
     json_path::set,
     registry::kind::{Generation, Kind, NewStatus},
     validation::warnings,
@@ -135,7 +135,7 @@ pub(crate) fn default(object: &mut Value) {
     add(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
     default_failure_policy(spec);
     pod::template(spec, "template");
-    zero_counts(object, &[]);
+    part(object, "status");
 }
 
 /// Sets the status `True` of Pod conditions in a failure policy that leave it out.
