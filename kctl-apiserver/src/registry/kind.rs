@@ -110,7 +110,7 @@ pub(crate) struct Kind {
     /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
     /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those that
-    /// `write/prepare/status.rs` restores for every kind (status, spec, metadata). The arguments are the subresource, the
+    /// `write/prepare/restore.rs` restores for every kind (status, spec, metadata). The arguments are the subresource, the
     /// old and the new object.
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
     /// Keeps parts of the old status in a write of the status.

@@ -10,10 +10,9 @@
 //! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them.
 
 mod admin_access;
-mod admit;
 pub(crate) mod body;
 mod escalation;
-mod mutate;
+mod mutating_admission;
 mod name;
 pub(crate) mod ownership;
 pub(crate) mod place;
@@ -25,6 +24,7 @@ mod sizes;
 mod store;
 pub(crate) mod unpersisted_fields;
 mod validate;
+mod validating_admission;
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Write {
 /// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
 ///
 /// 1. `place::check`: the namespace of a new object exists and is not being deleted.
-/// 2. `mutate`: policies, webhooks and plugins change the object.
+/// 2. `mutating_admission`: policies, webhooks and plugins change the object.
 /// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
 /// 4. `place::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
 /// 5. `validate::change`: errors of immutable fields. It runs before `prepare`, which restores these fields.
@@ -125,7 +125,7 @@ impl Write {
 /// 7. `plugins`, `name`: allocated values and a generated name.
 /// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
-/// 10. `admit`: validating plugins, policies, webhooks and quotas.
+/// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
 /// 11. `store`: conversion to the storage version, and the commit.
 ///
 /// Nothing is written before the last step, so a request that waits for a webhook can run again from its start.
@@ -135,7 +135,7 @@ impl Write {
 /// yet.
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
     place::check(state, info, &mut write)?;
-    let owned = mutate::admit(state, info, &mut write)?;
+    let owned = mutating_admission::run(state, info, &mut write)?;
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
     place::match_namespace(info, &mut write.object)?;
@@ -145,6 +145,6 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     let key = name::assign(state, info, new.as_ref(), &mut write);
     validate::validate(state, info, &write, errors)?;
     ownership::set(state, info, owned, new, &mut write)?;
-    let charges = admit::admit(state, info, &key, &mut write)?;
+    let charges = validating_admission::run(state, info, &key, &mut write)?;
     store::store(state, info, &key, write, charges)
 }

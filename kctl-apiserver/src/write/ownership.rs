@@ -176,7 +176,7 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
     (rules.complete_owned)(new, &mut sent);
     if is_filled_in {
         leave_filled_in(resource, new, &mut sent);
-        prepare::reset(resource, &info.subresource, old, &mut sent);
+        prepare::restore(resource, &info.subresource, old, &mut sent);
     }
     OwnershipSource::State(sent)
 }

@@ -5,7 +5,7 @@
 
 mod default;
 mod generation;
-mod status;
+mod restore;
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) use self::default::default;
 pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
-pub(super) use self::status::{kept_metadata, reset, reset_fields, writes_part};
+pub(super) use self::restore::{kept_metadata, reset_fields, restore, writes_part};
 use super::{Unpersisted, Write};
 use crate::{
     autoscaling,
@@ -148,10 +148,10 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 /// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
 /// server sets, and increments the generation if a counted field has changed.
 ///
-/// The reset runs first, so that fields outside the subresource do not count as changed.
+/// The fields are restored first, so that those outside the subresource do not count as changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let rules = resource.rules;
-    reset(resource, subresource, old, new);
+    restore(resource, subresource, old, new);
     (rules.prepare_update)(subresource, old, new);
     let meta = &old["metadata"];
     for server_owned in

@@ -1,4 +1,4 @@
-//! Fields that a write through a subresource may change.
+//! What a write restores from the stored object, by subresource.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::{
     registry::{Kind, Resource},
 };
 
-/// Copies the fields from the live object that are not written through a subresource.
+/// Copies the fields from the stored object that are not written through a subresource.
 ///
 /// | subresource | taken from the client |
 /// |---|---|
 /// | none | all but the status, if the kind has that subresource |
 /// | `status`, `approval` | the status, and metadata for built-in kinds |
 /// | a part, such as `resize` | the fields of that part |
-pub(in crate::write) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     match subresource {
         "status" | "approval" => {
             if resource.custom.is_some() {

@@ -18,7 +18,7 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
-pub(super) fn admit(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
+pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
     let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
         OwnershipSource::Fields(by_webhooks(state, info, write)?)
     } else {

@@ -16,7 +16,7 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError, 
 /// # Errors
 /// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
-pub(super) fn admit(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
+pub(super) fn run(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
     if write.admission == Admission::Done {
         return Ok(Charges::default());
     }
