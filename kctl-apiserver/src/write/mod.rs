@@ -120,7 +120,7 @@ impl Write {
 /// 2. `mutating_admission`: policies, webhooks and plugins change the object.
 /// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
 /// 4. `place::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
-/// 5. `validate::change`: errors of immutable fields. It runs before `prepare`, which restores these fields.
+/// 5. `validate::immutable_errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `plugins`, `name`: allocated values and a generated name.
 /// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
@@ -139,7 +139,7 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
     place::match_namespace(info, &mut write.object)?;
-    let errors = validate::change(state, info, &write);
+    let errors = validate::immutable_errors(state, info, &write);
     let new = prepare::prepare(state, info, &mut write);
     plugins::complete(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);

@@ -10,7 +10,7 @@ use crate::{
     autoscaling, crd, decode, go,
     json_path::value_at,
     kinds::{core::event, policy::pod_disruption_budget},
-    registry::{Kind, Resource},
+    registry::{Custom, Kind, Resource},
     request::RequestInfo,
     schema::Schema,
     state::State,
@@ -19,11 +19,11 @@ use crate::{
     write::{Write, admin_access, body::identity, prepare},
 };
 
-/// Validates changes of fields that the server resets later.
+/// Returns the errors of the object as it was sent: changes of immutable metadata, which `prepare` restores, and admin
+/// access to devices in a namespace without the label for it.
 ///
-/// It runs on the object as the client sent it, so that an attempt to change an immutable field is reported and not
-/// silently undone.
-pub(super) fn change(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
+/// After `prepare`, an attempt to change an immutable field would look like no change.
+pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
     let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
@@ -86,107 +86,123 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 }
 
 /// Validates metadata and fields of an object. Its type is already known to match the path of the request.
-///
-/// The subresource selects the functions of the kind: `validate_part` for a part such as `resize`, `validate_status` for
-/// the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an unchanged spec. A
-/// `HorizontalPodAutoscaler` is converted to `autoscaling/v2` first, which has all of its rules.
 fn validate_own(
     now: Timestamp,
     info: &RequestInfo,
     write: &Write,
-    mut field_errors: Vec<FieldError>,
+    mut errors: Vec<FieldError>,
 ) -> Result<(), StatusError> {
     let (old, object, resource) = (write.old(), &write.object, &info.resource);
-    let rules = resource.rules;
-    // kube-apiserver validates the metadata of Events and PodDisruptionBudgets only if the rest is valid. The metadata
-    // of a custom object has to decode first (`getObjectMeta` of
+    // The metadata of a custom object has to decode first (`getObjectMeta` of
     // `apiextensions-apiserver/pkg/registry/customresource/validator.go`).
     if resource.custom.is_some()
         && let Err(why) = decode::typed_metadata(&object["metadata"])
     {
-        return refuse(resource, object, &[FieldError::invalid("metadata", &object["metadata"], &why)]);
+        let error = FieldError::invalid("metadata", &object["metadata"], &why);
+        return invalid_unless_empty(resource, object, &[error]);
     }
+    // kube-apiserver validates the metadata of Events and PodDisruptionBudgets only if the rest is valid.
     let is_metadata_last = [&event::KIND, &pod_disruption_budget::KIND].into_iter().any(|kind| resource.is(kind));
-    let of_metadata = if is_metadata_last { Vec::new() } else { validation::metadata(resource, object) };
-    if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
-        // Upstream skips CEL rules if the object has no name.
-        let mut errors = of_metadata;
-        // JSON distinguishes 1 from 1.0; the result of an apply does not.
-        let mut whole = object.clone();
-        go::whole_numbers(&mut whole);
-        errors.extend(validated(schema, info, if info.applies() { &whole } else { object }, old));
-        errors.extend(wrong_in_scale(info, object));
-        let object = &whole;
-        if !custom.rules().is_empty() {
-            let forgiven = custom.rules().validate(schema, object, old, &mut errors);
-            info.round
-                .warn_all(forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)));
+    let metadata = if is_metadata_last { Vec::new() } else { validation::metadata(resource, object) };
+    errors.extend(match (&resource.custom, old) {
+        (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
+        (None, Some(old)) if prepare::writes_part(resource, &info.subresource) => {
+            metadata.into_iter().chain(part_errors(info, old, object)).collect()
         }
-        field_errors.extend(errors);
-    } else {
-        field_errors.extend(of_metadata);
+        (None, _) => metadata.into_iter().chain(built_in_errors(now, info, old, object)).collect(),
+    });
+    if is_metadata_last && errors.is_empty() {
+        errors = validation::metadata(resource, object);
     }
-    if let Some(old) = old.filter(|_| prepare::writes_part(resource, &info.subresource)) {
-        field_errors.extend(Kind::errors(|errors| {
-            declared::validate(Some(old), object, errors);
-            (rules.validate_part)(&info.subresource, old, object, errors);
-        }));
-        return refuse(resource, object, &field_errors);
+    invalid_unless_empty(resource, object, &errors)
+}
+
+/// Returns the errors of a custom object: those of its metadata, its schema, its subresource `scale` and its CEL rules.
+///
+/// `errors` are those of the metadata. Upstream skips the CEL rules of an object without a name.
+fn custom_errors(
+    info: &RequestInfo,
+    custom: &Custom,
+    mut errors: Vec<FieldError>,
+    old: Option<&Value>,
+    object: &Value,
+) -> Vec<FieldError> {
+    let Some(schema) = info.resource.schema() else { return errors };
+    // JSON distinguishes 1 from 1.0; the result of an apply does not.
+    let mut whole = object.clone();
+    go::whole_numbers(&mut whole);
+    errors.extend(schema_errors(schema, info, if info.applies() { &whole } else { object }, old));
+    errors.extend(scale_errors(info, custom, object));
+    if !custom.rules().is_empty() {
+        let forgiven = custom.rules().validate(schema, &whole, old, &mut errors);
+        let warnings = forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message));
+        info.round.warn_all(warnings);
     }
-    let whole = info.subresource.is_empty() || rules.validates_subresources;
-    let judged_before = rules.validates_spec_only
-        && old
-            .is_some_and(|old| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"]);
+    errors
+}
+
+/// Returns the errors of a write through a subresource for a part of the specification, such as `resize` of Pods.
+fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
+    Kind::errors(|errors| {
+        declared::validate(Some(old), new, errors);
+        (info.resource.rules.validate_part)(&info.subresource, old, new, errors);
+    })
+}
+
+/// Returns the errors of an object of a built-in kind.
+///
+/// The subresource selects the functions of the kind: `validate_status` for the status, and otherwise those of the
+/// whole object. Kinds with `validates_spec_only` skip an unchanged spec. A `HorizontalPodAutoscaler` is converted to
+/// `autoscaling/v2` first, which has all of its rules.
+fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
+    let kind = info.resource.rules;
     let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
-    let (of_old, of_new);
-    let (object, old) = if rules.is_autoscaler {
+    let (of_new, of_old);
+    let (old, object) = if kind.is_autoscaler {
         (of_new, of_old) = (in_second(object), old.map(in_second));
-        (&of_new, of_old.as_ref())
+        (of_old.as_ref(), &of_new)
     } else {
-        (object, old)
+        (old, object)
     };
-    if whole && !judged_before {
-        let found = if let Some(old) = old {
-            change_errors(info, old, object)
-        } else {
-            let validate = rules.validate_create.unwrap_or(rules.validate);
-            Kind::errors(|errors| {
-                declared::validate(None, object, errors);
-                validate(object, errors);
-            })
-        };
-        field_errors.extend(found);
-    }
+    let is_whole = info.subresource.is_empty() || kind.validates_subresources;
+    let is_unchanged =
+        |old: &Value| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"];
+    let was_validated = kind.validates_spec_only && old.is_some_and(is_unchanged);
+    let mut errors = match old {
+        _ if !is_whole || was_validated => Vec::new(),
+        Some(old) => change_errors(info, old, object),
+        None => Kind::errors(|errors| {
+            declared::validate(None, object, errors);
+            kind.validate_create.unwrap_or(kind.validate)(object, errors);
+        }),
+    };
     if let Some(old) = old.filter(|_| info.subresource == "status") {
-        field_errors.extend(Kind::errors(|errors| {
+        errors.extend(Kind::errors(|errors| {
             declared::validate_status(old, object, errors);
-            (rules.validate_status)(old, object, errors);
-            (rules.validate_status_at)(now, old, object, errors);
+            (kind.validate_status)(old, object, errors);
+            (kind.validate_status_at)(now, old, object, errors);
         }));
     }
-    if is_metadata_last && field_errors.is_empty() {
-        field_errors = validation::metadata(resource, object);
-    }
-    refuse(resource, object, &field_errors)
+    errors
 }
 
 /// Returns the errors of a changed object.
 ///
 /// Order: declarative validation, rules of the object, rules of the change, rules of the subresource.
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
-    let rules = info.resource.rules;
+    let kind = info.resource.rules;
     Kind::errors(|errors| {
         declared::validate(Some(old), new, errors);
-        (rules.validate)(new, errors);
-        (rules.validate_update)(old, new, errors);
-        (rules.validate_subresource)(&info.subresource, old, new, errors);
+        (kind.validate)(new, errors);
+        (kind.validate_update)(old, new, errors);
+        (kind.validate_subresource)(&info.subresource, old, new, errors);
     })
 }
 
-/// Validates a custom object by its schema. A write of the status validates only the status.
+/// Returns the errors of a custom object by its schema. A write of the status validates only the status.
 ///
 /// Field paths start at the root in both cases.
-fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if info.subresource == "status" {
         crd::validate_status(schema, object, old)
     } else {
@@ -194,13 +210,13 @@ fn validated(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option
     }
 }
 
-/// Validates the fields behind the subresource `scale` of a custom kind.
+/// Returns the errors of the fields behind the subresource `scale` of a custom kind.
 ///
 /// A write of the status does not validate the desired replicas.
-fn wrong_in_scale(info: &RequestInfo, object: &Value) -> Vec<FieldError> {
+fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let scale = info.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
-    if let Some(scale) = scale.filter(|scale| scale.is_object()) {
+    let scale = &custom.version["subresources"]["scale"];
+    if scale.is_object() {
         if info.subresource != "status" {
             errors.extend(crd::replicas::wrong_in_spec(scale, object));
         }
@@ -248,7 +264,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
 /// Returns `Invalid` if there are errors.
 ///
 /// The group in the error may differ from that of the resource (`error_group`).
-fn refuse(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
+fn invalid_unless_empty(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let group = resource.rules.error_group.unwrap_or(&resource.id.group);
     StatusError::unless_valid(group, resource.kind(), name, field_errors)
