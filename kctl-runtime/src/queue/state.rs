@@ -156,7 +156,7 @@ struct Entry {
     /// Conflicts in a row, which are not failures.
     conflicts: u32,
     /// The sequence number at which it began to fail: the order of reports. Invariant: above 0 while it fails.
-    failed: u64,
+    failing_since: u64,
     /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
     given_up: bool,
     /// Versions that its last run wrote, if it failed. Their events do not make the key ready. Invariant: at most
@@ -177,7 +177,7 @@ impl Entry {
         debug_assert!(self.queued.is_none() || self.delayed.is_none(), "a ready key does not wait for a time");
         debug_assert!(self.dirty.is_none() || self.processing.is_some(), "only a key that a worker has gets dirty");
         debug_assert!(self.dirty.is_none() || self.delayed.is_none(), "a key runs again after its run or after a time");
-        debug_assert!(self.in_a_row() == 0 || self.failed > 0, "reports sort failing keys by when they began to fail");
+        debug_assert!(self.in_a_row() == 0 || self.failing_since > 0, "reports sort failing keys by when they began to fail");
         debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
     }
 
@@ -436,7 +436,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             entry.reset_failures();
         } else {
             if entry.in_a_row() == 0 {
-                entry.failed = sequence;
+                entry.failing_since = sequence;
             }
             entry.failures = entry.failures.saturating_add(1);
         }
@@ -487,7 +487,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             entry.reset_failures();
         } else {
             if entry.in_a_row() == 0 {
-                entry.failed = sequence;
+                entry.failing_since = sequence;
             }
             entry.conflicts = entry.conflicts.saturating_add(1);
         }
@@ -515,7 +515,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     /// Returns the keys that fail and are retried, with their failures or conflicts in a row, longest failing first.
     pub(super) fn failing(&self) -> Vec<(K, u32)> {
         let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.in_a_row() > 0).collect();
-        failing.sort_by_key(|(_, entry)| entry.failed);
+        failing.sort_by_key(|(_, entry)| entry.failing_since);
         failing.into_iter().map(|(key, entry)| (key.clone(), entry.in_a_row())).collect()
     }
 
@@ -524,14 +524,14 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let (mut failing, mut running) = (Vec::new(), Vec::new());
         for (key, entry) in self.keys.iter() {
             if entry.in_a_row() > 0 {
-                failing.push((entry.failed, key, entry));
+                failing.push((entry.failing_since, key, entry));
             }
             if let Some(work) = entry.processing {
                 running.push((work.since, key));
             }
         }
         let n_failing = failing.len();
-        failing.sort_unstable_by_key(|(failed, ..)| *failed);
+        failing.sort_unstable_by_key(|(since, ..)| *since);
         running.sort_unstable_by_key(|(since, _)| *since);
         let wait = |entry: &Entry| entry.delayed.map(|delayed| delayed.due.saturating_duration_since(now));
         let failing = failing.into_iter().take(max).map(|(_, key, entry)| (key.clone(), entry.in_a_row(), wait(entry)));

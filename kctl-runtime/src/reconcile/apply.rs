@@ -18,7 +18,7 @@ use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
     source::Source,
-    store::view,
+    store::decode_checked,
     writer::{APPLY_PATCH, ApiError, Propagation, Target},
 };
 
@@ -223,7 +223,7 @@ impl Apply<'_> {
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
-        Some(Done { object: view(&cached)?, uid, form, is_changed: false })
+        Some(Done { object: decode_checked(&cached)?, uid, form, is_changed: false })
     }
 
     async fn send<K: Object>(&self, desired: Desired) -> Result<Done<K>, ApiError> {

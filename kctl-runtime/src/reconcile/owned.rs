@@ -20,7 +20,7 @@ use super::{
 use crate::{
     object::{Object, Stored},
     source::Source,
-    store::view,
+    store::decode_checked,
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
@@ -69,8 +69,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let (terminating, live): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|object| object.meta().deletion_timestamp().is_some());
         Self {
-            live: live.iter().filter_map(view).collect(),
-            terminating: terminating.iter().filter_map(view).collect(),
+            live: live.iter().filter_map(decode_checked).collect(),
+            terminating: terminating.iter().filter_map(decode_checked).collect(),
             env,
             primary,
             source,

@@ -8,7 +8,7 @@ use crate::{
     object::{FieldMask, Kind, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
     source::{Check, Presence},
-    store::{Change, SharedStore, Store, index_values, view},
+    store::{Change, SharedStore, Store, decode_checked, index_values},
 };
 
 /// A relation of the controller `C` to the kind `K`, while its options are being set.
@@ -189,7 +189,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         K: Readable,
     {
         self.spec.when = Some(Arc::new(move |change| {
-            let typed = change.try_map(|object| view::<K>(object).ok_or(()));
+            let typed = change.try_map(|object| decode_checked::<K>(object).ok_or(()));
             typed.is_ok_and(|change| f(&change))
         }));
         self

@@ -58,7 +58,7 @@ pub use tombstones::TOMBSTONES_MAX;
 #[doc(hidden)]
 pub use view::KeyOf;
 pub use view::{IndexFnPath, Store};
-pub(crate) use view::{index_values, view};
+pub(crate) use view::{decode_checked, index_values};
 pub use writer::{DELTAS_MAX, Handler, Origin, SharedStore, Subscription};
 
 use crate::object::Stored;

@@ -156,7 +156,7 @@ impl<K: Readable> Store<K> {
     pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
         let key = key.key().object();
         self.check(|share| share.has(key), key);
-        self.shared.get(key).and_then(|object| view(&object))
+        self.shared.get(key).and_then(|object| decode_checked(&object))
     }
 
     /// Iterates over a snapshot of all objects, sorted by namespace and name.
@@ -188,7 +188,7 @@ impl<K: Readable> Store<K> {
         self.check(|_| false, "a list of all objects");
         let mut objects = self.shared.all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
-        objects.into_iter().filter_map(|object| view(&object))
+        objects.into_iter().filter_map(|object| decode_checked(&object))
     }
 
     /// Iterates over a snapshot of the objects of one namespace, sorted by name.
@@ -218,7 +218,7 @@ impl<K: Readable> Store<K> {
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
         self.check(|share| share.has_namespace(namespace), format_args!("a list of namespace {namespace}"));
         let objects = self.shared.in_namespace(Some(namespace));
-        objects.into_iter().filter_map(|object| view(&object))
+        objects.into_iter().filter_map(|object| decode_checked(&object))
     }
 
     /// Iterates over the objects for which an index function returns this value, sorted by key.
@@ -262,7 +262,7 @@ impl<K: Readable> Store<K> {
         let objects = objects.unwrap_or_else(|| {
             panic!("no index `{name}` on {}: declare it with `index = …` in the controller", K::kind(&()))
         });
-        objects.into_iter().filter_map(|object| view(&object))
+        objects.into_iter().filter_map(|object| decode_checked(&object))
     }
 
     /// Returns the keys of all objects, sorted. No object is decoded.
@@ -359,9 +359,9 @@ pub(crate) fn index_values<K: Readable>(index: impl Fn(&K) -> Vec<String> + Send
     })
 }
 
-/// Decodes an object. This never fails in practice: objects are checked against every type that reads them before they
-/// are stored.
-pub(crate) fn view<K: Readable>(object: &Arc<Stored>) -> Option<Arc<K>> {
+/// Decodes an object that was checked at the source. This never fails in practice: objects are checked against every
+/// type that reads them before they are stored.
+pub(crate) fn decode_checked<K: Readable>(object: &Arc<Stored>) -> Option<Arc<K>> {
     let decoded = object.decode();
     debug_assert!(decoded.is_ok(), "an object in the store fits its type: it was checked at the source");
     decoded.ok()

@@ -86,7 +86,7 @@ use crate::{
     own_writes,
     queue::BackoffEffect,
     source::Source,
-    store::{Delta, view},
+    store::{Delta, decode_checked},
     transport,
 };
 
@@ -630,7 +630,7 @@ fn decoded<K: Readable>(
     text: &str,
 ) -> Result<Arc<K>, ApiError> {
     if target.source.is_whole() {
-        let fits = view(object);
+        let fits = decode_checked(object);
         return fits
             .ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() });
     }
