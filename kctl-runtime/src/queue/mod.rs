@@ -120,7 +120,8 @@ pub struct Item<K> {
 ///
 /// | Method | Use it after | Failure counter |
 /// |---|---|---|
-/// | [`add`](Self::add) | a change | kept |
+/// | [`add`](Self::add) | a request by a user, a mapper or a timer | kept |
+/// | [`add_with`](Self::add_with), [`add_tagged`](Self::add_tagged) | the same, with a priority and with tags | kept |
 /// | [`add_changed`](Self::add_changed) | a change of the spec | reset |
 /// | [`add_unchanged`](Self::add_unchanged) | an event that probably changes nothing | kept |
 /// | [`add_after`](Self::add_after) | a success that wants another run | kept |

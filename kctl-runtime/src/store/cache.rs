@@ -31,7 +31,7 @@ use crate::{
 /// The scope of one list and one watch: a namespace, or `None` for all namespaces and for cluster-scoped kinds.
 pub type Scope = Option<Arc<str>>;
 
-/// An input of a store: a message of its source, or the result of an own write.
+/// An input of a store: a message of its source, or the result of an own write or of a read beside the watch.
 ///
 /// Versions decide which of two states is newer, never the order of arrival. Where `resourceVersion`s cannot be
 /// compared as numbers, as with some aggregated API servers, the deltas of the source are applied in the order of their
@@ -71,7 +71,7 @@ pub enum Delta {
     /// The watch reported this `resourceVersion` of an object that the source does not select. Only a list beside the
     /// watch needs it: an older state in it does not come back.
     Unselected(ObjectKey, Uid, String),
-    /// The state in the response to an own write.
+    /// The state of one object in the response to an own write, or to a read beside the watch.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
     Gone(ObjectKey, Uid),
@@ -100,7 +100,8 @@ pub(crate) struct Cache {
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid. Invariant: none of them is in `objects`.
     tombstones: Tombstones,
-    /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
+    /// Versions from responses ([`Delta::Written`]) that list and watch have not reported yet. Invariant: each is the
+    /// present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
     /// The scopes that are listed and watched. Own writes elsewhere are not kept, because no watch would report their
     /// deletion.
@@ -393,7 +394,7 @@ impl Cache {
         outside.into_iter().map(|last| Change::Deleted { last }).collect()
     }
 
-    /// Stores the state of an own write, and expects the watch to report it.
+    /// Stores the state of an object in a response, and expects the watch to report it.
     fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let (revision, key) = (object.meta().revision(), object.key().clone());
         let changes = self.upsert(object);

@@ -1,6 +1,7 @@
-//! Decides if and why a key is reconciled again: one pure function, and the only place that decides it.
-//! `QueueState::fail` in `queue/state.rs` calculates the length of a backoff, and `handler/backoff_effect.rs` lists the events
-//! that end one.
+//! Decides from the outcome of a reconcile when its key is reconciled again: one pure function.
+//!
+//! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff. For a
+//! change that arrives during one, `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state.rs` decide if it ends.
 
 use std::time::Duration;
 

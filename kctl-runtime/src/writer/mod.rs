@@ -25,7 +25,9 @@
 //! |---|---|---|
 //! | success with the object | has it before the call returns | as the reconcile function asks |
 //! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
-//! | rejected with 4xx | unchanged | after backoff |
+//! | 409 `Conflict` | unchanged | at the next event, or after at least 1 s; it does not count as a failure |
+//! | 404 for the object of a `DELETE` | drops the object | as the reconcile function asks: the call succeeds |
+//! | rejected with another 4xx | unchanged | after backoff |
 //! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
 //! | reconcile dropped or panicked meanwhile | unchanged | first lists the namespace of the write |
 //! | no permit | unchanged; nothing was sent | after this process leads again |
