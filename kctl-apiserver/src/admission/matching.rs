@@ -48,7 +48,7 @@ impl Versioned {
 ///
 /// The rules of an exempt kind set `is_exempt_from_policies`.
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
-    !info.resource.rules.is_exempt_from_policies
+    !info.resource.kind.is_exempt_from_policies
 }
 
 /// Returns `true` if webhooks are called for the request (`admission/exclusion/resources.go`).
@@ -58,8 +58,7 @@ pub(super) fn takes_policies(info: &RequestInfo) -> bool {
 ///
 /// A CRD may define a kind in the group `admissionregistration.k8s.io`. Webhooks are called for its objects.
 pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
-    info.resource.custom.is_some()
-        || (info.resource.id.group != GROUP && !info.resource.rules.is_exempt_from_webhooks())
+    info.resource.custom.is_some() || (info.resource.id.group != GROUP && !info.resource.kind.is_exempt_from_webhooks())
 }
 
 /// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).

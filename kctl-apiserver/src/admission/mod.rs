@@ -107,7 +107,7 @@ impl<'a> Attributes<'a> {
     fn own_type(&self) -> (String, String) {
         let resource = &self.info.resource;
         let listed = resource.subresource(&self.info.subresource);
-        let kind = listed.map_or_else(|| resource.kind(), |listed| &listed.kind);
+        let kind = listed.map_or_else(|| resource.kind_name(), |listed| &listed.kind);
         let api_version = match listed.and_then(|listed| Some((listed.group.as_deref(), listed.version.as_deref()?))) {
             None => resource.api_version(),
             Some((None | Some(""), version)) => version.to_owned(),
@@ -133,7 +133,7 @@ impl<'a> Attributes<'a> {
         let target = state.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(target) = target else { return Ok(None) };
         let convert = |object: &Value| conversion::convert(state, self.info, &target, object);
-        let kind = json!({ "group": resource.group, "version": resource.version, "kind": target.kind() });
+        let kind = json!({ "group": resource.group, "version": resource.version, "kind": target.kind_name() });
         Ok(Some(Self {
             info: self.info,
             operation: self.operation,

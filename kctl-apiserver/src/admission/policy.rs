@@ -217,7 +217,7 @@ pub(super) fn parameters(
     let mut candidates = state
         .registry
         .all()
-        .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind());
+        .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind_name());
     let Some(resource) = candidates.next() else {
         return Err(format!("spec.paramKind: unknown kind {} of {api_version:?}", kind["kind"]));
     };

@@ -35,7 +35,7 @@ pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Resul
     let resource = &attributes.info.resource;
     let (kind, api_version) = attributes.own_type();
     let own = (kind.as_str(), api_version.as_str());
-    if resource.custom.is_some() && own == (resource.kind(), resource.api_version().as_str()) {
+    if resource.custom.is_some() && own == (resource.kind_name(), resource.api_version().as_str()) {
         return redecode_custom(attributes, object);
     }
     redecode_built_in(attributes, own, object)
@@ -76,9 +76,9 @@ fn redecode_built_in(
         object["metadata"] = json!({});
     }
     let resource = &attributes.info.resource;
-    let is_own = resource.kind() == kind && resource.api_version() == api_version;
-    let rules = if is_own { resource.rules } else { &Kind::DEFAULT };
-    defaulting::default_decoded(defaulting::Type { api_version, kind, rules }, object);
+    let is_own = resource.kind_name() == kind && resource.api_version() == api_version;
+    let own_kind = if is_own { resource.kind } else { &Kind::DEFAULT };
+    defaulting::default_decoded(defaulting::Type { api_version, kind_name: kind, kind: own_kind }, object);
     Ok(())
 }
 

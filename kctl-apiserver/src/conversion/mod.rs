@@ -62,7 +62,7 @@ pub(crate) fn plan(to: &Resource, object: &Value) -> ConversionPlan {
     if is_event(to) {
         return ConversionPlan::Done(events::converted(&api_version, object));
     }
-    if to.rules.is_autoscaler {
+    if to.kind.is_autoscaler {
         return ConversionPlan::Done(autoscaling::converted(&api_version, object));
     }
     let mut renamed = object.clone();
@@ -186,7 +186,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
-        None if resource.rules.is_autoscaler => state.registry.get(&resource.id.group, "v2", &resource.id.resource),
+        None if resource.kind.is_autoscaler => state.registry.get(&resource.id.group, "v2", &resource.id.resource),
         _ => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
@@ -196,7 +196,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
             if let Some(custom) = &home.custom {
                 custom.read(&mut stored);
             }
-            if resource.rules.is_autoscaler
+            if resource.kind.is_autoscaler
                 && info.subresource.is_empty()
                 && let Some(before) = state.get(&resource.id, &info.key())
             {

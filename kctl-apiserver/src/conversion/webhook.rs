@@ -140,7 +140,7 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
         |field: &'static str| (field, text(&original["metadata"][field]), text(&object["metadata"][field]));
     let identity = [
         ("apiVersion", to.api_version(), text(&object["apiVersion"])),
-        ("kind", to.kind().to_owned(), text(&object["kind"])),
+        ("kind", to.kind_name().to_owned(), text(&object["kind"])),
         of_metadata("name"),
         of_metadata("namespace"),
         of_metadata("uid"),

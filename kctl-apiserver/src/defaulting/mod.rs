@@ -43,9 +43,9 @@ pub(crate) use self::pod::quality_of_service;
 #[derive(Clone, Copy)]
 pub(crate) struct Type<'a> {
     pub(crate) api_version: &'a str,
-    pub(crate) kind: &'a str,
-    /// The rules of the kind; those of `Kind::DEFAULT` for kinds of subresources, such as `Scale`.
-    pub(crate) rules: &'static Kind,
+    pub(crate) kind_name: &'a str,
+    /// The kind; `Kind::DEFAULT` for kinds of subresources, such as `Scale`.
+    pub(crate) kind: &'static Kind,
 }
 
 /// Fills in the defaults of a built-in kind.
@@ -60,9 +60,9 @@ pub(crate) struct Type<'a> {
 ///
 /// Parts that are equal in `stored` already have their defaults and are skipped.
 pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Option<&Value>) {
-    let Type { api_version, kind, rules } = type_info;
-    let Some(schema) = Schema::built_in(api_version, kind) else { return };
-    if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
+    let Type { api_version, kind_name, kind } = type_info;
+    let Some(schema) = Schema::built_in(api_version, kind_name) else { return };
+    if (api_version, kind_name) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
         return without_schemas(object, |object| {
             decode(schema, object, stored);
             zeros::add(schema, object, stored);
@@ -72,8 +72,8 @@ pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Op
         return;
     }
     decode(schema, object, stored);
-    if stored.is_none_or(|stored| !has_defaults_of(rules, stored, object)) {
-        (rules.default)(object);
+    if stored.is_none_or(|stored| !has_defaults_of(kind, stored, object)) {
+        (kind.default)(object);
         zeros::add(schema, object, stored);
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Op
 /// Fills in the defaults that are set when an object is decoded. Webhooks see the object before the storage and the
 /// strategy of its kind fill in the rest.
 pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
-    let later = type_info.rules.later_defaults;
+    let later = type_info.kind.later_defaults;
     let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
     default_object(type_info, object, None);
     for ((pointer, undecoded), decoded) in later.iter().zip(decoded) {
@@ -113,9 +113,9 @@ fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
 }
 
 /// Returns `true` if an object equals the stored one, apart from metadata that the kind sets no defaults in.
-fn has_defaults_of(rules: &Kind, stored: &Value, object: &Value) -> bool {
+fn has_defaults_of(kind: &Kind, stored: &Value, object: &Value) -> bool {
     let (Value::Object(stored), Value::Object(object)) = (stored, object) else { return false };
-    let is_free = |name: &str| name == "metadata" && !rules.defaults_metadata;
+    let is_free = |name: &str| name == "metadata" && !kind.defaults_metadata;
     let is_same = |((name, was), (other, is)): ((&String, &Value), (&String, &Value))| {
         name == other && (was == is || is_free(name))
     };

@@ -19,8 +19,12 @@ static ANSWERS: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_
 /// Sets the defaults by the rules of the kind.
 fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    let rules = crate::kinds::ALL.iter().find(|kind_rules| (kind_rules.group, kind_rules.kind) == (group, kind));
-    super::default_object(Type { api_version, kind, rules: rules.unwrap_or(&&Kind::DEFAULT) }, object, stored);
+    let found = crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind));
+    super::default_object(
+        Type { api_version, kind_name: kind, kind: found.unwrap_or(&&Kind::DEFAULT) },
+        object,
+        stored,
+    );
 }
 
 #[track_caller]

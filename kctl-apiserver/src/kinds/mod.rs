@@ -137,7 +137,7 @@ static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
 static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
     LazyLock::new(|| ALL.iter().map(|kind| ((kind.group, kind.resource), *kind)).collect());
 
-/// Returns the rules of a built-in kind. Callers that have a `Resource` use the rules in it instead.
+/// Returns a built-in kind. Callers that have a `Resource` use the kind in it instead.
 ///
 /// `None` means that the resource is custom or unknown. A custom resource with the plural of a
 /// built-in kind, such as `services.example.com`, is not found, because its group differs.
@@ -210,9 +210,9 @@ mod tests {
     fn resources_and_kinds_match_one_to_one() {
         let registry = built_in();
         for resource in registry.all() {
-            let rules = resource.rules;
-            assert_eq!((rules.group, rules.resource), (&*resource.id.group, &*resource.id.resource));
-            assert_eq!(rules.kind, resource.kind());
+            let kind = resource.kind;
+            assert_eq!((kind.group, kind.resource), (&*resource.id.group, &*resource.id.resource));
+            assert_eq!(kind.kind, resource.kind_name());
         }
         let named: BTreeSet<_> = ALL.iter().map(|kind| (kind.group, kind.resource)).collect();
         assert_eq!(named.len(), ALL.len(), "a kind is listed twice");

@@ -187,7 +187,7 @@ enum Graceful {
 ///
 /// A shorter period counts from the first delete, not from the present one.
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
-    if !resource.rules.deletes_gracefully {
+    if !resource.kind.deletes_gracefully {
         return Graceful::No;
     }
     let meta = &pod["metadata"];
@@ -312,13 +312,13 @@ fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestam
 /// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are Job and
 /// `ReplicationController`, as their strategies upstream (`DefaultGarbageCollectionPolicy`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
-    if resource.rules.has_no_dependents {
+    if resource.kind.has_no_dependents {
         return None;
     }
     if propagation != Propagation::Default {
         return propagation.finalizer();
     }
-    own_finalizer(object).or_else(|| resource.rules.orphans_dependents.then_some(ORPHAN))
+    own_finalizer(object).or_else(|| resource.kind.orphans_dependents.then_some(ORPHAN))
 }
 
 /// Returns the first finalizer of an object that is for the garbage collector.

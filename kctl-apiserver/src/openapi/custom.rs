@@ -35,7 +35,7 @@ pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
 /// standard fields replace the schemas that the CRD declares for them.
 pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String, Value)> {
     let Some(custom) = &resource.custom else { return Vec::new() };
-    let name = name_of(resource, resource.kind());
+    let name = name_of(resource, resource.kind_name());
     let mut own = match (version, custom.schema.is_object()) {
         (_, false) => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
         (OpenApiVersion::Two, true) => older(&custom.schema),
@@ -51,7 +51,7 @@ pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String
         }
     }
     let mut list = json!({
-        "description": format!("{} is a list of {}", resource.list_kind, resource.kind()),
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind_name()),
         "type": "object",
         "required": ["items"],
         "properties": {
@@ -65,7 +65,7 @@ pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String
             },
         },
     });
-    for (shown, kind) in [(&mut own, resource.kind()), (&mut list, &resource.list_kind)] {
+    for (shown, kind) in [(&mut own, resource.kind_name()), (&mut list, &resource.list_kind)] {
         let (group, version) = (&resource.id.group, &resource.version);
         shown["x-kubernetes-group-version-kind"] = json!([{ "group": group, "version": version, "kind": kind }]);
         if let Some(fields) = custom.version["selectableFields"].as_array() {

@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
         // Upstream describes subresources of custom kinds as if they were the object.
         let own = resource.custom.is_some();
         let (group, version) = if own { (&resource.id.group, &resource.version) } else { (group, version) };
-        let named = if own { resource.kind() } else { &listed.kind }.to_owned();
+        let named = if own { resource.kind_name() } else { &listed.kind }.to_owned();
         let kind = json!({ "group": group, "version": version, "kind": named });
         let sub = listed.name.split_once('/').map_or("", |(_, sub)| sub);
         Self { resource, root, sub, type_name, kind, named, in_namespace, has_name }
@@ -227,7 +227,7 @@ impl<'a> Writer<'a> {
     ) -> OpenApiOperation {
         let collection = if action == "deletecollection" { "Collection" } else { "" };
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
-        let rest = format!("{collection}{namespaced}{}{}", self.resource.kind(), capital(self.sub));
+        let rest = format!("{collection}{namespaced}{}{}", self.resource.kind_name(), capital(self.sub));
         let everywhere = self.resource.listed.namespaced && !self.in_namespace;
         let list = if action == "watchlist" { "List" } else { "" };
         let rest = format!("{rest}{list}{}", if everywhere { "ForAllNamespaces" } else { "" });
@@ -265,7 +265,7 @@ impl<'a> Writer<'a> {
     /// Returns the object of a description: `the specified Pod`, or `status of the specified Pod`.
     fn specified(&self) -> String {
         let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
-        format!("{prefix}the specified {}", self.resource.kind())
+        format!("{prefix}the specified {}", self.resource.kind_name())
     }
 
     /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
@@ -309,7 +309,7 @@ impl<'a> Writer<'a> {
     ///
     /// 202 is documented and never sent.
     fn create(&self) -> OpenApiOperation {
-        let kind = names::with_article(self.resource.kind());
+        let kind = names::with_article(self.resource.kind_name());
         let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
         let operation = self.operation("post", "create", "post", format!("create {prefix}{kind}"));
         OpenApiOperation {
@@ -324,7 +324,7 @@ impl<'a> Writer<'a> {
     ///
     /// The options are an optional body.
     fn delete(&self) -> OpenApiOperation {
-        let what = format!("delete {}", names::with_article(self.resource.kind()));
+        let what = format!("delete {}", names::with_article(self.resource.kind_name()));
         let operation = self.operation("delete", "delete", "delete", what);
         OpenApiOperation {
             body: Some(deletion()),
@@ -343,7 +343,7 @@ impl<'a> Writer<'a> {
     ///
     /// Custom resources have the parameters of a list, and no body.
     fn delete_collection(&self) -> OpenApiOperation {
-        let what = format!("delete collection of {}", self.resource.kind());
+        let what = format!("delete collection of {}", self.resource.kind_name());
         let operation = self.operation("delete", "delete", "deletecollection", what);
         let names = if self.is_custom() { LISTED } else { COLLECTION_DELETED };
         OpenApiOperation {
@@ -358,7 +358,7 @@ impl<'a> Writer<'a> {
     ///
     /// Watching a list is the same operation, by a parameter.
     fn list(&self) -> OpenApiOperation {
-        let kind = self.resource.kind();
+        let kind = self.resource.kind_name();
         let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
         let operation = self.operation("get", "list", "list", format!("list{or_watch} objects of kind {kind}"));
         OpenApiOperation {
@@ -371,7 +371,7 @@ impl<'a> Writer<'a> {
 
     /// Describes the deprecated paths `/watch/…` of one object or a collection.
     fn watch(&self) -> OpenApiOperation {
-        let kind = self.resource.kind();
+        let kind = self.resource.kind_name();
         let instead = "deprecated: use the 'watch' parameter with a list operation instead";
         let (action, what) = if self.has_name {
             let hint = "filtered to a single item with the 'fieldSelector' parameter";
@@ -392,10 +392,11 @@ impl<'a> Writer<'a> {
     ///
     /// Ids of connections have the method in front of the namespace part.
     fn connect(&self, method: &'static str, with_path: bool) -> OpenApiOperation {
-        let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind());
+        let what =
+            format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
         let mut operation = self.operation(method, "connect", "connect", what);
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
-        let (kind, sub) = (self.resource.kind(), capital(self.sub));
+        let (kind, sub) = (self.resource.kind_name(), capital(self.sub));
         let path = if with_path { "WithPath" } else { "" };
         let prefix = names::operation(self.root, "connect", "");
         operation.id = format!("{prefix}{}{namespaced}{kind}{sub}{path}", capital(method));

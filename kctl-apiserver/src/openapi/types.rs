@@ -68,7 +68,7 @@ static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
 ///
 /// A subresource of a custom kind can have a built-in type, such as `Scale`.
 pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
-    if resource.custom.is_some() && (group, kind) == (resource.id.group.as_str(), resource.kind()) {
+    if resource.custom.is_some() && (group, kind) == (resource.id.group.as_str(), resource.kind_name()) {
         return custom::name_of(resource, kind);
     }
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };

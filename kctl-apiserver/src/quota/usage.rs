@@ -22,18 +22,18 @@ pub(crate) struct Counter {
     group_resource: GroupResource,
     /// `count/deployments.apps`.
     by_count: String,
-    /// The rules of the kind.
-    kind: &'static Quota,
+    /// The way in which quotas count objects of the kind.
+    quota: &'static Quota,
 }
 
 impl Counter {
     /// Returns `None` for resources that are never counted.
     pub(crate) fn of(resource: &Resource) -> Option<Self> {
-        let (group_resource, kind) = (&resource.id, &resource.rules.quota);
-        kind.is_counted.then(|| Self {
+        let (group_resource, quota) = (&resource.id, &resource.kind.quota);
+        quota.is_counted.then(|| Self {
             group_resource: group_resource.clone(),
             by_count: format!("count/{group_resource}"),
-            kind,
+            quota,
         })
     }
 
@@ -48,20 +48,20 @@ impl Counter {
     pub(crate) fn handles(&self, operation: Operation, part: &str, old: Option<&Value>, new: &Value) -> bool {
         match (operation, old) {
             (Operation::Create, _) => part.is_empty(),
-            (Operation::Update, Some(old)) => (self.kind.changes_usage)(part, old, new),
+            (Operation::Update, Some(old)) => (self.quota.changes_usage)(part, old, new),
             _ => false,
         }
     }
 
     /// Returns `true` if a name in a quota is about these objects.
     pub(crate) fn counts(&self, name: &str) -> bool {
-        name == self.by_count || (self.kind.counts)(name)
+        name == self.by_count || (self.quota.counts)(name)
     }
 
     /// Returns the reason why a quota rejects an object that lacks a value which the quota counts; `None` if no value
     /// is missing.
     pub(super) fn missing(&self, counted: &BTreeSet<&str>, object: &Value) -> Option<String> {
-        (self.kind.missing)(counted, object)
+        (self.quota.missing)(counted, object)
     }
 
     /// Returns the usage of an object.
@@ -69,12 +69,12 @@ impl Counter {
     /// The count is 1 for each object, in addition to the usage that the kind computes.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let mut usage = Amounts::from([(self.by_count.clone(), quantity::count(1))]);
-        usage.extend((self.kind.usage)(object, now));
+        usage.extend((self.quota.usage)(object, now));
         usage
     }
 
     /// Returns `true` if an object is in a scope.
     pub(super) fn is_in_scope(&self, object: &Value, scope: &str, operator: &str, values: &Value) -> bool {
-        (self.kind.is_in_scope)(object, scope, operator, values)
+        (self.quota.is_in_scope)(object, scope, operator, values)
     }
 }

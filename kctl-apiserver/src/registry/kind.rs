@@ -460,6 +460,6 @@ impl Resource {
     ///
     /// Kinds are compared by address: each has one static value.
     pub(crate) fn is(&self, kind: &'static Kind) -> bool {
-        std::ptr::eq(self.rules, kind)
+        std::ptr::eq(self.kind, kind)
     }
 }

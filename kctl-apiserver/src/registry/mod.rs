@@ -67,7 +67,7 @@ impl Listed {
     }
 }
 
-/// One version of a resource, with its rules and schema.
+/// One version of a resource, with its kind and schema.
 #[derive(Debug)]
 pub(crate) struct Resource {
     /// The group and the plural name.
@@ -80,8 +80,8 @@ pub(crate) struct Resource {
     pub(crate) subresources: Vec<Listed>,
     /// The kind of a list, such as `PodList`.
     pub(crate) list_kind: String,
-    /// The rules of the kind.
-    pub(crate) rules: &'static Kind,
+    /// The kind, which has the rules of its objects; `Kind::CUSTOM` for all custom resources.
+    pub(crate) kind: &'static Kind,
     /// The part of the CRD; `None` for a built-in kind.
     pub(crate) custom: Option<Custom>,
     /// Cache for the schema of a built-in kind, which a request reads several times.
@@ -156,8 +156,8 @@ impl Resource {
         if self.id.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.id.group, self.version) }
     }
 
-    /// Returns the kind of objects.
-    pub(crate) fn kind(&self) -> &str {
+    /// Returns the kind as objects name it, such as `Pod`.
+    pub(crate) fn kind_name(&self) -> &str {
         &self.listed.kind
     }
 
@@ -203,7 +203,7 @@ impl Resource {
             listed: self.listed.clone(),
             subresources: self.subresources.clone(),
             list_kind: self.list_kind.clone(),
-            rules: self.rules,
+            kind: self.kind,
             custom: Some(Custom {
                 version: version.clone(),
                 schema: version["schema"]["openAPIV3Schema"].clone(),
@@ -222,7 +222,7 @@ impl Resource {
     pub(crate) fn schema(&self) -> Option<Schema<'_>> {
         match &self.custom {
             Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
-            None => *self.built_in.get_or_init(|| Schema::built_in(&self.api_version(), self.kind())),
+            None => *self.built_in.get_or_init(|| Schema::built_in(&self.api_version(), self.kind_name())),
         }
     }
 }
@@ -249,11 +249,11 @@ struct Group {
 }
 
 impl Registry {
-    /// Returns the registry of the built-in kinds, each with its rules.
+    /// Returns the registry of these built-in kinds. A resource without one of them has [`Kind::DEFAULT`].
     ///
     /// # Panics
     /// If `data/resources.json` is not valid.
-    pub(crate) fn of_kinds(rules: &[&'static Kind]) -> Self {
+    pub(crate) fn of_kinds(kinds: &[&'static Kind]) -> Self {
         let groups: Vec<Group> =
             serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
         let mut registry = Self { resources: HashMap::new(), groups: BTreeMap::new(), remote: BTreeSet::new() };
@@ -266,14 +266,14 @@ impl Registry {
                 let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
                 let list_kind = format!("{}List", listed.kind);
                 let resource = GroupResource::new(group, &listed.name);
-                let rules = rules.iter().find(|kind| kind.is_of(&resource)).copied().unwrap_or(&Kind::DEFAULT);
+                let kind = kinds.iter().find(|kind| kind.is_of(&resource)).copied().unwrap_or(&Kind::DEFAULT);
                 registry.add(Resource {
                     id: resource,
                     version: version.into(),
                     listed,
                     subresources,
                     list_kind,
-                    rules,
+                    kind,
                     custom: None,
                     built_in: OnceLock::new(),
                 });
@@ -310,7 +310,7 @@ impl Registry {
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is = |resource: &&Arc<Resource>| {
-            let own_kind = resource.kind();
+            let own_kind = resource.kind_name();
             let is_kind =
                 own_kind == kind || (own_kind.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
             is_kind && resource.version == version && resource.id.group == group
@@ -455,7 +455,7 @@ impl Registry {
                 listed: whole,
                 subresources,
                 list_kind: text(&names["listKind"]),
-                rules: &Kind::CUSTOM,
+                kind: &Kind::CUSTOM,
                 custom: Some(Custom {
                     schema: version["schema"]["openAPIV3Schema"].clone(),
                     version: version.clone(),

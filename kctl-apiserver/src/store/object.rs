@@ -48,7 +48,7 @@ impl fmt::Debug for Object {
 ///
 /// A line that begins like this needs no rewriting for a response in that version.
 pub(crate) fn head(resource: &Resource) -> String {
-    format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, resource.kind(), resource.api_version())
+    format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, resource.kind_name(), resource.api_version())
 }
 
 /// Serializes a value. Writing a JSON value to memory cannot fail.

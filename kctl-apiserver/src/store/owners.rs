@@ -208,7 +208,7 @@ impl Owners {
             let resource =
                 registry.any_version(group_resource).filter(|_| is_reachable && reference["name"] == name.as_str());
             resource.is_some_and(|resource| {
-                reference["kind"] == resource.kind() && reference["apiVersion"] == resource.api_version().as_str()
+                reference["kind"] == resource.kind_name() && reference["apiVersion"] == resource.api_version().as_str()
             })
         })
     }

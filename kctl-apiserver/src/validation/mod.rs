@@ -66,8 +66,8 @@ pub(crate) use crate::field_errors::{Errors, pairs, text};
 /// (`Rules::finalizers_without_domain`); the error about such a finalizer is removed here, because
 /// the metadata rules are the same for all kinds.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.rules.names);
-    let without_domain = resource.rules.finalizers_without_domain;
+    let errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.kind.names);
+    let without_domain = resource.kind.finalizers_without_domain;
     let unknown = |cause: &FieldError| without_domain && cause.message.contains("neither a standard finalizer name");
     errors.into_iter().filter(|cause| !unknown(cause)).collect()
 }

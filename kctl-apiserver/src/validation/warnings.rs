@@ -47,10 +47,10 @@ const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
-    if resource.rules.warns_once_per_generation && old.is_some_and(|old| generation(old) == generation(object)) {
+    if resource.kind.warns_once_per_generation && old.is_some_and(|old| generation(old) == generation(object)) {
         return texts;
     }
-    (resource.rules.warn)(old, object, &mut texts);
+    (resource.kind.warn)(old, object, &mut texts);
     texts
 }
 

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// The kind lists these subresources in `connects`.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
-    info.resource.rules.connects.contains(&info.subresource.as_str())
+    info.resource.kind.connects.contains(&info.subresource.as_str())
 }
 
 /// Answers a request for a process.

@@ -95,7 +95,7 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
 ///
 /// Jobs have one, since their default leaves the Pods behind.
 fn warn(info: &RequestInfo, options: &Options) {
-    let warning = info.resource.rules.deletion_warning;
+    let warning = info.resource.kind.deletion_warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
         info.round.warn(warning);
     }
@@ -125,14 +125,14 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
-    if resource.rules.is_marked_first && value["preconditions"]["uid"].is_null() {
+    if resource.kind.is_marked_first && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }
     match options.grace {
-        _ if resource.rules.deletes_gracefully && is_new => {
+        _ if resource.kind.deletes_gracefully && is_new => {
             value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
         }
-        Grace::Seconds(seconds) if !(resource.rules.is_marked_first && is_new) => {
+        Grace::Seconds(seconds) if !(resource.kind.is_marked_first && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
         }
         _ => {}
@@ -157,7 +157,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 ///
 /// The details of the status are name, group, resource and uid of the object that is gone.
 fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
-    if resource.rules.delete_answer != DeleteAnswer::Status {
+    if resource.kind.delete_answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];
@@ -246,11 +246,11 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
         let Some(required) = required.filter(|required| stored.is_string() && stored != required) else { continue };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = precondition::mismatch(shown, required, stored);
-        if resource.rules.is_marked_first {
+        if resource.kind.is_marked_first {
             return Err(StatusError::conflict(&resource.id, name, &why));
         }
-        let group = resource.rules.error_group.unwrap_or(&resource.id.group);
-        return Err(StatusError::conflict(&GroupResource::new(group, resource.kind()), name, &why));
+        let group = resource.kind.error_group.unwrap_or(&resource.id.group);
+        return Err(StatusError::conflict(&GroupResource::new(group, resource.kind_name()), name, &why));
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ impl OutputForm {
     pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
-        let object = answer["kind"] == resource.kind();
+        let object = answer["kind"] == resource.kind_name();
         let scale = info.subresource == "scale" && answer["kind"] == "Scale";
         match self {
             _ if !list && !object && !scale => None,
@@ -238,8 +238,8 @@ impl OutputForm {
 ///
 /// `Table` clauses for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
-    let rules = info.resource.rules;
-    rules.review.is_none() && !rules.answers_other_kinds.contains(&info.subresource.as_str())
+    let kind = info.resource.kind;
+    kind.review.is_none() && !kind.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
 /// Returns the part of each object that the rows of a table include.
@@ -286,7 +286,7 @@ fn partial_list(list: &Value) -> Value {
 fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let typed = |mut item: Value| {
-        item["kind"] = resource.kind().into();
+        item["kind"] = resource.kind_name().into();
         item["apiVersion"] = resource.api_version().into();
         item
     };
@@ -302,6 +302,6 @@ fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: I
             let columns = custom.version["additionalPrinterColumns"].as_array();
             table::custom_table(columns.map_or(&[][..], Vec::as_slice), objects, now, include, meta)
         }
-        None => table::table(resource.rules, objects, now, include, meta),
+        None => table::table(resource.kind, objects, now, include, meta),
     }
 }

@@ -228,7 +228,7 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     }
     let (kind, version) =
         (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
-    check_type((kind, version), (info.resource.kind(), &info.resource.api_version()))?;
+    check_type((kind, version), (info.resource.kind_name(), &info.resource.api_version()))?;
     go::whole_numbers(&mut applied);
     Ok((applied, repeated))
 }

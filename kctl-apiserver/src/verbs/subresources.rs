@@ -201,7 +201,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
         return Err(StatusError::modified(resource, &info.name));
     }
     let field_errors = finalizer_errors(info, &sent["spec"]["finalizers"]);
-    StatusError::unless_valid(&resource.group, info.resource.kind(), &info.name, &field_errors)?;
+    StatusError::unless_valid(&resource.group, info.resource.kind_name(), &info.name, &field_errors)?;
     let mut attributes = Attributes::new(info, Operation::Update, &info.name, sent).with_old(&old);
     if admission::may_mutate(state, info) {
         admission::mutate(state, &mut attributes)?;
@@ -218,7 +218,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
     let mut field_errors = write::changes_of_metadata(info, &old, &new);
     field_errors.extend(crate::validation::metadata(&info.resource, &new));
-    StatusError::unless_valid(&resource.group, info.resource.kind(), &info.name, &field_errors)?;
+    StatusError::unless_valid(&resource.group, info.resource.kind_name(), &info.name, &field_errors)?;
     apply::update(&FieldManager::of(info, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;
@@ -237,7 +237,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
 fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
     let errors_of = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut field_errors = Kind::errors(|errors| (info.resource.rules.validate)(&alone, errors));
+        let mut field_errors = Kind::errors(|errors| (info.resource.kind.validate)(&alone, errors));
         field_errors.retain(|error| error.field == "spec.finalizers");
         field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
     };

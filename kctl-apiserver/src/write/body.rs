@@ -36,7 +36,7 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
-    let object = read_built_in(info, info.resource.kind())?;
+    let object = read_built_in(info, info.resource.kind_name())?;
     fit(info, object)
 }
 
@@ -123,7 +123,7 @@ impl Misfit {
 /// Duplicate fields can be found in JSON only, here from the raw body.
 fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
-    fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind()))
+    fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
 }
 
 /// Checks an object like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are
@@ -173,7 +173,7 @@ fn fit_and_tell(
             let is_laid_over = is_strategic || info.applies();
             let integers = if is_laid_over { Integers::Wrapped } else { Integers::InRange };
             let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
-            if let Some(why) = (resource.rules.decode_error)(&object) {
+            if let Some(why) = (resource.kind.decode_error)(&object) {
                 return Err(Misfit::Content(why));
             }
             unknown

@@ -1,7 +1,7 @@
 //! The pipeline of a write: [`write`] is the list of its steps, and each step has a file.
 //!
 //! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
-//! object to the pipeline. The rules of the object's kind (`resource.rules`) define how steps differ between kinds.
+//! object to the pipeline. The object's kind (`resource.kind`) defines how the steps differ.
 //!
 //! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request: a step
 //! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have

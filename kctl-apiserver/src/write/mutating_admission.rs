@@ -57,7 +57,7 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 ///
 /// This order is upstream's: decoding sets defaults before admission, and the strategy runs after it.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
-    let (rules, object) = (info.resource.rules, &mut write.object);
+    let (kind, object) = (info.resource.kind, &mut write.object);
     if write.old.is_some() {
         prepare::changed_as_read(info, object);
         return plugins::adjust(state, info, write);
@@ -66,8 +66,8 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
     place::wipe(info, object)?;
     prepare::as_read(info, object);
     plugins::fill(state, info, object)?;
-    (rules.complete_by_plugins)(object);
-    if rules.set_once.is_some() {
+    (kind.complete_by_plugins)(object);
+    if kind.set_once.is_some() {
         // Webhooks see the status as it was sent. The strategy resets it later.
         object["status"] = status.unwrap_or_else(|| json!({}));
     }

@@ -156,16 +156,16 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 ///
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
-    let (resource, rules) = (&info.resource, info.resource.rules);
+    let (resource, kind) = (&info.resource, info.resource.kind);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
-    let is_filled_in = rules.owned_state == OwnedState::SentByClient
-        || (info.subresource.is_empty() && leaves_out(resource, old, new));
+    let is_filled_in =
+        kind.owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && leaves_out(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource == "status";
     // A client owns the fields that it has sent, even if they are not stored.
     let is_part = prepare::writes_part(resource, &info.subresource);
-    if !(is_filled_in || is_custom_status || is_part || rules.owned_state == OwnedState::Sent) {
+    if !(is_filled_in || is_custom_status || is_part || kind.owned_state == OwnedState::Sent) {
         return OwnershipSource::Stored;
     }
     if identity::of_another_type(resource, new).is_some() {
@@ -173,7 +173,7 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
     }
     let mut sent = new.clone();
     prepare::default(info, &mut sent, Some(old));
-    (rules.complete_owned)(new, &mut sent);
+    (kind.complete_owned)(new, &mut sent);
     if is_filled_in {
         leave_filled_in(resource, new, &mut sent);
         prepare::restore(resource, &info.subresource, old, &mut sent);
@@ -235,7 +235,7 @@ pub(super) fn set(
     }
     if old.is_some() {
         conversion::forget_other_group(&info.resource, object);
-        (info.resource.rules.default_metadata)(object);
+        (info.resource.kind.default_metadata)(object);
     }
     Ok(())
 }
@@ -258,7 +258,7 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         remove(object, "/status");
     }
-    for field in resource.rules.unowned {
+    for field in resource.kind.unowned {
         remove(object, field);
     }
     leave_filled_in(resource, sent, object);
@@ -272,7 +272,7 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
     resource
-        .rules
+        .kind
         .filled_in_by_update
         .iter()
         .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
@@ -283,13 +283,13 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
 /// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's value here, even if
 /// the server stores another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
-    let completed = resource.rules.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
+    let completed = resource.kind.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
         complete(&mut sent);
         sent
     });
     let sent = completed.as_ref().unwrap_or(sent);
-    for field in resource.rules.filled_in {
+    for field in resource.kind.filled_in {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
             // An empty list or string counts as absent.

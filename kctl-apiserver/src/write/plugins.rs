@@ -105,13 +105,13 @@ pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) -> Re
 
 /// Completes a new object, allocates its values, and runs the plugins that complete a prepared object.
 ///
-/// The rules of the kind define the first two (`complete_create`, `allocate`), such as Pod-level resources and the
+/// The kind defines the first two (`complete_create`, `allocate`), such as Pod-level resources and the
 /// cluster IP.
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if write.is_new() {
-        (info.resource.rules.complete_create)(&mut write.object);
+        (info.resource.kind.complete_create)(&mut write.object);
     }
-    (info.resource.rules.allocate)(state, &mut write.object);
+    (info.resource.kind.allocate)(state, &mut write.object);
     match &write.old {
         None => admit(state, info, &mut write.object),
         Some(old) => admit_change(state, info, old, &mut write.object),

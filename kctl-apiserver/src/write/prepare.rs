@@ -49,7 +49,7 @@ impl Environment for State {
 ///
 /// It decides the schema of the `DELETE` response.
 pub(crate) fn answers_deleted(resource: &Resource) -> bool {
-    resource.rules.delete_answer == DeleteAnswer::Object
+    resource.kind.delete_answer == DeleteAnswer::Object
 }
 
 /// The states of a new object from which its field ownership is computed.
@@ -91,7 +91,7 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
-    (info.resource.rules.set_times)(state, None, object);
+    (info.resource.kind.set_times)(state, None, object);
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
@@ -100,11 +100,11 @@ fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
 /// Times are set before the comparison that decides about the generation.
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
-    let rules = info.resource.rules;
-    (rules.default_metadata)(new);
-    (rules.set_times)(state, Some(old), new);
+    let kind = info.resource.kind;
+    (kind.default_metadata)(new);
+    (kind.set_times)(state, Some(old), new);
     if info.subresource == "status" {
-        (rules.set_status_times)(state, old, new);
+        (kind.set_status_times)(state, old, new);
     }
     if new["apiVersion"] == autoscaling::FIRST {
         let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
@@ -112,7 +112,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
         return autoscaling::within(new, prepare);
     }
     prepare_update(&info.resource, &info.subresource, old, new);
-    if rules.defaults_after_update && info.subresource.is_empty() {
+    if kind.defaults_after_update && info.subresource.is_empty() {
         default(info, new, None);
     }
 }
@@ -122,9 +122,9 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
 /// The client's status is dropped for kinds with the subresource `status`. The uid and the time are
 /// new.
 fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
-    let rules = resource.rules;
+    let kind = resource.kind;
     if let Value::Object(map) = object {
-        if resource.has_status() && rules.new_status != NewStatus::AsSent {
+        if resource.has_status() && kind.new_status != NewStatus::AsSent {
             map.remove("status");
         }
         let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
@@ -137,12 +137,12 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
             meta.insert("generation".into(), 1.into());
         }
     }
-    if rules.new_status == NewStatus::Empty {
+    if kind.new_status == NewStatus::Empty {
         object["status"] = json!({});
     }
-    (rules.complete_by_plugins)(object);
-    (rules.prepare_create)(state, object);
-    (rules.drop_unstored)(object);
+    (kind.complete_by_plugins)(object);
+    (kind.prepare_create)(state, object);
+    (kind.drop_unstored)(object);
 }
 
 /// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
@@ -150,9 +150,9 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 ///
 /// The fields are restored first, so that those outside the subresource do not count as changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
-    let rules = resource.rules;
+    let kind = resource.kind;
     restore(resource, subresource, old, new);
-    (rules.prepare_update)(subresource, old, new);
+    (kind.prepare_update)(subresource, old, new);
     let meta = &old["metadata"];
     for server_owned in
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
@@ -163,5 +163,5 @@ fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
     // Dropped after the generation was counted: a field that is sent and not stored counts as a change.
-    (rules.drop_unstored)(new);
+    (kind.drop_unstored)(new);
 }

@@ -145,7 +145,7 @@ fn custom_errors(
 fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
     Kind::errors(|errors| {
         declared::validate(Some(old), new, errors);
-        (info.resource.rules.validate_part)(&info.subresource, old, new, errors);
+        (info.resource.kind.validate_part)(&info.subresource, old, new, errors);
     })
 }
 
@@ -155,7 +155,7 @@ fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> 
 /// whole object. Kinds with `validates_spec_only` skip an unchanged spec. A `HorizontalPodAutoscaler` is converted to
 /// `autoscaling/v2` first, which has all of its rules.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
-    let kind = info.resource.rules;
+    let kind = info.resource.kind;
     let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
     let (of_new, of_old);
     let (old, object) = if kind.is_autoscaler {
@@ -190,7 +190,7 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
 ///
 /// Order: declarative validation, rules of the object, rules of the change, rules of the subresource.
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
-    let kind = info.resource.rules;
+    let kind = info.resource.kind;
     Kind::errors(|errors| {
         declared::validate(Some(old), new, errors);
         (kind.validate)(new, errors);
@@ -266,6 +266,6 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
 /// The group in the error may differ from that of the resource (`error_group`).
 fn invalid_unless_empty(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let group = resource.rules.error_group.unwrap_or(&resource.id.group);
-    StatusError::unless_valid(group, resource.kind(), name, field_errors)
+    let group = resource.kind.error_group.unwrap_or(&resource.id.group);
+    StatusError::unless_valid(group, resource.kind_name(), name, field_errors)
 }

@@ -23,7 +23,7 @@ fn now() -> Timestamp {
 
 /// Returns the rules of a built-in kind, or those of a kind without rules.
 fn kind(group: &str, kind: &str) -> &'static Kind {
-    crate::kinds::ALL.iter().find(|rules| (rules.group, rules.kind) == (group, kind)).unwrap_or(&&Kind::DEFAULT)
+    crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind)).unwrap_or(&&Kind::DEFAULT)
 }
 
 fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {

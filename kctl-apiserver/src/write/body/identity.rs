@@ -36,7 +36,7 @@ impl DeclaredType {
     pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        match (object["kind"] == resource.kind() && group == resource.id.group, version == resource.version) {
+        match (object["kind"] == resource.kind_name() && group == resource.id.group, version == resource.version) {
             (true, true) => Self::Own,
             (true, false) => Self::OtherVersion(version.to_owned()),
             (false, _) => Self::Other,
@@ -61,7 +61,7 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
     {
         return Err(Misfit::Content(why));
     }
-    identify_as(object, resource.kind(), &resource.api_version()).map_err(Misfit::Identity)
+    identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
 }
 
 /// Checks that an object has no other type than this built-in one, and sets it.
@@ -116,7 +116,7 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     let patches = info.verb == Verb::Patch;
     let misfit = |why: &str| {
-        let error = || Misfit::Identity(unrecognized(info.resource.kind(), why));
+        let error = || Misfit::Identity(unrecognized(info.resource.kind_name(), why));
         Err(if patches { Misfit::Content(why.to_owned()) } else { error() })
     };
     if let Err(why) = decode::identified(object) {
@@ -164,7 +164,7 @@ pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), Stat
 /// type was set on decoding.
 pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut errors = Vec::new();
-    for (field, expected) in [("kind", resource.kind().to_owned()), ("apiVersion", resource.api_version())] {
+    for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];
         if *found != expected.as_str() {
             errors.push(FieldError::invalid(field, found, &format!("must be {expected}")));

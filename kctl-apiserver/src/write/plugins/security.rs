@@ -45,7 +45,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
     if info.resource.is(&pod::KIND) && !OTHER_SUBRESOURCES.contains(&info.subresource.as_str()) {
         return check_pod(state, attributes, object);
     }
-    let template = info.resource.rules.pod_template.and_then(|pointer| object.pointer(pointer));
+    let template = info.resource.kind.pod_template.and_then(|pointer| object.pointer(pointer));
     if let Some(template) = template.filter(|template| is_whole && template.is_object()) {
         tell(attributes, &policy_of(state, &info.namespace), template);
     }

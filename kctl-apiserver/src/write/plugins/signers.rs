@@ -34,7 +34,7 @@ pub(super) fn check_subject(attributes: &Attributes<'_>, object: &Value) -> Resu
 /// Only cluster-wide rules apply: signers have no namespace.
 pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
-    let right = (info.resource.rules.signer_right)(&info.subresource, attributes.old.as_deref(), object);
+    let right = (info.resource.kind.signer_right)(&info.subresource, attributes.old.as_deref(), object);
     let Some(SignerRight { verb, signer, otherwise }) = right else { return Ok(()) };
     let domain = signer.split('/').next().unwrap_or_default();
     let of_domain = format!("{domain}/*");
@@ -55,7 +55,7 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
         Lacking::Forbidden => Forbid::of(attributes).reject(&why),
         Lacking::Invalid => {
             let error = FieldError::forbidden("spec.signerName", &why);
-            Err(StatusError::invalid(&info.resource.id.group, info.resource.kind(), &attributes.name, &[error]))
+            Err(StatusError::invalid(&info.resource.id.group, info.resource.kind_name(), &attributes.name, &[error]))
         }
     }
 }

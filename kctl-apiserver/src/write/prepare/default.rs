@@ -1,4 +1,4 @@
-//! Defaults of an object: those of its CRD, or those of its built-in kind (`rules.default`).
+//! Defaults of an object: those of its CRD, or those of its built-in kind (`Kind::default`).
 
 use serde_json::Value;
 
@@ -14,14 +14,14 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => {
             if let Some(stored) = stored {
-                (resource.rules.keep_before_default)(stored, object);
+                (resource.kind.keep_before_default)(stored, object);
                 keep_set_once(resource, object, |object| default_built_in(resource, object, Some(stored)));
             } else {
                 default_built_in(resource, object, None);
             }
         }
     }
-    if resource.rules.is_autoscaler {
+    if resource.kind.is_autoscaler {
         autoscaling::settled(object);
     }
 }
@@ -36,14 +36,14 @@ fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Val
 
 /// Returns the type whose defaults apply.
 fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type<'a> {
-    defaulting::Type { api_version, kind: resource.kind(), rules: resource.rules }
+    defaulting::Type { api_version, kind_name: resource.kind_name(), kind: resource.kind }
 }
 
 /// Sets the defaults of an existing object, except for those of the status that only a new object gets.
 ///
 /// `set_once` names a field of the status, such as the phase.
 fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
-    let Some(field) = resource.rules.set_once else { return default(object) };
+    let Some(field) = resource.kind.set_once else { return default(object) };
     let before = object["status"].get(field).cloned();
     default(object);
     set(&mut object["status"], field, before);
@@ -54,7 +54,7 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
 /// For built-in kinds these are fewer than the defaults of stored objects.
 pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     let resource = &info.resource;
-    if resource.custom.is_some() || resource.rules.is_autoscaler {
+    if resource.custom.is_some() || resource.kind.is_autoscaler {
         default(info, object, None);
     } else {
         let api_version = resource.api_version();

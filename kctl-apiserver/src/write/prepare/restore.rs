@@ -24,14 +24,14 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
                 set(&mut new["metadata"], "managedFields", managed);
             } else {
                 take_all_but(&["metadata", "status"], old, new);
-                for field in resource.rules.kept_by_status {
+                for field in resource.kind.kept_by_status {
                     set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
                 }
             }
-            (resource.rules.prepare_status)(old, new);
+            (resource.kind.prepare_status)(old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        part if writes_part(resource, part) => *new = (resource.rules.with_part)(part, old, new),
+        part if writes_part(resource, part) => *new = (resource.kind.with_part)(part, old, new),
         _ => {}
     }
 }
@@ -39,7 +39,7 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
 /// Returns `true` if a subresource writes a part of the specification, such as `ephemeralcontainers` and `resize` of
 /// Pods.
 pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> bool {
-    resource.rules.parts.contains(&subresource)
+    resource.kind.parts.contains(&subresource)
 }
 
 /// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
@@ -61,7 +61,7 @@ fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
 /// Errors in unchanged metadata are not reported.
 pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     match subresource {
-        "status" => resource.rules.kept_by_status,
+        "status" => resource.kind.kept_by_status,
         part if writes_part(resource, part) => Kind::CLIENT_METADATA,
         _ => &[],
     }
@@ -73,7 +73,7 @@ pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) ->
 pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
-    let other = resource.rules.reset_fields.iter().find(|(name, _)| *name == subresource);
+    let other = resource.kind.reset_fields.iter().find(|(name, _)| *name == subresource);
     match (other, subresource) {
         (Some((_, paths)), _) => Resets(paths),
         (None, "status") => SPEC,
