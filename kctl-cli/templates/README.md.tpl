@@ -15,7 +15,7 @@ the final state:
 
 Run it on this machine, against the cluster of your kubeconfig:
 
-    cargo run -- generate-crds | kubectl apply -f -
+    cargo run -- generate-crds | kubectl apply --server-side -f -
     kubectl apply -f sample.yaml
     cargo run -- run
 
@@ -25,4 +25,4 @@ by `--version`, so commit first (`git add --all && git commit --message "New pro
     docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
     docker push registry.example.com/{{name}}:1
     cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
-    kubectl apply -k deploy
+    kubectl apply --server-side -k deploy
