@@ -1,7 +1,7 @@
 //! Kubernetes controllers in Rust: annotate a reconcile function, get a controller.
 //!
 //! The annotation generates the informers, the work queue, the RBAC role, and a compile-time check
-//! that the function does nothing that it does not declare. The same program runs against a cluster
+//! that every operation on its `Context` is declared. The same program runs against a cluster
 //! (`run`), against an API server inside the process (`dev`), and in tests under simulated time.
 //!
 //! # A whole operator
@@ -22,7 +22,8 @@
 //!     pub pods: i32,
 //! }
 //!
-//! /// Keeps `spec.replicas` pods for every `Site`. The declaration `owns = Pod(create, delete)` is all that it may do.
+//! /// Keeps `spec.replicas` pods for every `Site`. The declaration `owns = Pod(create, delete)` lists what it may do to
+//! /// Pods; list, watch, status and events are added.
 //! #[controller(owns = Pod(create, delete))]
 //! async fn sites(site: Arc<Site>, cx: Context<sites>) -> Result<Action> {
 //!     let pods = cx.owned::<Pod>();
@@ -36,7 +37,9 @@
 //!     for surplus in pods.iter().skip(wanted) {
 //!         pods.delete(&surplus).await?;
 //!     }
-//!     cx.patch_status(SiteStatus { pods: site.spec.replicas }).await?;
+//!     // `pods` is a snapshot. A new call of `owned` has the writes above.
+//!     let pods = i32::try_from(cx.owned::<Pod>().len())?;
+//!     cx.patch_status(SiteStatus { pods }).await?;
 //!     Ok(Action::await_change())
 //! }
 //!
@@ -55,17 +58,17 @@
 //! | | |
 //! |---|---|
 //! | **Primary** | The kind that is reconciled: the function's first parameter. One call handles one object, and never runs twice at once for it. |
-//! | **Writes to the primary** | `primary(patch, …)` names the verbs. [`Context::patch_status`](reconcile::Context::patch_status) needs none for a custom resource with a status; `primary(read_only)` takes it away. |
 //! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
-//! | **Watched** | `watches = K(map = f)`: objects whose changes queue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
-//! | **Read** | `reads = K`: objects that are cached and queue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
+//! | **Watched** | `watches = K(map = f)`: objects whose changes enqueue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
+//! | **Read** | `reads = K`: objects that are cached and enqueue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
 //! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](predicate::generation_changed) ignores changes of status and metadata. |
-//! | **Finalizer** | `finalizer = "example.com/name"` on a struct with [`Finalize`](reconcile::Finalize): it is added before the first reconcile, and removed when `finalize` returns `Ok`. |
-//! | **Events** | [`Context::event`](reconcile::Context::event) records what people should see in `kubectl describe`. It sends later and never fails. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
+//! | **Writes** | They are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
+//! | **Status** | [`Context::patch_status`](reconcile::Context::patch_status) needs no verb for a custom resource with a status; `primary(read_only)` takes it away. `primary(patch, …)` names the verbs for other writes to the primary. |
 //! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
-//! | **Requests** | Writes are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
-//! | **Errors** | `?` works with every error; a failed key is retried with growing waits. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |
+//! | **Errors** | `?` works with every error; a failed key is retried with exponential backoff. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |
+//! | **Finalizer** | `finalizer = "example.com/name"` on a struct with [`Finalize`](reconcile::Finalize): it is added before the first reconcile, and removed when `finalize` returns `Ok`. |
+//! | **Events** | [`Context::event`](reconcile::Context::event) records what people should see in `kubectl describe`. It is sent in the background; if too many wait, the newest are dropped. |
 //! | **Tests** | [`testing::TestServer`](https://docs.rs/kctl/latest/kctl/testing/struct.TestServer.html) runs the app against an API server in the process; `#[kctl::test]` adds simulated faults. |
 //!
 //! # How a reconcile works
@@ -77,12 +80,13 @@
 //!
 //! 1. A list and a watch fill the cache of each declared kind. A controller starts when all its
 //!    caches are complete.
-//! 2. A change of a primary queues its key. A change of an owned object queues the key of its
+//! 2. A change of a primary enqueues its key. A change of an owned object enqueues the key of its
 //!    controller, and a change of a watched object the keys that its `map` returns.
 //! 3. A worker takes a key from the queue and calls the function with the newest cached state.
 //!    `concurrency = n` sets the number of workers; one key is never reconciled twice at once.
-//! 4. The function reads from the caches and awaits its writes. Conflicts (409) and errors requeue
-//!    the key with a backoff.
+//! 4. The function reads from the caches and awaits its writes. An error requeues the key with
+//!    backoff. A conflict (409) requeues it when the watch delivers the newer state, and does not
+//!    count as a failure unless more than five follow each other.
 //! 5. [`Action`](reconcile::Action) says when the function wants to be called again without a
 //!    change.
 //!
@@ -238,8 +242,8 @@
 //!
 //! A release build needs no embedded API server. Depend on `kctl` with
 //! `default-features = false, features = ["v1_37"]`, and let a default feature of your own crate
-//! turn `kctl/dev` on, as `kctl new` writes it: `cargo build --release --no-default-features` leaves
-//! it out.
+//! turn on `kctl/dev`, or `kctl/sim`, which includes it. `kctl new` writes `dev = ["kctl/sim"]`.
+//! `cargo build --release --no-default-features` leaves it out.
 //!
 //! # Crates that kctl re-exports
 //!
@@ -300,6 +304,9 @@ pub use k8s_openapi as k8s;
 /// [`App::admission`] registers functions. `dev` installs them on the embedded API server, `run`
 /// serves them over HTTPS, and `generate-manifests` prints what registers them in a cluster.
 ///
+/// The options in short; the book [explains
+/// them](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md#admission):
+///
 /// | option | default | meaning |
 /// |---|---|---|
 /// | `operations(create, update, delete, connect)` | `create, update` | operations that call it |
@@ -353,18 +360,18 @@ pub use k8s_openapi as k8s;
 pub use kctl_macros::admission;
 /// Turns a reconcile function, or a struct with `impl Reconcile`, into a controller.
 ///
-/// The options declare the kinds that the controller uses: what it caches, which changes queue a
-/// key, and all that it may do. The function's name is also the name of the controller's type, for
-/// `Context<name>` and [`App::controller`]. The book lists [all
-/// options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
+/// The options declare the kinds that the controller uses: what it caches, which changes enqueue a
+/// key, and the operations that its `Context` has. The function's name is also the name of the
+/// controller's type, for `Context<name>` and [`App::controller`]. The tables below are short; the
+/// book explains [all options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
 ///
 /// # The kinds
 ///
 /// | option | meaning |
 /// |---|---|
-/// | `owns = K` | objects of `K` that the primary controls: cached, writable, and their changes queue the primary |
-/// | `watches = K(map = f)` | other objects of `K`: cached, and their changes queue the primaries that `f` returns |
-/// | `reads = K` | cached; changes queue nothing. `reads = K(live)` is read from the API server and never cached |
+/// | `owns = K` | objects of `K` that the primary controls: cached, writable, and their changes enqueue the primary |
+/// | `watches = K(map = f)` | other objects of `K`: cached, and their changes enqueue the primaries that `f` returns |
+/// | `reads = K` | cached; changes enqueue nothing. `reads = K(live)` is read from the API server and never cached |
 /// | `primary(…)` | verbs and options for the primary itself |
 /// | `of = K` | the primary of a struct; a function's is its first parameter |
 ///
@@ -700,7 +707,7 @@ pub use kctl_macros::test;
 /// `reads = K(as = View)` and `watches = K(as = View, …)` use it; `metadata` of a view has the
 /// name, namespace, labels and owners, and annotations only where a field names them.
 ///
-/// A view saves memory in a large cluster, and changes of other fields queue nothing. It does not
+/// A view saves memory in a large cluster, and changes of other fields enqueue nothing. It does not
 /// save requests: the API server still sends whole objects. For metadata alone use the option
 /// `metadata`, which also requests only that.
 ///
