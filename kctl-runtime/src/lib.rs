@@ -67,7 +67,7 @@
 //! tokio::spawn(shared.clone().write());
 //! let pods = Store::<Pod>::new(shared.clone());
 //!
-//! // The handler queues the key of each changed Pod.
+//! // The handler enqueues the key of each changed Pod.
 //! let queue = WorkQueue::new(QueueConfig::default());
 //! let handled = shared.subscribe(handler::for_object(queue.clone())).await;
 //!

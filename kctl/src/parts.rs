@@ -74,7 +74,7 @@ pub mod store {
     pub use kctl_runtime::store::{Change, Store};
 }
 
-/// Predicates: which changes queue a key.
+/// Predicates: which changes enqueue a key.
 pub mod predicate {
     #[doc(inline)]
     pub use kctl_runtime::handler::predicate::{

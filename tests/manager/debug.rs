@@ -228,7 +228,7 @@ async fn state_explains_unusually_many_conflicts() {
         if n <= CONFLICTS_USUAL {
             assert_eq!(next, "again with the newer state", "{n}");
         } else {
-            assert_eq!(next, format!("again, after a growing wait: {n} conflicts in a row"));
+            assert_eq!(next, format!("again, with backoff: {n} conflicts in a row"));
         }
     }
     let failing = site.state_when(|state| state["controllers"][0]["n_failing"] == 1).await;

@@ -74,7 +74,7 @@ macro_rules! execution {
             /// Applies the work's object if the member is ready, and writes the outcome into the work.
             async fn reconcile(&self, work: Arc<Work>, cx: Context<Self>) -> Result<Action> {
                 if !is_ready(&cx, $member::NAME) {
-                    // When the member is ready again, its Cluster changes, which queues its works.
+                    // When the member is ready again, its Cluster changes, which enqueues its works.
                     return Ok(Action::await_change());
                 }
                 let placed = place(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;

@@ -42,7 +42,7 @@ pub(crate) trait Finds: Reconcile {
     fn key_of(kind: &Gvk, object: &Stored) -> Option<Key<Self::Primary>>;
 }
 
-/// Adds a controller of this sort to an app. A changed object queues its key, and changed interpreters queue all keys.
+/// Adds a controller of this sort to an app. A changed object enqueues its key, and changed interpreters enqueue all keys.
 pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     let kinds = FoundKinds(Arc::new(Shared { cluster: C::CLUSTER, labels: C::LABELS, ..Shared::default() }));
     let (found, rules, changing) = (kinds.clone(), rules.clone(), rules.clone());
@@ -141,7 +141,7 @@ impl FoundKinds {
         Ok(Some(Api::namespaced_with(client, namespace, &resource)))
     }
 
-    /// Returns the keys of all objects, to queue them when interpreters change.
+    /// Returns the keys of all objects, to enqueue them when interpreters change.
     fn keys<C: Finds>(&self) -> Vec<Key<C::Primary>> {
         let open = self.0.open.lock();
         let keys = open.iter().flat_map(|(kind, watch)| {

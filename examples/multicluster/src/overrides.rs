@@ -30,7 +30,7 @@ pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides
 /// Applies all policies that select the manifest, in the order of their names, with their rules for the cluster.
 ///
 /// # Errors
-/// A patch can't be applied to the manifest. The error is terminal: only a change of the policy helps, which queues the
+/// A patch can't be applied to the manifest. The error is terminal: only a change of the policy helps, which enqueues the
 /// binding.
 pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &mut Value) -> Result<()> {
     let mut policies: Vec<_> =

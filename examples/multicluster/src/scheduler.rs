@@ -23,7 +23,7 @@ use crate::{
 #[controller(
     watches = MemberCluster(map = all::<ResourceBinding>),
     primary(patch, when = generation_changed),
-    // Capacity that another binding frees does not queue this binding, so failed bindings are retried.
+    // Capacity that another binding frees does not enqueue this binding, so failed bindings are retried.
     backoff("1s", max = "30s"),
     name = "scheduler"
 )]

@@ -21,7 +21,7 @@ const BURST_MAX: usize = 500;
 
 /// Keeps `spec.replicas` pods that match `spec.selector`.
 ///
-/// In addition to the owner of a pod, `map = adopters` queues the sets that may adopt an orphan.
+/// In addition to the owner of a pod, `map = adopters` enqueues the sets that may adopt an orphan.
 #[controller(owns = Pod(create, delete, patch, map = adopters), primary(get), concurrency = 4)]
 pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;

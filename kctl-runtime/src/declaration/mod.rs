@@ -23,11 +23,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// The reconciled kind (controller-runtime's `For`). Its changes queue its own key.
+    /// The reconciled kind (controller-runtime's `For`). Its changes enqueue its own key.
     Primary,
-    /// A kind that the controller creates (`Owns`). A change queues the primary in the controller reference.
+    /// A kind that the controller creates (`Owns`). A change enqueues the primary in the controller reference.
     Owned,
-    /// A kind whose changes queue the keys that a [`Mapper`] returns (`Watches`).
+    /// A kind whose changes enqueue the keys that a [`Mapper`] returns (`Watches`).
     Watched,
     /// A kind that is cached and triggers nothing.
     Read,

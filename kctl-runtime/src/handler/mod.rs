@@ -1,6 +1,6 @@
 //! Event handlers: they turn the changes of a store into keys on a work queue.
 //!
-//! A handler is a function that a [`SharedStore`] calls for each change, in order. [`for_object`] queues the key of the
+//! A handler is a function that a [`SharedStore`] calls for each change, in order. [`for_object`] enqueues the key of the
 //! changed object. [`for_relation`] does what the declaration of a controller asks for:
 //!
 //! | Relation | Queued keys |
@@ -59,7 +59,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
     1 << (TAG_PRIMARY_BIT + index).min(31)
 }
 
-/// Returns a handler that queues the key of each changed object: all that a program with one kind needs.
+/// Returns a handler that enqueues the key of each changed object: all that a program with one kind needs.
 ///
 /// Objects of the initial list get [`PRIORITY_INITIAL`]. A change of the spec resets the failures of the key; a change
 /// of the status alone does not end its backoff.
@@ -93,7 +93,7 @@ pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     })
 }
 
-/// Queues a key from outside of the loop, with the normal priority and [`TAG_TRIGGERED`]. A key that waits in a backoff
+/// Enqueues a key from outside of the loop, with the normal priority and [`TAG_TRIGGERED`]. A key that waits in a backoff
 /// runs now.
 ///
 /// Use it for events that no watch reports, for example a webhook of an external service.
@@ -109,7 +109,7 @@ pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
     queue.add_tagged(key, 0, TAG_TRIGGERED);
 }
 
-/// Returns the handler of one relation of a controller: it queues the keys of the primaries that a change concerns.
+/// Returns the handler of one relation of a controller: it enqueues the keys of the primaries that a change concerns.
 ///
 /// `index` is the position of the relation among the cached kinds of the declaration: 0 for the primary, 1 for the
 /// first of the others. [`changed`](crate::reconcile::ReconcileReason::changed) uses it to name the changed kinds.
@@ -164,7 +164,7 @@ fn concerned(
     keys
 }
 
-/// Queues a key for a change, with the priority and the tag of the initial list or of the relation.
+/// Enqueues a key for a change, with the priority and the tag of the initial list or of the relation.
 fn add(
     queue: &WorkQueue<ObjectKey>,
     change: &Change<Stored>,

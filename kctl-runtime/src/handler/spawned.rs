@@ -22,7 +22,7 @@ use crate::{panic::panic_text, store::Handler};
 /// Maximum number of changes handled in one turn, before other tasks of the thread run.
 const HANDLED_AT_ONCE: usize = 16;
 
-/// A handler that stays behind queues all objects of its controller once per this many changes, or when it has caught
+/// A handler that stays behind enqueues all objects of its controller once per this many changes, or when it has caught
 /// up.
 const CAUGHT_UP_EVERY: usize = CHANGES_WAITING_MAX;
 
@@ -100,7 +100,7 @@ impl SpawnedHandler {
                 controller = self.controller,
                 relation = self.relation,
                 object = %change.latest().key(),
-                "`map` or `when` panicked: {}; this change of the object queues nothing for this controller",
+                "`map` or `when` panicked: {}; this change of the object enqueues nothing for this controller",
                 panic_text(&*panic)
             );
         }

@@ -35,7 +35,7 @@ pub(super) struct Handlers {
 
 /// The task that calls a handler.
 enum By {
-    /// The writer of the store calls it, because it only queues a key.
+    /// The writer of the store calls it, because it only enqueues a key.
     Writer(Handler),
     /// A separate task calls it, because it runs user code, which may be slow.
     SpawnedHandler(Arc<SpawnedHandler>),
@@ -107,7 +107,7 @@ impl Handlers {
     }
 }
 
-/// Returns a handler that queues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
+/// Returns a handler that enqueues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
 ///
 /// It is separate from the handler of the declaration, whose `when` may drop these changes.
 fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {

@@ -486,7 +486,7 @@ fn report_hanging_handlers(handlers: &Handlers) {
         tracing::warn!(
             controller = spawned.controller(),
             relation = spawned.relation(),
-            "its `map` or `when` has been at one change for {} s: until it returns no change of the kind queues anything for this \
+            "its `map` or `when` has been at one change for {} s: until it returns no change of the kind enqueues anything for this \
              controller; what may wait belongs into the reconcile",
             busy.as_secs()
         );

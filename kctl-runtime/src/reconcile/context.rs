@@ -209,7 +209,7 @@ impl<C> Context<C> {
         self.inner.attempt
     }
 
-    /// Returns everything that queued the key since its last reconcile. Use it for logs, not for decisions.
+    /// Returns everything that enqueued the key since its last reconcile. Use it for logs, not for decisions.
     pub fn reason(&self) -> ReconcileReason {
         ReconcileReason { env: self.inner.env.clone(), tags: self.inner.tags }
     }

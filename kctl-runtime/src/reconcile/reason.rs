@@ -9,7 +9,7 @@ use crate::{
     queue::{TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED},
 };
 
-/// Everything that queued a key since its last reconcile, from [`Context::reason`](super::Context::reason).
+/// Everything that enqueued a key since its last reconcile, from [`Context::reason`](super::Context::reason).
 ///
 /// Use it for logs and metrics, never for decisions: reasons merge while a key waits, and after a restart the only
 /// reason is the initial list. [`Display`](fmt::Display) writes for example `Pod changed, retry`.
@@ -56,7 +56,7 @@ impl ReconcileReason {
         self.tags & TAG_RESYNC != 0
     }
 
-    /// Returns `true` if the key was queued from outside with `App::trigger`.
+    /// Returns `true` if the key was enqueued from outside with `App::trigger`.
     pub fn is_triggered(&self) -> bool {
         self.tags & TAG_TRIGGERED != 0
     }

@@ -162,7 +162,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets the predicate of `primary(when = f)`: changes for which it returns `false` queue nothing.
+    /// Sets the predicate of `primary(when = f)`: changes for which it returns `false` enqueue nothing.
     #[must_use]
     pub fn primary_when(mut self, f: impl Fn(&Change<C::Primary>) -> bool + Send + Sync + 'static) -> Self {
         self.primary = self.primary.when(f);

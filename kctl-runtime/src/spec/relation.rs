@@ -161,7 +161,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self
     }
 
-    /// Sets `when = f`: changes for which it returns `false` queue nothing. Objects that don't decode as `K` are
+    /// Sets `when = f`: changes for which it returns `false` enqueue nothing. Objects that don't decode as `K` are
     /// left out.
     ///
     /// ```

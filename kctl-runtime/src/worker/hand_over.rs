@@ -26,7 +26,7 @@ impl<C: Reconcile> Pool<C> {
         let Some(ring) = self.env.gate.ring() else {
             let pass = self.env.gate.enter(key);
             if pass.is_none() {
-                // Its slot was handed over after the key was added. The next owner queues all keys of the slot.
+                // Its slot was handed over after the key was added. The next owner enqueues all keys of the slot.
                 self.queue.evict_key(key);
             }
             return pass;
@@ -72,7 +72,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Queues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
+    /// Enqueues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
     fn hand_over_later(&self, key: &ObjectKey, error: &ApiError) {
         if error.is_conflict() {
             return self.queue.add_outdated(key.clone(), CONFLICT_AGAIN_AFTER);

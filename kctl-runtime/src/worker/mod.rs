@@ -159,7 +159,7 @@ impl<C: Reconcile> Pool<C> {
                 self.queue.add_after(key.clone(), *wait);
             }
             Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
-            // The event of the newer state queues the key at once. The wait is for watches that are late.
+            // The event of the newer state enqueues the key at once. The wait is for watches that are late.
             Decision::Outdated { .. } => self.queue.add_outdated(key.clone(), OUTDATED_WAIT),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Drop => self.queue.give_up(key.clone()),

@@ -116,7 +116,7 @@ impl HotLoops {
         let ReconcileKey { controller, key } = &run.reconcile_key;
         let mut text = format!(
             "hot loop: `{controller}` reconciled {key} {n} times while simulated time stood still; the app was stopped\n  \
-             the last time it {}; it was queued by: {}",
+             the last time it {}; it was enqueued by: {}",
             count.last, report.reason
         );
         counts.add_others(&run.reconcile_key, &mut text);

@@ -497,7 +497,7 @@ impl App {
         self
     }
 
-    /// Returns a handle that queues keys of the app's controllers from outside.
+    /// Returns a handle that enqueues keys of the app's controllers from outside.
     ///
     /// Get it before [`App::main`] takes the app; the handle works afterwards as well. [`Triggers`]
     /// has an example.
@@ -505,7 +505,7 @@ impl App {
         self.triggers.clone()
     }
 
-    /// Queues a key for the controller `C`: now if the app runs, otherwise at its start. See
+    /// Enqueues a key for the controller `C`: now if the app runs, otherwise at its start. See
     /// [`Triggers::trigger`].
     ///
     /// ```
@@ -527,7 +527,7 @@ impl App {
         self.triggers.trigger::<C>(key)
     }
 
-    /// Queues the keys of a stream for the controller `C`.
+    /// Enqueues the keys of a stream for the controller `C`.
     ///
     /// The closure opens the stream at each start of `run` and `dev`. When the stream ends, the app
     /// continues. Use it for message queues, webhooks of external systems, and timers; a periodic

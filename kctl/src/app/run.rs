@@ -221,10 +221,10 @@ fn host(config: &Config) -> String {
 pub(super) fn observer() -> Observer {
     Arc::new(|report| {
         let next = match &report.decision {
-            Decision::RateLimited => "tried again with growing waits".to_owned(),
-            Decision::RetryAfter(wait) => format!("tried again in {wait:?}"),
-            Decision::Outdated { in_a_row } => format!("{in_a_row} conflicts in a row, tried again with growing waits"),
-            _ => "not tried again until it changes".to_owned(),
+            Decision::RateLimited => "retrying with backoff".to_owned(),
+            Decision::RetryAfter(wait) => format!("retrying in {wait:?}"),
+            Decision::Outdated { in_a_row } => format!("{in_a_row} conflicts in a row, retrying with backoff"),
+            _ => "not retried until it changes".to_owned(),
         };
         let (controller, key, trace_id) = (&report.controller, &report.key, report.trace);
         match &report.outcome {
@@ -322,7 +322,7 @@ mod tests {
         assert!(errors.len() > 2, "{text}");
         for (in_a_row, line) in (CONFLICTS_USUAL + 1..).zip(errors) {
             let end = format!(
-                "; {in_a_row} conflicts in a row, tried again with growing waits controller=\"configmap\" key=default/web"
+                "; {in_a_row} conflicts in a row, retrying with backoff controller=\"configmap\" key=default/web"
             );
             assert!(line.contains("update ConfigMap default/web") && line.contains(&end), "{line}");
         }

@@ -1,4 +1,4 @@
-//! Keys that something outside of the caches queues: a message, a timer, a webhook.
+//! Keys that something outside of the caches enqueues: a message, a timer, a webhook.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 /// kind.
 ///
 /// At the bound [`Triggers::trigger`] returns an error. Once the cache of the kind is complete,
-/// only keys of existing objects are queued, each once, so the number of objects is the bound.
+/// only keys of existing objects are enqueued, each once, so the number of objects is the bound.
 pub const TRIGGERS_WAITING_MAX: usize = 10_000;
 
-/// Queues keys of an app's controllers from outside: from a message, a timer, or another server in
+/// Enqueues keys of an app's controllers from outside: from a message, a timer, or another server in
 /// the program.
 ///
 /// Get one with [`App::triggers`](crate::App::triggers) before the app runs. Clones share their
@@ -66,14 +66,14 @@ struct Shared {
 struct RunningController {
     queue: WorkQueue<ObjectKey>,
     primaries: Arc<SharedStore>,
-    /// Keys that were queued before the first list, when it was unknown whether their objects
+    /// Keys that were enqueued before the first list, when it was unknown whether their objects
     /// exist.
     early: BTreeSet<ObjectKey>,
 }
 
 impl RunningController {
-    /// Queues a key. One without an object is dropped: if the object is on its way, its own event
-    /// queues it.
+    /// Enqueues a key. One without an object is dropped: if the object is on its way, its own event
+    /// enqueues it.
     fn trigger(&mut self, key: &ObjectKey) -> Result<()> {
         let synced = self.primaries.is_synced();
         if synced {
@@ -81,7 +81,7 @@ impl RunningController {
         }
         if self.primaries.get(key).is_none() {
             if synced {
-                // The object does not exist. If it is about to, its watch event queues the key.
+                // The object does not exist. If it is about to, its watch event enqueues the key.
                 return Ok(());
             }
             if self.early.len() >= TRIGGERS_WAITING_MAX && !self.early.contains(key) {
@@ -99,7 +99,7 @@ impl RunningController {
 }
 
 impl Triggers {
-    /// Queues a key for the controller `C`, as if its object had changed.
+    /// Enqueues a key for the controller `C`, as if its object had changed.
     ///
     /// Before the app runs, the key waits for its start. A key without an object does nothing.
     ///
@@ -161,7 +161,7 @@ impl Triggers {
     }
 }
 
-/// Queues the keys of a stream until it ends.
+/// Enqueues the keys of a stream until it ends.
 pub(super) async fn drain<C: Controller>(triggers: Triggers, keys: impl Stream<Item = Key<C::Primary>> + Send) {
     let mut keys = std::pin::pin!(keys);
     while let Some(key) = keys.next().await {

@@ -368,8 +368,8 @@ fn reconcile(Past { number, at, report }: Past) -> Reconcile {
         Decision::RequeueAfter(wait) => format!("in {}, as asked", rounded(*wait)),
         Decision::RetryAfter(wait) => format!("again in {}", rounded(*wait)),
         Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_USUAL => "again with the newer state".into(),
-        Decision::Outdated { in_a_row } => format!("again, after a growing wait: {in_a_row} conflicts in a row"),
-        Decision::RateLimited => "again, after a growing wait".into(),
+        Decision::Outdated { in_a_row } => format!("again, with backoff: {in_a_row} conflicts in a row"),
+        Decision::RateLimited => "again, with backoff".into(),
         Decision::Drop => "given up until it changes".into(),
     };
     Reconcile {
