@@ -18,7 +18,7 @@
 //! ```
 //! use kctl::prelude::*;
 //!
-//! /// Deletes finished Jobs of a `ConfigMap` after a time.
+//! /// Deletes the Jobs of a `ConfigMap` that have the label `done`.
 //! #[controller(owns = Job(delete, when = labels_changed))]
 //! async fn sweeper(config: Arc<ConfigMap>, cx: Context<sweeper>) -> Result<Action> {
 //!     let jobs = cx.owned::<Job>();
