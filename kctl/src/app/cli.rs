@@ -113,7 +113,7 @@ struct ManifestOptions {
     ring: RingOptions,
     #[command(flatten)]
     resources: ResourceOptions,
-    /// Add manifests for software that the cluster has besides Kubernetes; can be repeated
+    /// Add manifests for an optional cluster component; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
     /// Write a Helm chart into this folder, or compare it with --check. Other options become defaults of its values; edits of its
@@ -135,10 +135,10 @@ struct RoleOptions {
     /// Add a label to the roles, for example for aggregation; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = names::label)]
     label: Vec<(String, String)>,
-    /// Print the permissions on this other cluster, which relations name by `on`
+    /// Print the roles for another cluster, the one declared with `on = …`
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Add rules for software that the cluster has besides Kubernetes, as in `generate-manifests`; can be repeated
+    /// Add rules for an optional cluster component, as in `generate-manifests`; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
     with: Vec<With>,
     /// Also print aggregated roles for users: those who may view or edit built-in kinds may do the same with the app's kinds
@@ -163,13 +163,14 @@ struct DiffOptions {
 /// Options for the program in a cluster.
 #[derive(clap::Args, Clone, Copy)]
 struct DeployOptions {
-    /// For several replicas with leader election; the Lease has the name of the roles
+    /// Run two replicas with leader election: adds the flag, a `PodDisruptionBudget`, and the RBAC rules for the Lease, which has the
+    /// name of the roles. `generate-rbac` prints only the rules
     #[arg(long)]
     leader_elect: bool,
-    /// For several replicas that share the keys by this number of slots; 0 turns it off [default: as the program sets, or 0]
+    /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
     #[arg(long, value_name = "N", value_parser = super::options::n_slots(), conflicts_with = "leader_elect")]
     shards: Option<u32>,
-    /// Serve `/metrics` over TLS, to clients that RBAC allows it
+    /// Serve `/metrics` over TLS, only to clients that may `get` the nonresource URL /metrics
     #[arg(long)]
     metrics: bool,
 }
@@ -223,7 +224,7 @@ impl ResourceOptions {
     }
 }
 
-/// Programs that a cluster may have beside Kubernetes.
+/// Optional components of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum With {
     /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
@@ -247,8 +248,8 @@ enum Picture {
 /// Options of `run`.
 #[derive(clap::Args)]
 pub(super) struct RunOptions {
-    /// Read options from this YAML file; keys are flag names without dashes. A flag overrides its environment variable, which
-    /// overrides the file
+    /// Read options from this YAML file; keys are flag names without the leading `--`. A flag overrides its environment variable,
+    /// which overrides the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The kubeconfig file; by default the one that kubectl uses

@@ -18,10 +18,10 @@ mod dry_run;
 #[derive(clap::Args, Default, Clone)]
 pub(super) struct ClientOptions {
     /// Maximum average number of requests per second to the API server, without those about the Lease [default: no limit, because
-    /// the API server has priority and fairness]
+    /// API Priority and Fairness on the server limits clients]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
     kube_api_qps: Option<f64>,
-    /// With --kube-api-qps: maximum number of requests at once
+    /// With --kube-api-qps: number of requests that may be sent before the rate limit applies
     #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]
     kube_api_burst: u32,
     /// Fail a request without a response within this time; watches and followed logs have no limit [default: 60s]

@@ -55,8 +55,7 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// Let all replicas reconcile: they share the keys by this number of slots, 1 to 256; 0 turns it off [default: as the program
-    /// sets, or 0]
+    /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
     #[arg(long, value_name = "N", value_parser = n_slots(), help_heading = "Leader election")]
     shards: Option<u32>,
     /// Let all replicas reconcile, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard,
@@ -72,7 +71,7 @@ pub(super) struct ManagerOptions {
     /// Serve `/metrics` on this address, such as 127.0.0.1:8080; 0 turns it off [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     metrics_bind_address: Option<String>,
-    /// Serve `/metrics` over TLS, only to clients that RBAC allows it [default: unless the address is loopback]
+    /// Serve `/metrics` over TLS, only to clients that may `get` the nonresource URL /metrics [default: unless the address is loopback]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     metrics_secure: Option<bool>,
     /// The folder with the certificate of `/metrics` [default: a self-signed certificate, new at each start]
