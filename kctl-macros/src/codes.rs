@@ -61,7 +61,7 @@ codes! {
     /// The value of `owns`, `watches` or `reads` is missing, a list, a string or a reference.
     NOT_A_KIND_NAME = 12, "a relation names a kind";
     /// An entry in the parentheses of a kind has the wrong form, or is a flag of another relation.
-    NEITHER_VERB_NOR_OPTION = 13, "neither a verb nor an option";
+    NEITHER_VERB_NOR_OPTION = 13, "the parentheses of a kind contain verbs, options and flags";
     /// Without `map`, nothing says which primaries a change of a watched object concerns.
     MISSING_MAPPER = 14, "a watched kind needs a mapper";
     /// Also for wildcards: a role lists its verbs.
@@ -78,7 +78,7 @@ codes! {
     INVALID_DURATION = 20, "not a duration";
     /// One kind has one relation on each cluster: the functions could not say which cache they mean.
     DUPLICATE_KIND = 21, "a kind is declared twice";
-    /// An option, a verb or a flag; for marks see `DUPLICATE_MARK`.
+    /// An option, a verb or a flag; for field attributes see `DUPLICATE_MARK`.
     DUPLICATE = 22, "given twice";
     /// Clean-up is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
@@ -87,12 +87,12 @@ codes! {
     /// `primary = …`, `rbac = …`, `of = Kind(…)`: what stands there would be lost without a message.
     FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another one";
     /// A string instead of a function, or a function or number instead of a string.
-    STRING_OR_FUNCTION = 26, "a string, or a function";
+    STRING_OR_FUNCTION = 26, "wrong value type: string or function";
     /// `namespaces = "default"` lacks its brackets.
     NAMESPACES_NOT_A_LIST = 27, "`namespaces` is a list";
     /// An option that no code would ever use, such as `index` on a kind without a cache.
     WITHOUT_EFFECT = 28, "an option that would have no effect";
-    /// Options of serde and marks have their own attributes.
+    /// Options of serde and field attributes have their own attributes.
     SCHEMA_WITH_OPTIONS = 29, "`#[schema]` takes no options";
     /// A spec, a `DynamicObject`, or a struct without `#[resource]`. Traits of the runtime report other types with
     /// the same code.
@@ -130,21 +130,21 @@ codes! {
     /// A field has no path, two, or an expression that is not made of fields and keys.
     NOT_A_PATH = 74, "not a path";
     /// The help knows the names of kubebuilder, JSON schema and other validators.
-    UNKNOWN_MARK = 80, "no such mark";
-    /// A mark is given twice, or a list names a value twice.
-    DUPLICATE_MARK = 81, "a duplicate mark or value";
+    UNKNOWN_MARK = 80, "no such field attribute";
+    /// A field attribute is given twice, or a list names a value twice.
+    DUPLICATE_MARK = 81, "a duplicate field attribute or value";
     /// A bound in quotes, or a negative number of items, characters or properties.
     INVALID_BOUND = 82, "a bound is a number";
     /// The value is one of a few words: a list type, a type of JSON schema, a reason.
-    UNKNOWN_WORD = 83, "not one of the words";
+    UNKNOWN_WORD = 83, "unknown value";
     /// `allowed()` would allow no value.
-    EMPTY_LIST = 84, "nothing is named";
+    EMPTY_LIST = 84, "empty list";
     /// `x-kubernetes-list-type: map` needs `x-kubernetes-list-map-keys`.
     LIST_MAP_WITHOUT_KEYS = 85, "a list that is a map needs its keys";
     /// API servers reject a CRD with an empty rule.
     EMPTY_RULE = 86, "a rule without an expression";
-    /// No value could satisfy both marks, or one of them says the opposite of the other.
-    CONTRADICTING_MARKS = 87, "marks contradict each other";
+    /// No value could satisfy both, or one of them says the opposite of the other.
+    CONTRADICTING_MARKS = 87, "field attributes contradict each other";
     /// API servers reject a CRD whose default does not match its own schema.
     FORBIDDEN_DEFAULT = 88, "a default that its own field forbids";
     /// A conversion webhook is a Service with its namespace, or a URL.
@@ -174,7 +174,7 @@ codes! {
     /// `Instant` and references, for which the help names a type that JSON can hold.
     TYPE_NOT_STORABLE = 118, "a type that no object can store";
     /// A callback of `map`, `when`, `index` or `converged` in the same file.
-    WRONG_FUNCTION = 119, "a function of another form";
+    WRONG_FUNCTION = 119, "wrong signature of a callback";
 }
 
 /// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0105, K0109, K0113
@@ -187,7 +187,7 @@ const OF_OTHER_CRATES: &[(u16, &str)] = &[
     (34, "a controller has no `reconcile`"),
     (35, "a finalizer without `finalize`"),
     (36, "a `finalize` without a finalizer"),
-    (37, "a struct has to be made"),
+    (37, "a struct controller needs `controller_with`"),
     (38, "a verb that is not declared"),
     (39, "a kind that is not declared"),
     (40, "a kind that is not read live"),
@@ -206,8 +206,8 @@ const OF_OTHER_CRATES: &[(u16, &str)] = &[
     (113, "a version without a conversion"),
     (114, "two conversions for the same"),
     (115, "not a conversion"),
-    (116, "an operation where it is not"),
-    (120, "a store is asked by key"),
+    (116, "this handle has no such operation"),
+    (120, "`Store::get` takes a `Key`"),
 ];
 
 #[cfg(test)]
@@ -278,6 +278,16 @@ mod tests {
             .map(|title| title.split_once(": ").map(|(code, title)| (code.to_owned(), title)).unwrap())
             .collect();
         assert_eq!(titles(), sections, "codes.rs and guide/errors.md have the same codes with the same titles");
+    }
+
+    #[test]
+    fn every_code_is_in_the_index_of_the_book() {
+        let book = fs::read_to_string(root().join("guide/errors.md")).unwrap();
+        for (code, title) in titles() {
+            let (start, end) = (format!("- [{code}](#"), format!(") {title}"));
+            let n_lines = book.lines().filter(|line| line.starts_with(&start) && line.ends_with(&end)).count();
+            assert_eq!(n_lines, 1, "guide/errors.md lists each code once, with its title: {code}");
+        }
     }
 
     #[test]

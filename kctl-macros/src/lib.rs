@@ -56,7 +56,7 @@
 //! | `source_file` | the file around an attribute |
 //! | `admission`, `conversion`, `interpreter` | attributes on functions that the app registers |
 //! | `controller` | `#[controller]`: relations, permissions, the `ControllerSpec` |
-//! | `resource` | `#[resource]`, `#[schema]` and the marks `#[kctl(…)]` |
+//! | `resource` | `#[resource]`, `#[schema]` and the field attributes `#[kctl(…)]` |
 //! | `simulated_test` | `#[kctl::test]` |
 //! | `view` | `#[view]` |
 //!
@@ -65,7 +65,7 @@
 //! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`), to the model, to *emit* (for
 //!   `#[controller]` in `controller/emit/calls.rs`), and to the specification of `kctl-runtime` that it sets.
 //! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.
-//! * A mark of `#[kctl(…)]`: to `resource::marks::FORMS`, and to the transform in `kctl-runtime`.
+//! * A field attribute `#[kctl(…)]`: to `resource::marks::FORMS`, and to the transform in `kctl-runtime`.
 
 mod admission;
 mod attribute;

@@ -560,7 +560,7 @@ pub use kctl_macros::conversion;
 ///
 /// On fields and types, `#[kctl(…)]` adds what the Rust type does not say: `minimum`, `max_length`,
 /// `pattern`, `default`, `immutable`, `list = map("name")` and
-/// [more](https://github.com/kctl-rs/kctl/blob/main/guide/crds.md#the-marks). `generate-crds`
+/// [more](https://github.com/kctl-rs/kctl/blob/main/guide/crds.md#field-attributes). `generate-crds`
 /// prints the `CustomResourceDefinition`. It checks the schema first: an error names the type and
 /// the field.
 ///

@@ -43,7 +43,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
 pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
     if !options.is_empty() {
         let mut errors = Errors::default();
-        let help = "write `#[schema]`, and marks as `#[kctl(…)]` below it";
+        let help = "write `#[schema]`, and field attributes as `#[kctl(…)]` below it";
         errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no options", help);
         return Err(errors.into_error());
     }

@@ -156,7 +156,7 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
     for attribute in &found {
         match attribute.parse_args_with(|input: ParseStream| list(input, errors)) {
             Ok(marks) => all.0.extend(marks.0),
-            Err(error) => syntax(&error, "write marks like `#[kctl(min_length = 1, immutable)]`", errors),
+            Err(error) => syntax(&error, "write field attributes like `#[kctl(min_length = 1, immutable)]`", errors),
         }
     }
     let word = found.first().and_then(|first| first.path().get_ident());
