@@ -22,8 +22,8 @@
 //!     pub pods: i32,
 //! }
 //!
-//! /// Keeps `spec.replicas` pods for every `Site`. The declaration `owns = Pod(create, delete)` lists what it may do to
-//! /// Pods; list, watch, status and events are added.
+//! /// Keeps `spec.replicas` pods for every `Site`. The declaration lists what it may do to Pods; the role gets list, watch,
+//! /// the status of the `Site` and events as well.
 //! #[controller(owns = Pod(create, delete))]
 //! async fn sites(site: Arc<Site>, cx: Context<sites>) -> Result<Action> {
 //!     let pods = cx.owned::<Pod>();
