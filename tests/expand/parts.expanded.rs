@@ -19,6 +19,7 @@ const _: () = {
             __p::spec_of!(__Primary, "configs"; __K0 __K1)
                 .owns::<__V0>("owns = Pod(metadata)")
                 .metadata()
+                .verbs(&["patch", "apply", "delete"])
                 .watches::<__K1>("watches = Node(as = Zone, patch)")
                 .view::<__V1>()
                 .verbs(&["patch"])

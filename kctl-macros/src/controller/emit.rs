@@ -289,23 +289,19 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         let name = format_ident!("{name}{suffix}");
         quote!(#name<#kind #scope>)
     };
-    let mut verbs = if owns && relation.verbs.is_empty() {
-        OWNED_VERBS.map(generated).to_vec()
-    } else {
-        with_contained(relation.verbs.clone())
-    };
+    let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
     let part = part_alias(index, relation);
     let read = part.as_ref().unwrap_or(&kind);
     let reads = permission(reads, read);
     if owns && part.is_some() {
-        // `create` and `update` need whole objects, and this type has only some of the fields.
-        verbs.retain(|declared| !matches!(declared.verb, Verb::Create | Verb::Update));
+        // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
+        verbs.retain(|declared| !declared.verb.sends_whole_object());
     }
     let owned = if owns { read } else { &kind };
     let declares_kind = permission(declares, owned);
     let beside = part.as_ref().filter(|_| !owns).map(|_part| {
         let changes =
-            verbs.iter().filter(|declared| !matches!(declared.verb, Verb::Create | Verb::Update | Verb::Apply));
+            verbs.iter().filter(|declared| declared.verb != Verb::Apply && !declared.verb.sends_whole_object());
         let changes = changes.map(|declared| &declared.word);
         let metadata = format_ident!("__W{index}");
         let declares = permission(declares, &metadata);
@@ -327,6 +323,16 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         #beside
         #refusals
     }
+}
+
+/// Returns the verbs of a relation: those in its parentheses, or for `owns` the default ones. With metadata alone the
+/// default has neither `create` nor `update`, because no operation could use them.
+fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
+    if relation.role != Role::Owns || !relation.verbs.is_empty() {
+        return relation.verbs.clone();
+    }
+    let is_whole = matches!(relation.part, Part::Whole);
+    OWNED_VERBS.into_iter().filter(|verb| is_whole || !verb.sends_whole_object()).map(generated).collect()
 }
 
 /// Returns the verbs with those that they contain, sorted: `apply` is also patch and create, because the role needs

@@ -233,6 +233,13 @@ words! {
     On = "on",
 }
 
+impl Verb {
+    /// Returns `true` if a request with this verb sends a whole object, which neither a view nor metadata is.
+    pub(super) fn sends_whole_object(self) -> bool {
+        matches!(self, Self::Create | Self::Update)
+    }
+}
+
 impl Role {
     /// Returns the role of an option of the attribute; `None` for any other option.
     pub(super) fn of(option: &Ident) -> Option<Self> {

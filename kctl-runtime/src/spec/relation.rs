@@ -284,7 +284,8 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self.on(M::NAME)
     }
 
-    /// Sets `metadata`: only the metadata is requested and cached.
+    /// Sets `metadata`: only the metadata is requested and cached. An owned kind keeps its default verbs; the attribute
+    /// narrows them by [`verbs`](Self::verbs), because `create` and `update` send whole objects.
     #[must_use]
     pub fn metadata(mut self) -> Self {
         self.spec.field_mask = FieldMask::metadata();

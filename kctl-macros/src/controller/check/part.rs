@@ -4,7 +4,7 @@
 use quote::ToTokens;
 use syn::Type;
 
-use super::super::model::{Part, Relation, Role, Verb};
+use super::super::model::{Part, Relation, Role};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -56,9 +56,9 @@ pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
         }
     }
     if relation.role == Role::Owns {
-        let whole = relation.verbs.iter().find(|declared| matches!(declared.verb, Verb::Create | Verb::Update));
-        match (&relation.part, whole) {
-            (Part::View(word, _), _) => {
+        match &relation.part {
+            Part::Whole => {}
+            Part::View(word, _) => {
                 let what = format!(
                     "an owned kind can't be a view: `converge` compares whole objects, and a view of `{kind}` has only some of its fields"
                 );
@@ -67,13 +67,14 @@ pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
                 );
                 errors.push(word, codes::PART_OF_AN_OBJECT, &what, &help);
             }
-            (Part::Metadata(_), Some(declared)) => {
-                let verb = &declared.word;
-                let what = format!("`{verb}` needs a whole `{kind}`, not its metadata alone");
-                let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
-                errors.push(verb, codes::PART_OF_AN_OBJECT, &what, &help);
+            Part::Metadata(_) => {
+                for declared in relation.verbs.iter().filter(|declared| declared.verb.sends_whole_object()) {
+                    let verb = &declared.word;
+                    let what = format!("`{verb}` needs a whole `{kind}`, not its metadata alone");
+                    let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
+                    errors.push(verb, codes::PART_OF_AN_OBJECT, &what, &help);
+                }
             }
-            _ => {}
         }
     }
 }

@@ -375,6 +375,17 @@ mod tests {
     }
 
     #[test]
+    fn all_verbs_that_do_not_fit_are_reported() {
+        let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
+        for (options, expected) in [("owns = Pod(metadata, create, patch, update)", [whole("create"), whole("update")])]
+        {
+            let messages = messages(options);
+            let found: Vec<_> = messages.iter().filter_map(|text| text.split(" / ").next()).collect();
+            assert_eq!(found, expected, "{options}");
+        }
+    }
+
+    #[test]
     fn several_operations_get_help_for_several_functions() {
         let item = quote!(
             fn health(_workload: &Workload) -> Result<bool> {

@@ -9,7 +9,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, spanned::Spanned};
 
 use super::super::model::{
-    DeclaredOption, DeclaredVerb, Duration, PrimaryOptions, Relation, RelationOption, Role, Rule, Rules, Setting,
+    DeclaredOption, DeclaredVerb, Duration, Part, PrimaryOptions, Relation, RelationOption, Role, Rule, Rules, Setting,
 };
 use crate::function::written;
 
@@ -75,7 +75,11 @@ fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> 
 
 /// Returns the calls for the parentheses of a kind, without its part and its cluster, which need type aliases.
 pub(super) fn relation(relation: &Relation) -> TokenStream {
-    let verbs = words(&relation.verbs);
+    // The builder's `owns` begins with the default verbs of a whole object.
+    let verbs = match relation.part {
+        Part::Whole => words(&relation.verbs),
+        Part::Metadata(_) | Part::View(..) => words(&super::verbs(relation)),
+    };
     let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
     let options = relation.options.iter().filter(|declared| declared.option != RelationOption::On);
     let options = options.map(|declared| option(declared, declared.option.word()));
