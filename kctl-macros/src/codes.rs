@@ -72,7 +72,7 @@ codes! {
     INVALID_FINALIZER = 17, "not a valid finalizer name";
     /// A string or a negative number for `retries` or `concurrency`, or no worker at all.
     INVALID_NUMBER = 18, "a number is wrong";
-    /// The first wait is required, and `max` is the only option.
+    /// The first wait is required and given once, and `max` is the only option.
     INVALID_BACKOFF = 19, "`backoff` is written `backoff(\"5ms\", max = \"1000s\")`";
     /// A literal without a unit, or with a unit other than `ms`, `s`, `m` and `h`.
     INVALID_DURATION = 20, "not a duration";

@@ -327,8 +327,12 @@ fn check_owned_clusters(model: &Model, errors: &mut Errors) {
 }
 
 /// Reads `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for rules on another cluster. Every form but a value is
-/// K0025: the role must not lack a rule without a message.
+/// K0025, and a second `on` is K0022: the role must not lack a rule without a message.
 fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
+    for (name, _) in clusters(entry).skip(1) {
+        let help = "write an `rbac(…, on = …)` for each cluster";
+        errors.push(name, codes::DUPLICATE, "`on` is given twice: the rules of one `rbac` are on one cluster", help);
+    }
     let mut push = |tokens: &dyn ToTokens, what: &str, help: &str| {
         errors.push(tokens, codes::FORM_OF_ANOTHER_OPTION, what, help);
     };
@@ -359,8 +363,13 @@ fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
 
 /// Returns the cluster of an `rbac(…)`.
 fn rules_on(entry: &Entry) -> Option<&Expr> {
-    entry.arguments.iter().find_map(|argument| match argument {
-        Argument::Option(name, cluster) if name == "on" => Some(cluster),
+    clusters(entry).next().map(|(_, cluster)| cluster)
+}
+
+/// Returns each `on = cluster` of an `rbac(…)`. More than one is a mistake.
+fn clusters(entry: &Entry) -> impl Iterator<Item = (&Ident, &Expr)> {
+    entry.arguments.iter().filter_map(|argument| match argument {
+        Argument::Option(name, cluster) if name == "on" => Some((name, cluster)),
         _ => None,
     })
 }

@@ -112,8 +112,8 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
                     verb(word, &mut relation.verbs, &parentheses, errors);
                 }
             }
-            Argument::Nested(word, scope) if word == "live" && scope == "cluster" && role == Role::Reads => {
-                relation.role = Role::ReadsLiveInCluster;
+            Argument::Nested(word, scope) if word == LIVE && scope == "cluster" && role == Role::Reads => {
+                set_live(word, Role::ReadsLiveInCluster, &mut relation, errors);
             }
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
             Argument::Everything(star) => parentheses.report_wildcard(star, errors),
@@ -137,24 +137,42 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
 /// Sets the flag of a word, or reports one that is wrong here. Returns `false` if the word is not a flag.
 fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
     match (word.to_string().as_str(), relation.role) {
-        (LIVE, Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => relation.role = Role::ReadsLive,
+        (LIVE, Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => {
+            set_live(word, Role::ReadsLive, relation, errors);
+        }
         (LIVE, Role::Owns | Role::Watches) => {
             let help = "write `reads = Kind(live)`";
             errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `reads` can be live", help);
         }
-        (BLOCKING, Role::Owns) => relation.blocking = Some(word.clone()),
+        (BLOCKING, Role::Owns) => set_once(word, &mut relation.blocking, errors),
         (BLOCKING, _) => {
             let help = format!("write `owns = Kind({BLOCKING})`");
             errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `owns` writes owner references", &help);
         }
-        (OPTIONAL, _) if relation.optional.is_some() => {
-            errors.push(word, codes::DUPLICATE, "`optional` is given twice", "remove one of them");
-        }
-        (OPTIONAL, _) => relation.optional = Some(word.clone()),
+        (OPTIONAL, _) => set_once(word, &mut relation.optional, errors),
         (METADATA, _) => relation.part.set(Part::Metadata(word.clone()), errors),
         _ => return false,
     }
     true
+}
+
+/// Sets a flag. K0022 if it is set already.
+fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Errors) {
+    if flag.is_some() {
+        errors.push(word, codes::DUPLICATE, &format!("`{word}` is given twice"), "remove one of them");
+        return;
+    }
+    *flag = Some(word.clone());
+}
+
+/// Makes `reads` live. K0022 for `live` beside `live(cluster)`: one of them would be lost, and the role with it.
+fn set_live(word: &Ident, live: Role, relation: &mut Relation, errors: &mut Errors) {
+    if relation.role.is_live() {
+        let help = "write `live` for the namespace of the primary, or `live(cluster)` for all namespaces";
+        errors.push(word, codes::DUPLICATE, &format!("`{word}` is given twice"), help);
+        return;
+    }
+    relation.role = live;
 }
 
 /// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
@@ -166,10 +184,10 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
         return None;
     }
     let parentheses = Parentheses { subject: Subject::Primary, prefix: "primary".into() };
-    let (mut primary, mut options_given) = (PrimaryOptions::default(), Vec::new());
+    let (mut primary, mut options_given, mut read_only) = (PrimaryOptions::default(), Vec::new(), None);
     for argument in &entry.arguments {
         match argument {
-            Argument::Word(word) if word == READ_ONLY => primary.is_read_only = true,
+            Argument::Word(word) if word == READ_ONLY => set_once(word, &mut read_only, errors),
             Argument::Word(word) if word == OPTIONAL => {
                 let what = "a primary is not optional: without it there is nothing to reconcile";
                 let help =
@@ -196,6 +214,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
             Argument::Expr(expr) => parentheses.report_not_an_argument(expr, expr, errors),
         }
     }
+    primary.is_read_only = read_only.is_some();
     let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
     if primary.is_read_only
         && let Some(DeclaredVerb { word, .. }) = primary.verbs.iter().find(writes)
@@ -371,6 +390,35 @@ mod tests {
             let messages = messages(options);
             assert!(messages.iter().any(|text| text.starts_with(&expected)), "{options}: {expected}\n{messages:?}");
             assert_eq!(messages.len(), 1, "{options}: one mistake is one message: {messages:?}");
+        }
+    }
+
+    #[test]
+    fn options_and_flags_are_given_once() {
+        let twice = |word| format!("`{word}` is given twice / help: remove one of them / code: K0022");
+        let live = "`live` is given twice / help: write `live` for the namespace of the primary, or `live(cluster)` for all namespaces / code: K0022";
+        for (options, expected) in [
+            ("reads = Secret(live, live)", live.to_owned()),
+            ("reads = Secret(live, live(cluster))", live.to_owned()),
+            ("reads = Secret(live(cluster), live)", live.to_owned()),
+            ("reads = Secret(live(cluster), live(cluster))", live.to_owned()),
+            ("owns = Pod(block_owner_deletion, block_owner_deletion)", twice("block_owner_deletion")),
+            ("primary(read_only, read_only)", twice("read_only")),
+            ("backoff(\"5ms\", max = \"1s\", max = \"2s\")", twice("max")),
+            ("backoff(\"5ms\", max = \"1 s\", max = \"2s\")", twice("max")),
+            (
+                "backoff(\"5ms\", \"1000s\")",
+                "`backoff` has one first wait / help: write `backoff(\"5ms\", max = \"1000s\")` / code: K0019".into(),
+            ),
+            (
+                "rbac(rule(), on = Edge, on = Other)",
+                "`on` is given twice: the rules of one `rbac` are on one cluster / help: write an `rbac(…, on = …)` for each cluster / code: K0022".into(),
+            ),
+        ] {
+            let messages = messages(options);
+            assert!(messages.contains(&expected), "{options}: {messages:?}");
+            let is_duration = |text: &&String| text.contains("K0020");
+            assert_eq!(messages.iter().filter(|text| !is_duration(text)).count(), 1, "{options}: {messages:?}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! | `finalizer` | a qualified name, such as `"example.com/name"` | K0017, K0026 |
 //! | `concurrency`, `retries` | a number: at least 1, at least 0 | K0018 |
 //! | `resync`, `timeout` | `"10m"` | K0020 |
-//! | `backoff` | `("5ms", max = "1000s")` | K0019, K0020 |
+//! | `backoff` | `("5ms", max = "1000s")` | K0019, K0020, K0022 |
 //! | `namespaces` | a list | K0027 |
 //!
 //! A literal is checked here, and any other expression is left to rustc: `concurrency = WORKERS` is emitted as it is.
@@ -127,22 +127,29 @@ pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
 }
 
 /// Reads `backoff("5ms", max = "1000s")`: the wait after the first failure, and the longest one. K0019 for another
-/// form.
+/// form, such as a second wait without `max =`.
 pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     let form = "write `backoff(\"5ms\", max = \"1000s\")`";
     if entry.value.is_some() {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` takes its waits in parentheses", form);
         return None;
     }
-    let mut is_given = false;
+    // The expressions as they are written, which may be no durations. A second one is a mistake all the same.
     let (mut first, mut max) = (None, None);
     for argument in &entry.arguments {
         match argument {
-            Argument::Expr(expr) => {
-                is_given = true;
-                first = duration(expr, errors);
+            Argument::Expr(wait) => match first {
+                None => first = Some(wait),
+                Some(first) => {
+                    let help =
+                        format!("write `backoff({}, max = {})`", first.to_token_stream(), wait.to_token_stream());
+                    errors.push(wait, codes::INVALID_BACKOFF, "`backoff` has one first wait", &help);
+                }
+            },
+            Argument::Option(name, _) if name == "max" && max.is_some() => {
+                errors.push(name, codes::DUPLICATE, "`max` is given twice", "remove one of them");
             }
-            Argument::Option(name, value) if name == "max" => max = duration(value, errors).or(max),
+            Argument::Option(name, wait) if name == "max" => max = Some(wait),
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {
                 errors.push(name, codes::INVALID_BACKOFF, "not an option of `backoff`", form);
             }
@@ -150,9 +157,11 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
             Argument::Everything(star) => errors.push(star, codes::INVALID_BACKOFF, "not an option of `backoff`", form),
         }
     }
-    if first.is_none() && !is_given {
+    if first.is_none() {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` needs its first wait", form);
     }
+    let first = first.and_then(|wait| duration(wait, errors));
+    let max = max.and_then(|wait| duration(wait, errors));
     first.map(|first| Setting::Backoff { first, max })
 }
 
