@@ -9,7 +9,9 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
-    Error, Expr, Ident, LitStr, Result, Token, parenthesized,
+    Error, Expr, Ident, LitStr, Result, Token,
+    ext::IdentExt,
+    parenthesized,
     parse::{Parse, ParseStream, Parser},
     token::Paren,
 };
@@ -33,8 +35,7 @@ pub(crate) struct Input {
     pub(crate) mistakes: Vec<Error>,
 }
 
-/// One option: `name`, `name = value` or `name(item, …)`. The keyword in `crate = path` is stored as `krate`, because
-/// an `Ident` can't be a keyword.
+/// One option: `name`, `name = value` or `name(item, …)`. `crate` is the only keyword among the names.
 pub(crate) struct Entry {
     pub(crate) name: Ident,
     pub(crate) value: Value,
@@ -81,7 +82,7 @@ impl Input {
 
     /// Returns the path of the framework. Reports K0010 for a value that is not a path; `::kctl` takes its place.
     pub(crate) fn krate(&self, errors: &mut Errors) -> CratePath {
-        match self.entry("krate").map(|entry| (&entry.name, &entry.value)) {
+        match self.entry("crate").map(|entry| (&entry.name, &entry.value)) {
             None => CratePath::default(),
             Some((_, Value::Expr(Expr::Path(path)))) => CratePath(Some(path.clone())),
             Some((name, value)) => {
@@ -96,7 +97,7 @@ impl Input {
     /// The help for an unknown option is the nearest known one, or the list of all.
     pub(crate) fn known_and_once(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
-            let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
+            let name = entry.name.to_string();
             if !options.contains(&name.as_str()) {
                 let help = match nearest(&name, options) {
                     Some(candidate) => format!("did you mean `{candidate}`?"),
@@ -143,10 +144,7 @@ pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = match input.parse::<Option<Token![crate]>>()? {
-            Some(word) => Ident::new("krate", word.span),
-            None => input.parse()?,
-        };
+        let name = if input.peek(Token![crate]) { input.call(Ident::parse_any)? } else { input.parse::<Ident>()? };
         if input.peek(Paren) {
             let content;
             parenthesized!(content in input);

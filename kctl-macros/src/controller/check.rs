@@ -33,7 +33,7 @@ use self::{
     values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
 };
 use super::{
-    model::{Form, Model, RelationOption, Role, Rule, Rules, Setting},
+    model::{Form, Model, RelationOption, Role, Rule, Rules, Setting, Verb},
     parse::{Annotated, Argument, Entry, Input, Value},
 };
 use crate::{
@@ -50,7 +50,7 @@ const NAME_CLUSTERS_BY_TYPES: &str =
 /// The help for `rbac`: the form of a rule and of the function that returns it.
 const RULE: &str = "write `rbac(rule())` and `fn rule() -> kctl::k8s::api::rbac::v1::PolicyRule { … }`";
 /// All options in the order of the help.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "owns",
     "watches",
     "reads",
@@ -66,6 +66,7 @@ const OPTIONS: [&str; 15] = [
     "timeout",
     "converged",
     "rbac",
+    "crate",
 ];
 
 /// The mistakes of a declaration, with what the stub depends on.
@@ -206,7 +207,7 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             no_parentheses(entry, "write `primary(…)` for what may be done with it", errors);
             None
         }
-        "krate" => {
+        "crate" => {
             model.krate = krate(entry, errors).unwrap_or_default();
             None
         }
@@ -233,14 +234,18 @@ fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
     None
 }
 
-/// Reports K0011. The help knows names of other frameworks, options that belong into the parentheses of a kind, and
-/// kinds that follow another kind: `owns = Pod, Secret`.
+/// Reports K0011. The help knows names of other frameworks, options and verbs that belong into the parentheses of a
+/// kind, and kinds that follow another kind: `owns = Pod, Secret`.
 fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match nearest(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
         _ if RelationOption::of(unknown).is_some() => {
             format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
+        }
+        // `create` is nearest to `crate`.
+        None | Some("crate") if Verb::of(unknown).is_some() => {
+            format!("a verb stands in the parentheses of a kind: `owns = Kind({unknown})`")
         }
         Some(candidate) => format!("did you mean `{candidate}`?"),
         // `owns = Pod, Secret`: a second kind after a comma.

@@ -68,6 +68,24 @@ mod tests {
     }
 
     #[test]
+    fn crate_is_an_option_of_that_name() {
+        let twice = "`crate` is given twice";
+        check(quote!(crate = ::kctl, crate = ::kctl), &reconcile(), twice);
+        check(
+            quote!(krate = ::kctl),
+            &reconcile(),
+            "`#[controller]` has no option `krate`\\nhelp: did you mean `crate`?",
+        );
+        check(quote!(workloads = 1), &reconcile(), "rbac, crate");
+    }
+
+    #[test]
+    fn verb_beside_a_kind_gets_its_place() {
+        check(quote!(owns = Pod, create), &reconcile(), "parentheses of a kind: `owns = Kind(create)`");
+        check(quote!(watch = Pod), &reconcile(), "did you mean `watches`?");
+    }
+
+    #[test]
     fn unknown_verb_gets_the_nearest_one() {
         check(quote!(owns = Pod(creat)), &reconcile(), "did you mean `create`?");
     }

@@ -39,10 +39,9 @@ pub(super) enum Annotated {
     Other(TokenStream),
 }
 
-/// One option: `name = value(arguments)`, or `name(arguments)`. `crate` is stored as `krate`, because an `Ident`
-/// can't be a keyword.
+/// One option: `name = value(arguments)`, or `name(arguments)`.
 pub(super) struct Entry {
-    /// The name of the option, or `krate`.
+    /// The name of the option. `crate` is the only keyword among them.
     pub(super) name: Ident,
     /// The value after `=`. `None` while it is not typed yet.
     pub(super) value: Option<Value>,
@@ -109,11 +108,7 @@ fn annotated(item: &TokenStream) -> Annotated {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = if input.peek(Token![crate]) {
-            Ident::new("krate", input.parse::<Token![crate]>()?.span)
-        } else {
-            input.parse::<Ident>()?
-        };
+        let name = if input.peek(Token![crate]) { input.call(Ident::parse_any)? } else { input.parse::<Ident>()? };
         let value = if input.parse::<Option<Token![=]>>()?.is_some() { value(&name, input)? } else { None };
         let (mut mistakes, mut arguments, mut parentheses) = (Vec::new(), Vec::new(), None);
         if input.peek(syn::token::Paren) {

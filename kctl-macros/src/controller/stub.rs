@@ -103,7 +103,7 @@ fn kind_or_kind_of_spec(kind: &Type) -> TokenStream {
 /// that can be a controller.
 fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) -> TokenStream {
     let krate =
-        CratePath(input.options.iter().find(|entry| entry.name == "krate").and_then(|entry| match &entry.value {
+        CratePath(input.options.iter().find(|entry| entry.name == "crate").and_then(|entry| match &entry.value {
             Some(Value::Expr(syn::Expr::Path(path))) => Some(path.clone()),
             _ => None,
         }));

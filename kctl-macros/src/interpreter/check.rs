@@ -100,7 +100,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     let names = || OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>();
     let Some(entry) = input.entry("op") else {
         // An unknown option with a value was reported already: it is most likely a misspelt `op`.
-        let misspelt = |entry: &Entry| entry.name != "krate" && !matches!(entry.value, Value::None);
+        let misspelt = |entry: &Entry| entry.name != "crate" && !matches!(entry.value, Value::None);
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let at = input.function.as_ref().map(|function| function.sig.ident.clone());
             let help = format!("write `#[interpreter(op = …)]` with one of {}", names().join(", "));

@@ -63,6 +63,19 @@ mod tests {
     }
 
     #[test]
+    fn crate_is_an_option_of_that_name() {
+        let item = quote!(
+            fn replicas(w: &Workload) -> Result<Replicas> {
+                body()
+            }
+        );
+        let text = expand(quote!(op = InterpretReplica, krate = ::kctl), &item).to_string();
+        assert!(text.contains("has no option `krate`\\nhelp: did you mean `crate`?"), "{text}");
+        let text = expand(quote!(op = InterpretReplica, crate = ::other), &item).to_string();
+        assert!(text.contains(":: other ::") && !text.contains("compile_error"), "{text}");
+    }
+
+    #[test]
     fn mistake_keeps_the_function_and_its_type() {
         let item = quote!(
             fn replicas(w: Workload) -> Result<Replicas> {
