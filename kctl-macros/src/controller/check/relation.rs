@@ -215,12 +215,12 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
         }
     }
     primary.is_read_only = read_only.is_some();
-    let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
-    if primary.is_read_only
-        && let Some(DeclaredVerb { word, .. }) = primary.verbs.iter().find(writes)
-    {
-        let what = format!("a primary that is only read has no verb `{word}`");
-        errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
+    if primary.is_read_only {
+        let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
+        for DeclaredVerb { word, .. } in primary.verbs.iter().filter(writes) {
+            let what = format!("a primary that is only read has no verb `{word}`");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
+        }
     }
     Some(primary)
 }
@@ -256,11 +256,12 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
 /// Reports verbs for which `cx.owned` has no operation. `binding`, `token` and `deletecollection` exist on
 /// `cx.objects` alone.
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
+    if relation.role != Role::Owns {
+        return;
+    }
     let has_no_operation =
         |declared: &&DeclaredVerb| matches!(declared.verb, Verb::Binding | Verb::DeleteCollection | Verb::Token);
-    if relation.role == Role::Owns
-        && let Some(DeclaredVerb { word, .. }) = relation.verbs.iter().find(has_no_operation)
-    {
+    for DeclaredVerb { word, .. } in relation.verbs.iter().filter(has_no_operation) {
         let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
         let what = format!("`{word}` is not an operation on owned objects");
         errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
@@ -425,8 +426,13 @@ mod tests {
     #[test]
     fn all_verbs_that_do_not_fit_are_reported() {
         let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
-        for (options, expected) in [("owns = Pod(metadata, create, patch, update)", [whole("create"), whole("update")])]
-        {
+        let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
+        let not_read = |verb| format!("a primary that is only read has no verb `{verb}`");
+        for (options, expected) in [
+            ("owns = Pod(metadata, create, patch, update)", [whole("create"), whole("update")]),
+            ("owns = Pod(binding, create, token)", [not_owned("binding"), not_owned("token")]),
+            ("primary(read_only, get, patch, delete)", [not_read("patch"), not_read("delete")]),
+        ] {
             let messages = messages(options);
             let found: Vec<_> = messages.iter().filter_map(|text| text.split(" / ").next()).collect();
             assert_eq!(found, expected, "{options}");
