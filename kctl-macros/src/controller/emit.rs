@@ -273,56 +273,93 @@ fn grant_type(name: &Ident, kind: Span) -> TokenStream {
     quote_spanned!(kind=> pub struct #name;)
 }
 
-/// Emits the grant of a relation. With a view or metadata, reads are granted on that type, and writes that need no
-/// whole object are granted on the metadata beside it.
+/// Emits the grants of a relation. With a view or metadata, reads are granted on that type, and so are the writes of an
+/// owned kind. Writes of other kinds are granted on the whole kind, and those that need no whole object on its metadata,
+/// too.
 fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
-    let name = &model.name;
-    let (kind, grant) = (alias(index, relation), format_ident!("__G{index}"));
-    let grant_type = grant_type(&grant, relation.kind.span());
-    let reads = if relation.role.is_live() { "ReadsLive" } else { "Caches" };
-    let owns = relation.role == Role::Owns;
-    let declares = if owns { "Declares" } else { "Writes" };
-    let on = cluster_alias(index, relation);
-    let suffix = if on.is_some() { "On" } else { "" };
-    let scope = on.as_ref().map(|on| quote!(@ #on));
-    let permission = |name: &str, kind: &Ident| {
-        let name = format_ident!("{name}{suffix}");
-        quote!(#name<#kind #scope>)
+    let kind = alias(index, relation);
+    let Some(part) = part_alias(index, relation) else {
+        return grant(model, index, relation, &kind, &kind);
     };
+    let explanation = explanation(model, index, relation, &part);
+    if relation.role == Role::Owns {
+        let grant = grant(model, index, relation, &part, &part);
+        return quote!(#grant #explanation);
+    }
+    let grant = grant(model, index, relation, &part, &kind);
+    let metadata_grant = metadata_grant(model, index, relation);
+    quote!(#grant #metadata_grant #explanation)
+}
+
+/// Emits the grant type of a relation, with reads of the type `read` and the verbs on the type `written`.
+fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
+    let name = &model.name;
+    let grant_type = grant_type(&grant_alias(index), relation.kind.span());
+    let reads = permission(index, relation, if relation.role.is_live() { "ReadsLive" } else { "Caches" }, read);
+    let writes = permission(index, relation, writes(relation), written);
+    let verbs = granted_verbs(relation);
+    let verbs = verbs.iter().map(|declared| &declared.word);
+    quote!(__p::grant!(#grant_type #name: #reads, #writes: #(#verbs)*);)
+}
+
+/// Emits the verbs that need no whole object, on the metadata of a kind that is read in part.
+fn metadata_grant(model: &Model, index: usize, relation: &Relation) -> TokenStream {
+    let (name, kind, grant) = (&model.name, alias(index, relation), grant_alias(index));
+    let metadata = format_ident!("__W{index}");
+    let writes = permission(index, relation, writes(relation), &metadata);
+    let verbs = granted_verbs(relation);
+    let changes = verbs.iter().filter(|declared| declared.verb != Verb::Apply && !declared.verb.sends_whole_object());
+    let changes = changes.map(|declared| &declared.word);
+    quote! {
+        type #metadata = __p::PartialObjectMeta<#kind>;
+        __p::grant!(#grant, #name; #writes: #(#changes)*);
+    }
+}
+
+/// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster there is none: rustc
+/// words that error.
+fn explanation(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
+    if relation.cluster().is_some() {
+        return None;
+    }
+    let (name, kind) = (&model.name, alias(index, relation));
+    let is_view = matches!(relation.part, Part::View(..));
+    let reads_part = format_ident!("{}", if is_view { "reads_a_view" } else { "reads_metadata" });
+    Some(quote!(__p::#reads_part!(#name, #kind, #part);))
+}
+
+/// Returns a permission on a kind, with the cluster of the relation: `Writes<__K0>`, or `WritesOn<__K0 @ __M0>`.
+fn permission(index: usize, relation: &Relation, name: &str, kind: &Ident) -> TokenStream {
+    match cluster_alias(index, relation) {
+        None => {
+            let name = format_ident!("{name}");
+            quote!(#name<#kind>)
+        }
+        Some(cluster) => {
+            let name = format_ident!("{name}On");
+            quote!(#name<#kind @ #cluster>)
+        }
+    }
+}
+
+/// Returns the trait that has the verbs of a relation.
+fn writes(relation: &Relation) -> &'static str {
+    if relation.role == Role::Owns { "Declares" } else { "Writes" }
+}
+
+/// Returns the name of a grant type.
+fn grant_alias(index: usize) -> Ident {
+    format_ident!("__G{index}")
+}
+
+/// Returns the verbs that the grant type of a relation has: the declared ones and those that they contain.
+fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
     let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
-    let part = part_alias(index, relation);
-    let read = part.as_ref().unwrap_or(&kind);
-    let reads = permission(reads, read);
-    if owns && part.is_some() {
+    if relation.role == Role::Owns && !matches!(relation.part, Part::Whole) {
         // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
         verbs.retain(|declared| !declared.verb.sends_whole_object());
     }
-    let owned = if owns { read } else { &kind };
-    let declares_kind = permission(declares, owned);
-    let beside = part.as_ref().filter(|_| !owns).map(|_part| {
-        let changes =
-            verbs.iter().filter(|declared| declared.verb != Verb::Apply && !declared.verb.sends_whole_object());
-        let changes = changes.map(|declared| &declared.word);
-        let metadata = format_ident!("__W{index}");
-        let declares = permission(declares, &metadata);
-        quote! {
-            type #metadata = __p::PartialObjectMeta<#kind>;
-            __p::grant!(#grant, #name; #declares: #(#changes)*);
-        }
-    });
-    let refusals = part.as_ref().filter(|_| on.is_none()).map(|part| {
-        let why = format_ident!(
-            "{}",
-            if matches!(relation.part, Part::View(..)) { "reads_a_view" } else { "reads_metadata" }
-        );
-        quote!(__p::#why!(#name, #kind, #part);)
-    });
-    let verbs = verbs.iter().map(|declared| &declared.word);
-    quote! {
-        __p::grant!(#grant_type #name: #reads, #declares_kind: #(#verbs)*);
-        #beside
-        #refusals
-    }
+    verbs
 }
 
 /// Returns the verbs of a relation: those in its parentheses, or for `owns` the default ones. With metadata alone the
