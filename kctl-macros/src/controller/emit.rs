@@ -36,21 +36,15 @@
 //! attribute, a wrong result at the return type.
 
 mod calls;
+mod grants;
 
-use proc_macro2::{Literal, Span, TokenStream};
+use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type, spanned::Spanned};
 
-use super::model::{DeclaredVerb, Form, Model, Part, Relation, Role, Setting, Verb};
+use self::grants::{grants, primary_grant};
+use super::model::{Form, Model, Part, Relation, Role, Setting};
 use crate::marker_type;
-
-/// The verbs that `owns = T` grants without parentheses: those that `converge` and the operations of `cx.owned` on
-/// whole objects need.
-///
-/// They stand in two other places that this crate cannot reach: `OWNED_VERBS` of `kctl-runtime/src/spec/relation.rs`, from
-/// which the role comes, and the bound `Owns` of `kctl-runtime/src/reconcile/permission.rs`. The test
-/// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares all three.
-const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 /// Emits the item, its type, the specification and the grants.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
@@ -239,151 +233,4 @@ fn reconcile(model: &Model) -> TokenStream {
     let object = Ident::new("object", result_span);
     let call = quote_spanned!(result_span=> __p::outcome(#callee(#object, #cx).await));
     quote!(__p::function!(#name, #primary: |#object, #cx| #call);)
-}
-
-/// Emits the grant of the primary: its verbs, its status unless it is read only, and the client if there are rules.
-/// Where nothing is owned or written, a macro of the runtime words the error of `cx.owned` and `cx.objects`.
-fn primary_grant(model: &Model) -> TokenStream {
-    let (name, primary) = (&model.name, primary_kind(model));
-    let options = model.primary_options();
-    let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
-    let verbs = verbs.iter().map(|declared| &declared.word);
-    let owns = model.relations.iter().any(|relation| relation.role == Role::Owns);
-    let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
-    let writes = model.relations.iter().any(|relation| relation.role != Role::Owns && relation.cluster().is_none());
-    let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
-    let is_read_only = options.is_some_and(|options| options.is_read_only);
-    let status = (!is_read_only).then(|| quote!(WritesStatus));
-    let rules = model.rules().any(|rules| rules.on.is_none()).then(|| quote!(HasRules));
-    let rules_on = model.rules().filter_map(|rules| rules.on.as_ref()).map(|cluster| quote!(HasRulesOn<#cluster>));
-    let grant = grant_type(&format_ident!("__Grant"), model.primary.span());
-    let has: Vec<_> = status.into_iter().chain(rules).chain(rules_on).collect();
-    let has = (!has.is_empty()).then(|| quote!(__p::has!(#name: #(#has),*);));
-    quote! {
-        __p::primary!(#grant #name, #primary: #(#verbs)*);
-        #has
-        #undeclared
-        #unwritten
-    }
-}
-
-/// Emits a grant type with the span of the kind: rustc shows a verb that is missing where the kind is declared.
-fn grant_type(name: &Ident, kind: Span) -> TokenStream {
-    let name = Ident::new(&name.to_string(), kind);
-    quote_spanned!(kind=> pub struct #name;)
-}
-
-/// Emits the grants of a relation. With a view or metadata, reads are granted on that type, and so are the writes of an
-/// owned kind. Writes of other kinds are granted on the whole kind, and those that need no whole object on its metadata,
-/// too.
-fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
-    let kind = alias(index, relation);
-    let Some(part) = part_alias(index, relation) else {
-        return grant(model, index, relation, &kind, &kind);
-    };
-    let explanation = explanation(model, index, relation, &part);
-    if relation.role == Role::Owns {
-        let grant = grant(model, index, relation, &part, &part);
-        return quote!(#grant #explanation);
-    }
-    let grant = grant(model, index, relation, &part, &kind);
-    let metadata_grant = metadata_grant(model, index, relation);
-    quote!(#grant #metadata_grant #explanation)
-}
-
-/// Emits the grant type of a relation, with reads of the type `read` and the verbs on the type `written`.
-fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
-    let name = &model.name;
-    let grant_type = grant_type(&grant_alias(index), relation.kind.span());
-    let reads = permission(index, relation, if relation.role.is_live() { "ReadsLive" } else { "Caches" }, read);
-    let writes = permission(index, relation, writes(relation), written);
-    let verbs = granted_verbs(relation);
-    let verbs = verbs.iter().map(|declared| &declared.word);
-    quote!(__p::grant!(#grant_type #name: #reads, #writes: #(#verbs)*);)
-}
-
-/// Emits the verbs that need no whole object, on the metadata of a kind that is read in part.
-fn metadata_grant(model: &Model, index: usize, relation: &Relation) -> TokenStream {
-    let (name, kind, grant) = (&model.name, alias(index, relation), grant_alias(index));
-    let metadata = format_ident!("__W{index}");
-    let writes = permission(index, relation, writes(relation), &metadata);
-    let verbs = granted_verbs(relation);
-    let changes = verbs.iter().filter(|declared| declared.verb != Verb::Apply && !declared.verb.sends_whole_object());
-    let changes = changes.map(|declared| &declared.word);
-    quote! {
-        type #metadata = __p::PartialObjectMeta<#kind>;
-        __p::grant!(#grant, #name; #writes: #(#changes)*);
-    }
-}
-
-/// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster there is none: rustc
-/// words that error.
-fn explanation(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
-    if relation.cluster().is_some() {
-        return None;
-    }
-    let (name, kind) = (&model.name, alias(index, relation));
-    let is_view = matches!(relation.part, Part::View(..));
-    let reads_part = format_ident!("{}", if is_view { "reads_a_view" } else { "reads_metadata" });
-    Some(quote!(__p::#reads_part!(#name, #kind, #part);))
-}
-
-/// Returns a permission on a kind, with the cluster of the relation: `Writes<__K0>`, or `WritesOn<__K0 @ __M0>`.
-fn permission(index: usize, relation: &Relation, name: &str, kind: &Ident) -> TokenStream {
-    match cluster_alias(index, relation) {
-        None => {
-            let name = format_ident!("{name}");
-            quote!(#name<#kind>)
-        }
-        Some(cluster) => {
-            let name = format_ident!("{name}On");
-            quote!(#name<#kind @ #cluster>)
-        }
-    }
-}
-
-/// Returns the trait that has the verbs of a relation.
-fn writes(relation: &Relation) -> &'static str {
-    if relation.role == Role::Owns { "Declares" } else { "Writes" }
-}
-
-/// Returns the name of a grant type.
-fn grant_alias(index: usize) -> Ident {
-    format_ident!("__G{index}")
-}
-
-/// Returns the verbs that the grant type of a relation has: the declared ones and those that they contain.
-fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
-    let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
-    if relation.role == Role::Owns && !matches!(relation.part, Part::Whole) {
-        // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
-        verbs.retain(|declared| !declared.verb.sends_whole_object());
-    }
-    verbs
-}
-
-/// Returns the verbs of a relation: those in its parentheses, or for `owns` the default ones. With metadata alone the
-/// default has neither `create` nor `update`, because no operation could use them.
-fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
-    if relation.role != Role::Owns || !relation.verbs.is_empty() {
-        return relation.verbs.clone();
-    }
-    let is_whole = matches!(relation.part, Part::Whole);
-    OWNED_VERBS.into_iter().filter(|verb| is_whole || !verb.sends_whole_object()).map(generated).collect()
-}
-
-/// Returns the verbs with those that they contain, sorted: `apply` is also patch and create, because the role needs
-/// them.
-fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
-    if verbs.iter().any(|declared| declared.verb == Verb::Apply) {
-        verbs.extend([Verb::Patch, Verb::Create].map(generated));
-    }
-    verbs.sort_by_key(|declared| declared.verb.word());
-    verbs.dedup_by_key(|declared| declared.verb);
-    verbs
-}
-
-/// Returns a verb that the user did not write. Its word has the span of the whole attribute.
-fn generated(verb: Verb) -> DeclaredVerb {
-    DeclaredVerb { verb, word: format_ident!("{}", verb.word()) }
 }
