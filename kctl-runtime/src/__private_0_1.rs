@@ -30,7 +30,7 @@ pub use crate::{
     object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
     owns_nothing, primary, reads_a_view, reads_metadata,
     reconcile::misuse_diagnostics::{PatchedPrimary, WholeByContext},
-    reconcile::seal::{NoKind, NoOtherKind, Seal, Whole},
+    reconcile::seal::{NoKind, NoOtherKind, Seal, ValidDeclaration},
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
         Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
@@ -216,7 +216,7 @@ macro_rules! has {
 #[macro_export]
 macro_rules! primary {
     ($public:tt $struct:tt $grant:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
-        impl $crate::__private_0_1::Whole for $name {}
+        impl $crate::__private_0_1::ValidDeclaration for $name {}
         // The bound never holds; the lifetime keeps rustc from seeing that before the primary is given to `cx.update`.
         impl<'a> $crate::__private_0_1::WholeByContext<$name> for $kind where
             &'a (): $crate::__private_0_1::PatchedPrimary<$name, $kind>

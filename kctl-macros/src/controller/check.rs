@@ -33,7 +33,7 @@ use self::{
     values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
 };
 use super::{
-    model::{Form, Model, RelationOption, Role, Rule, Rules, Setting, Verb},
+    model::{Form, Model, RelationKind, RelationOption, Rule, Rules, Setting, Verb},
     parse::{Annotated, Argument, Entry, Input, Value},
 };
 use crate::{
@@ -176,8 +176,8 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
 
 /// Checks one option and adds it to the model.
 fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    if let Some(role) = Role::of(&entry.name) {
-        model.relations.extend(relation(entry, role, errors));
+    if let Some(relation_kind) = RelationKind::of(&entry.name) {
+        model.relations.extend(relation(entry, relation_kind, errors));
         return;
     }
     let setting = match entry.name.to_string().as_str() {
@@ -292,7 +292,7 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
     for relation in &model.relations {
         let kind = text(&relation.kind);
         let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
-        if relation.on().is_some() && relation.role != Role::Owns && cluster.is_none() {
+        if relation.on().is_some() && relation.relation_kind != RelationKind::Owns && cluster.is_none() {
             elsewhere.push(kind.clone());
         }
         let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
@@ -319,7 +319,7 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
 fn check_owned_clusters(model: &Model, errors: &mut Errors) {
     let text = |on: Option<&Expr>| on.map(|on| on.to_token_stream().to_string());
     let primary = text(model.primary_on());
-    for relation in model.relations.iter().filter(|relation| relation.role == Role::Owns) {
+    for relation in model.relations.iter().filter(|relation| relation.relation_kind == RelationKind::Owns) {
         let Some(on) = relation.on() else { continue };
         if text(Some(on)) != primary {
             let kind = relation.kind.to_token_stream();
@@ -382,7 +382,7 @@ fn clusters(entry: &Entry) -> impl Iterator<Item = (&Ident, &Expr)> {
 /// Reports K0022 for an option that is given twice. Relations may be repeated, and so may `rbac` with different
 /// clusters.
 fn check_unique_options(options: &[Entry], errors: &mut Errors) {
-    let single = |name: &Ident| Role::of(name).is_none();
+    let single = |name: &Ident| RelationKind::of(name).is_none();
     let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
         if options[..index].iter().any(|before| same(before, entry)) {

@@ -43,7 +43,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type, spanned::Spanned};
 
 use self::grants::{grants, primary_grant};
-use super::model::{Form, Model, Part, Relation, Role, Setting};
+use super::model::{Form, Model, Part, Relation, RelationKind, Setting};
 use crate::marker_type;
 
 /// Emits the item, its type, the specification and the grants.
@@ -143,7 +143,7 @@ fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
     }
-    let on = relation.on().filter(|_| relation.role != Role::Owns)?;
+    let on = relation.on().filter(|_| relation.relation_kind != RelationKind::Owns)?;
     Some(quote!(.on(#on)))
 }
 
@@ -154,7 +154,7 @@ fn controller(model: &Model) -> TokenStream {
     let (primary, calls) = (primary_kind(model), model.settings.iter().map(calls::setting));
     let relations = model.relations.iter().enumerate().map(|(index, relation)| {
         let (alias, calls) = (alias(index, relation), calls::relation(relation));
-        let method = Ident::new(method(relation.role), relation.kind.span());
+        let method = Ident::new(method(relation.relation_kind), relation.kind.span());
         let mut text = Literal::string(&calls::text(relation));
         text.set_span(relation.kind.span());
         let read = match relation.part {
@@ -204,13 +204,13 @@ fn controller(model: &Model) -> TokenStream {
 }
 
 /// Returns the method of the builder that adds a relation.
-fn method(role: Role) -> &'static str {
-    match role {
-        Role::Owns => "owns",
-        Role::Watches => "watches",
-        Role::Reads => "reads",
-        Role::ReadsLive => "live",
-        Role::ReadsLiveInCluster => "live_cluster",
+fn method(relation_kind: RelationKind) -> &'static str {
+    match relation_kind {
+        RelationKind::Owns => "owns",
+        RelationKind::Watches => "watches",
+        RelationKind::Reads => "reads",
+        RelationKind::ReadsLive => "live",
+        RelationKind::ReadsLiveInCluster => "live_cluster",
     }
 }
 

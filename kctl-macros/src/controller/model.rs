@@ -117,7 +117,7 @@ pub(super) struct PrimaryOptions {
 /// A related kind with what stands in its parentheses.
 pub(super) struct Relation {
     /// The relation, with the live forms of `reads`.
-    pub(super) role: Role,
+    pub(super) relation_kind: RelationKind,
     /// The type as the user wrote it.
     pub(super) kind: Type,
     /// The verbs in the order of the attribute. Without any, `owns` grants what `converge` needs, and the others only
@@ -135,7 +135,7 @@ pub(super) struct Relation {
 
 /// The relation of a kind to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum RelationKind {
     /// `owns = Kind`: objects with a controller reference to the primary.
     Owns,
     /// `watches = Kind(map = f)`: changes trigger the primaries that the mapper returns.
@@ -240,8 +240,8 @@ impl Verb {
     }
 }
 
-impl Role {
-    /// Returns the role of an option of the attribute; `None` for any other option.
+impl RelationKind {
+    /// Returns the kind of relation that an option of the attribute declares; `None` for any other option.
     pub(super) fn of(option: &Ident) -> Option<Self> {
         match option.to_string().as_str() {
             "owns" => Some(Self::Owns),
@@ -307,7 +307,7 @@ impl Relation {
     /// kind has none, because it is in the cluster of the primary.
     pub(super) fn cluster(&self) -> Option<&ExprPath> {
         match self.on() {
-            Some(Expr::Path(path)) if self.role != Role::Owns => Some(path),
+            Some(Expr::Path(path)) if self.relation_kind != RelationKind::Owns => Some(path),
             _ => None,
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         }
         for word in ["owns", "watches", "reads"] {
             let ident = Ident::new(word, Span::call_site());
-            assert_eq!(Role::of(&ident).map(Role::word), Some(word));
+            assert_eq!(RelationKind::of(&ident).map(RelationKind::word), Some(word));
         }
     }
 }

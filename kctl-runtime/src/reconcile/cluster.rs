@@ -6,7 +6,7 @@ use kube::Client;
 
 use super::{
     Controller, Env, Live, Objects,
-    seal::{NoKind, NoOtherKind, Seal, Whole},
+    seal::{NoKind, NoOtherKind, Seal, ValidDeclaration},
 };
 use crate::{
     object::{Object, Readable, Stored},
@@ -82,12 +82,12 @@ pub trait WritesOn<M, K>: Controller {
 // With these impls rustc reports which kind is not declared on which cluster. Without them it reports a missing
 // method `objects`.
 #[diagnostic::do_not_recommend]
-impl<C: Whole, M> WritesOn<M, NoKind> for C {
+impl<C: ValidDeclaration, M> WritesOn<M, NoKind> for C {
     type Grant = NoKind;
     const SEAL: Seal = Seal;
 }
 #[diagnostic::do_not_recommend]
-impl<C: Whole, M> WritesOn<M, NoOtherKind> for C {
+impl<C: ValidDeclaration, M> WritesOn<M, NoOtherKind> for C {
     type Grant = NoOtherKind;
     const SEAL: Seal = Seal;
 }

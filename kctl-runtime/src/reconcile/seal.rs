@@ -8,7 +8,7 @@ pub struct Seal;
 
 /// A controller whose declaration has no mistake. A declaration with one gets every permission, so that a
 /// mistake is reported once.
-pub trait Whole: Controller {}
+pub trait ValidDeclaration: Controller {}
 
 /// A placeholder for a kind. With one `Declares` implementation rustc would infer its kind, and without any
 /// it would report that `cx.owned` does not exist. With two it names the kind that is not declared.

@@ -4,7 +4,7 @@
 use quote::ToTokens;
 use syn::Type;
 
-use super::super::model::{Part, Relation, Role};
+use super::super::model::{Part, Relation, RelationKind};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -29,9 +29,10 @@ impl Part {
 
 /// Reports `reads = PartialObjectMeta<Kind>`: metadata is declared with its kind, as `reads = Kind(metadata)`,
 /// because the role names the kind. Returns `true` for an error.
-pub(super) fn report_metadata_type(role: Role, named: &Type, errors: &mut Errors) -> bool {
+pub(super) fn report_metadata_type(relation_kind: RelationKind, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = argument_of(named, "PartialObjectMeta").map(compact_text) else { return false };
-    let help = format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", role.word());
+    let help =
+        format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", relation_kind.word());
     errors.push(
         named,
         codes::PART_OF_AN_OBJECT,
@@ -41,12 +42,12 @@ pub(super) fn report_metadata_type(role: Role, named: &Type, errors: &mut Errors
     true
 }
 
-/// Checks that the part fits the role. A kind that is read live has no cache. An owned kind can't be a view, because
+/// Checks that the part fits the relation. A kind that is read live has no cache. An owned kind can't be a view, because
 /// `converge` compares whole objects; with its metadata alone it can be applied and deleted, but neither created nor
 /// updated.
 pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
-    if relation.role.is_live() {
+    if relation.relation_kind.is_live() {
         let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");
         let help = "remove `live`, or `metadata` or `as`";
         match &relation.part {
@@ -55,7 +56,7 @@ pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
             Part::View(word, _) => errors.push(word, codes::PART_OF_AN_OBJECT, &what, help),
         }
     }
-    if relation.role == Role::Owns {
+    if relation.relation_kind == RelationKind::Owns {
         match &relation.part {
             Part::Whole => {}
             Part::View(word, _) => {

@@ -26,7 +26,7 @@ use syn::{Expr, ExprLit, Ident, Lit, Type};
 
 use super::{
     super::{
-        model::{DeclaredOption, DeclaredVerb, Part, PrimaryOptions, Relation, RelationOption, Role, Verb},
+        model::{DeclaredOption, DeclaredVerb, Part, PrimaryOptions, Relation, RelationKind, RelationOption, Verb},
         parse::{Argument, Entry, Value},
     },
     part::{METADATA, check_part, report_metadata_type},
@@ -85,16 +85,16 @@ fn kind_in_parentheses(argument: &Argument) -> Option<String> {
 
 /// Reads `owns = Kind(…)`, `watches = Kind(…)` or `reads = Kind(…)`. `None` without a kind: then its parentheses
 /// can't be judged.
-pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option<Relation> {
+pub(super) fn relation(entry: &Entry, relation_kind: RelationKind, errors: &mut Errors) -> Option<Relation> {
     let Some(Value::Kind(kind)) = &entry.value else {
         report_missing_kind(entry, errors);
         return None;
     };
-    if report_metadata_type(role, kind, errors) || report_dynamic(kind, errors) {
+    if report_metadata_type(relation_kind, kind, errors) || report_dynamic(kind, errors) {
         return None;
     }
     let mut relation = Relation {
-        role,
+        relation_kind,
         kind: kind.clone(),
         verbs: Vec::new(),
         options: Vec::new(),
@@ -102,8 +102,8 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
         optional: None,
         part: Part::Whole,
     };
-    let prefix = format!("{} = {}", role.word(), kind.to_token_stream());
-    let parentheses = Parentheses { subject: Subject::Related(role), prefix };
+    let prefix = format!("{} = {}", relation_kind.word(), kind.to_token_stream());
+    let parentheses = Parentheses { subject: Subject::Related(relation_kind), prefix };
     let mut options_given = Vec::new();
     for argument in &entry.arguments {
         match argument {
@@ -112,8 +112,10 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
                     verb(word, &mut relation.verbs, &parentheses, errors);
                 }
             }
-            Argument::Nested(word, scope) if word == LIVE && scope == "cluster" && role == Role::Reads => {
-                set_live(word, Role::ReadsLiveInCluster, &mut relation, errors);
+            Argument::Nested(word, scope)
+                if word == LIVE && scope == "cluster" && relation_kind == RelationKind::Reads =>
+            {
+                set_live(word, RelationKind::ReadsLiveInCluster, &mut relation, errors);
             }
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
             Argument::Everything(star) => parentheses.report_wildcard(star, errors),
@@ -136,15 +138,15 @@ pub(super) fn relation(entry: &Entry, role: Role, errors: &mut Errors) -> Option
 
 /// Sets the flag of a word, or reports one that is wrong here. Returns `false` if the word is not a flag.
 fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
-    match (word.to_string().as_str(), relation.role) {
-        (LIVE, Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => {
-            set_live(word, Role::ReadsLive, relation, errors);
+    match (word.to_string().as_str(), relation.relation_kind) {
+        (LIVE, RelationKind::Reads | RelationKind::ReadsLive | RelationKind::ReadsLiveInCluster) => {
+            set_live(word, RelationKind::ReadsLive, relation, errors);
         }
-        (LIVE, Role::Owns | Role::Watches) => {
+        (LIVE, RelationKind::Owns | RelationKind::Watches) => {
             let help = "write `reads = Kind(live)`";
             errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `reads` can be live", help);
         }
-        (BLOCKING, Role::Owns) => set_once(word, &mut relation.blocking, errors),
+        (BLOCKING, RelationKind::Owns) => set_once(word, &mut relation.blocking, errors),
         (BLOCKING, _) => {
             let help = format!("write `owns = Kind({BLOCKING})`");
             errors.push(word, codes::NEITHER_VERB_NOR_OPTION, "only `owns` writes owner references", &help);
@@ -165,14 +167,14 @@ fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Errors) {
     *flag = Some(word.clone());
 }
 
-/// Makes `reads` live. K0022 for `live` beside `live(cluster)`: one of them would be lost, and the role with it.
-fn set_live(word: &Ident, live: Role, relation: &mut Relation, errors: &mut Errors) {
-    if relation.role.is_live() {
+/// Makes `reads` live. K0022 for `live` beside `live(cluster)`: one of them would be lost, and its rule in the role with it.
+fn set_live(word: &Ident, live: RelationKind, relation: &mut Relation, errors: &mut Errors) {
+    if relation.relation_kind.is_live() {
         let help = "write `live` for the namespace of the primary, or `live(cluster)` for all namespaces";
         errors.push(word, codes::DUPLICATE, &format!("`{word}` is given twice"), help);
         return;
     }
-    relation.role = live;
+    relation.relation_kind = live;
 }
 
 /// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
@@ -246,7 +248,7 @@ pub(in crate::controller) fn is_dynamic(kind: &Type) -> bool {
 
 /// Reports `optional` on a kind that is read live: it has no cache that could be absent.
 fn check_optional(relation: &Relation, errors: &mut Errors) {
-    let Some(word) = relation.optional.as_ref().filter(|_| relation.role.is_live()) else { return };
+    let Some(word) = relation.optional.as_ref().filter(|_| relation.relation_kind.is_live()) else { return };
     let kind = relation.kind.to_token_stream();
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
     let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
@@ -256,7 +258,7 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
 /// Reports verbs for which `cx.owned` has no operation. `binding`, `token` and `deletecollection` exist on
 /// `cx.objects` alone.
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
-    if relation.role != Role::Owns {
+    if relation.relation_kind != RelationKind::Owns {
         return;
     }
     let has_no_operation =
@@ -268,11 +270,12 @@ fn check_verbs(relation: &Relation, errors: &mut Errors) {
     }
 }
 
-/// Checks that options fit the role. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
+/// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
 /// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
 fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
-    let (role, kind) = (relation.role, relation.kind.to_token_stream());
-    if role == Role::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {
+    let (relation_kind, kind) = (relation.relation_kind, relation.kind.to_token_stream());
+    if relation_kind == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map)
+    {
         let what = "a watched kind needs a mapper from its objects to primaries";
         let help = format!(
             "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
@@ -281,11 +284,11 @@ fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mu
     }
     for GivenOption { option, word } in options_given {
         let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
-        if is_of_triggers && !role.triggers() {
+        if is_of_triggers && !relation_kind.triggers() {
             let what = format!("`reads` triggers nothing: `{word}` would never be called");
             let help = format!("write `watches = {kind}(map = f)`, or remove `{word}`");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
-        } else if role.is_live() && *option != RelationOption::On {
+        } else if relation_kind.is_live() && *option != RelationOption::On {
             let what = format!("`{kind}` is read live and has no cache: `{word}` has no effect");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{word}`"));
         }

@@ -15,7 +15,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, Ident};
 
-use super::super::model::{DeclaredVerb, Role, Verb};
+use super::super::model::{DeclaredVerb, RelationKind, Verb};
 use crate::{
     codes,
     diagnostics::{Errors, nearest},
@@ -93,17 +93,19 @@ pub(super) struct Parentheses {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Primary,
-    /// A related kind. The role is that of the option; `live` does not change it.
-    Related(Role),
+    /// A related kind. The relation is that of the option; `live` does not change it.
+    Related(RelationKind),
 }
 
 impl Parentheses {
-    /// Returns the words that may stand here alone: verbs, and the flags of the role.
+    /// Returns the words that may stand here alone: verbs, and the flags of the relation.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         let flags: &[&str] = match self.subject {
             Subject::Primary => &[],
-            Subject::Related(Role::Owns | Role::Watches) => &[OPTIONAL],
-            Subject::Related(Role::Reads | Role::ReadsLive | Role::ReadsLiveInCluster) => &[LIVE, OPTIONAL],
+            Subject::Related(RelationKind::Owns | RelationKind::Watches) => &[OPTIONAL],
+            Subject::Related(RelationKind::Reads | RelationKind::ReadsLive | RelationKind::ReadsLiveInCluster) => {
+                &[LIVE, OPTIONAL]
+            }
         };
         Verb::WORDS.iter().chain(flags).copied()
     }
@@ -119,7 +121,7 @@ impl Parentheses {
         let Self { subject, prefix } = self;
         let what = "a rule lists its verbs: all verbs would allow more than is needed";
         let help = match subject {
-            Subject::Related(Role::Owns) => format!(
+            Subject::Related(RelationKind::Owns) => format!(
                 "write `{prefix}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{prefix}(create, delete)`"
             ),
             Subject::Primary => {
@@ -144,7 +146,7 @@ impl Parentheses {
             allowed.extend(word.filter(|word| !allowed.contains(word)));
         }
         let Self { subject, prefix } = self;
-        let example = if *subject == Subject::Related(Role::Owns) { "create" } else { "patch" };
+        let example = if *subject == Subject::Related(RelationKind::Owns) { "create" } else { "patch" };
         let (start, verbs) =
             if allowed.is_empty() { ("write for example", example.to_owned()) } else { ("write", allowed.join(", ")) };
         errors.push(
@@ -160,7 +162,7 @@ impl Parentheses {
         let Self { subject, prefix } = self;
         let is_verb = |word: &Ident| Verb::of(&word.to_string()).is_some();
         let what = format!("`{word}` takes no parentheses");
-        let help = if !is_verb(word) && *subject == Subject::Related(Role::Reads) {
+        let help = if !is_verb(word) && *subject == Subject::Related(RelationKind::Reads) {
             "write `live` or `live(cluster)`".to_owned()
         } else if !is_verb(word) {
             format!("write for example `{prefix}(patch)`")

@@ -9,7 +9,8 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, spanned::Spanned};
 
 use super::super::model::{
-    DeclaredOption, DeclaredVerb, Duration, Part, PrimaryOptions, Relation, RelationOption, Role, Rule, Rules, Setting,
+    DeclaredOption, DeclaredVerb, Duration, Part, PrimaryOptions, Relation, RelationKind, RelationOption, Rule, Rules,
+    Setting,
 };
 use super::grants;
 use crate::function::written;
@@ -105,10 +106,12 @@ fn words(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
 
 /// Returns the declaration of a relation as text, with everything that the role depends on: `owns = Pod(create)`.
 pub(super) fn text(relation: &Relation) -> String {
-    let flag = match relation.role {
-        Role::ReadsLive => Some("live".to_owned()),
-        Role::ReadsLiveInCluster => Some("live(cluster)".to_owned()),
-        Role::Owns | Role::Watches | Role::Reads => relation.blocking.as_ref().map(ToString::to_string),
+    let flag = match relation.relation_kind {
+        RelationKind::ReadsLive => Some("live".to_owned()),
+        RelationKind::ReadsLiveInCluster => Some("live(cluster)".to_owned()),
+        RelationKind::Owns | RelationKind::Watches | RelationKind::Reads => {
+            relation.blocking.as_ref().map(ToString::to_string)
+        }
     };
     let arguments_of_flag: Vec<_> = flag
         .into_iter()
@@ -119,7 +122,7 @@ pub(super) fn text(relation: &Relation) -> String {
         .collect();
     let arguments =
         if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
-    format!("{} = {}{arguments}", relation.role.word(), relation.kind.to_token_stream())
+    format!("{} = {}{arguments}", relation.relation_kind.word(), relation.kind.to_token_stream())
 }
 
 /// Returns an option that the role depends on. Selectors and functions don't narrow a role.

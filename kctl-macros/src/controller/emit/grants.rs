@@ -7,7 +7,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, spanned::Spanned};
 
-use super::super::model::{DeclaredVerb, Model, Part, Relation, Role, Verb};
+use super::super::model::{DeclaredVerb, Model, Part, Relation, RelationKind, Verb};
 use super::{alias, cluster_alias, part_alias, primary_kind};
 
 /// The verbs that `owns = T` grants without parentheses: those that `converge` and the operations of `cx.owned` on
@@ -25,9 +25,12 @@ pub(super) fn primary_grant(model: &Model) -> TokenStream {
     let options = model.primary_options();
     let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
     let verbs = verbs.iter().map(|declared| &declared.word);
-    let owns = model.relations.iter().any(|relation| relation.role == Role::Owns);
+    let owns = model.relations.iter().any(|relation| relation.relation_kind == RelationKind::Owns);
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
-    let writes = model.relations.iter().any(|relation| relation.role != Role::Owns && relation.cluster().is_none());
+    let writes = model
+        .relations
+        .iter()
+        .any(|relation| relation.relation_kind != RelationKind::Owns && relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     let is_read_only = options.is_some_and(|options| options.is_read_only);
     let status = (!is_read_only).then(|| quote!(WritesStatus));
@@ -59,7 +62,7 @@ pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenS
         return grant(model, index, relation, &kind, &kind);
     };
     let explanation = explanation(model, index, relation, &part);
-    if relation.role == Role::Owns {
+    if relation.relation_kind == RelationKind::Owns {
         let grant = grant(model, index, relation, &part, &part);
         return quote!(#grant #explanation);
     }
@@ -72,7 +75,8 @@ pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenS
 fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
     let name = &model.name;
     let grant_type = grant_type(&grant_alias(index), relation.kind.span());
-    let reads = permission(index, relation, if relation.role.is_live() { "ReadsLive" } else { "Caches" }, read);
+    let reads =
+        permission(index, relation, if relation.relation_kind.is_live() { "ReadsLive" } else { "Caches" }, read);
     let writes = permission(index, relation, writes(relation), written);
     let verbs = granted_verbs(relation);
     let verbs = verbs.iter().map(|declared| &declared.word);
@@ -121,7 +125,7 @@ fn permission(index: usize, relation: &Relation, name: &str, kind: &Ident) -> To
 
 /// Returns the trait that has the verbs of a relation.
 fn writes(relation: &Relation) -> &'static str {
-    if relation.role == Role::Owns { "Declares" } else { "Writes" }
+    if relation.relation_kind == RelationKind::Owns { "Declares" } else { "Writes" }
 }
 
 /// Returns the name of a grant type.
@@ -132,7 +136,7 @@ fn grant_alias(index: usize) -> Ident {
 /// Returns the verbs that the grant type of a relation has: the declared ones and those that they contain.
 fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
     let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
-    if relation.role == Role::Owns && !matches!(relation.part, Part::Whole) {
+    if relation.relation_kind == RelationKind::Owns && !matches!(relation.part, Part::Whole) {
         // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
         verbs.retain(|declared| !declared.verb.sends_whole_object());
     }
@@ -142,7 +146,7 @@ fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
 /// Returns the verbs of a relation: those in its parentheses, or for `owns` the default ones. With metadata alone the
 /// default has neither `create` nor `update`, because no operation could use them.
 pub(super) fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
-    if relation.role != Role::Owns || !relation.verbs.is_empty() {
+    if relation.relation_kind != RelationKind::Owns || !relation.verbs.is_empty() {
         return relation.verbs.clone();
     }
     let is_whole = matches!(relation.part, Part::Whole);
