@@ -8,15 +8,11 @@ struct configs {}
 const _: () = {
     use ::kctl::__private_0_1 as __p;
     type __Primary = ConfigMap;
-    type __K0 = Pod;
-    type __K1 = Secret;
-    type __K2 = Node;
-    type __K3 = Service;
     impl __p::Controller for configs {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs"; __K0 __K1 __K2 __K3)
+            __p::spec_of!(__Primary, "configs")
                 .primary_when(is_changed)
                 .primary(&["patch", "status"])
                 .named("configs")
@@ -27,19 +23,6 @@ const _: () = {
                 .resync(__p::millis(36000000))
                 .timeout(__p::millis(30000))
                 .rbac("rbac(extra_rule())", extra_rule())
-                .owns::<__K0>("owns = Pod(fields = \"spec.nodeName=a\")")
-                .map(users_of)
-                .when(is_labelled)
-                .index(by_node, "by_node")
-                .selector("app")
-                .fields("spec.nodeName=a")
-                .watches::<__K1>("watches = Secret(patch)")
-                .verbs(&["patch"])
-                .map(secrets_of)
-                .reads::<__K2>("reads = Node(optional, patch)")
-                .verbs(&["patch"])
-                .optional()
-                .live_cluster::<__K3>("reads = Service(live(cluster))")
                 .build()
         }
         __p::converged!(converged : __p::ConvergedFn < Self > = is_as_wanted);
@@ -49,11 +32,6 @@ const _: () = {
     );
     __p::primary!(pub struct __Grant; configs, __Primary : patch status);
     __p::has!(configs : WritesStatus, HasRules);
-    __p::grant!(
-        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
-        patch apply delete
-    );
-    __p::grant!(pub struct __G1; configs : Caches < __K1 >, Writes < __K1 > : patch);
-    __p::grant!(pub struct __G2; configs : Caches < __K2 >, Writes < __K2 > : patch);
-    __p::grant!(pub struct __G3; configs : ReadsLive < __K3 >, Writes < __K3 > :);
+    __p::owns_nothing!(configs);
+    __p::writes_nothing!(configs);
 };

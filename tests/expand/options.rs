@@ -1,11 +1,7 @@
-//! Every option.
+//! Every option of a controller that is not a relation.
 use kctl::prelude::*;
 
 #[controller(
-    owns = Pod(map = users_of, when = is_labelled, index = by_node, selector = "app", fields = "spec.nodeName=a"),
-    watches = Secret(map = secrets_of, patch),
-    reads = Node(patch, optional),
-    reads = Service(live(cluster)),
     primary(patch, status, when = is_changed),
     name = "configs",
     concurrency = 4,

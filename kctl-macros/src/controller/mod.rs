@@ -171,6 +171,11 @@ mod tests {
     }
 
     #[test]
+    fn every_option_of_a_relation_is_a_call() {
+        CONTROLLER.check("relations");
+    }
+
+    #[test]
     fn view_and_metadata_are_types_of_the_declaration() {
         let text = CONTROLLER.check("parts");
         assert!(text.contains("__p::PartialObjectMeta<__K0>") && text.contains(".view::<__V1>()"), "{text}");
