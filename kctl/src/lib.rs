@@ -387,7 +387,7 @@ pub use kctl_macros::admission;
 /// | `finalizer = "example.com/name"` | none | cleanup by `impl Finalize` before an object is deleted |
 /// | `concurrency = n` | 1 | concurrent reconciles; never two of one key |
 /// | `backoff("5ms", max = "1000s")` | as here | waits after consecutive failures of a key |
-/// | `retries = n` | unlimited | failures after which a key waits for a change |
+/// | `retries = n` | unlimited | retries after a first failure; then a key waits for a change: `retries = 2` makes three attempts |
 /// | `resync = "1h"` | none | reconciles every object once per interval |
 /// | `timeout = "30s"` | none | cancels a longer reconcile |
 /// | `namespaces = ["a"]` | all | restricts caches, work and role |

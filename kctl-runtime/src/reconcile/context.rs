@@ -203,8 +203,8 @@ impl<C> Context<C> {
         self.inner.primary.key().clone().into()
     }
 
-    /// Returns the number of failures of this key in a row before this reconcile. Use it for logs and waits, not for
-    /// decisions.
+    /// Returns the number of failures of this key in a row before this reconcile. It is 0 in the first reconcile, and again
+    /// after a success or a change of the object; conflicts do not count. Use it for logs and waits, not for decisions.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }
