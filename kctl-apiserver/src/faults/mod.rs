@@ -238,9 +238,7 @@ impl Faults {
         let mut inner = self.inner.lock();
         inner.tell(Seen::Request(request));
         let Inner { rules, rng, .. } = &mut *inner;
-        // Each rule counts its matches, even if an earlier rule decides.
-        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_request(request, rng)).collect();
-        let fault = *faults.first()?;
+        let fault = decide(rules, |rule| rule.of_request(request, rng))?;
         inner.injected(Fault::Request(fault));
         inner.tell(Seen::InRequest(request, Fault::Request(fault)));
         Some(fault)
@@ -250,8 +248,7 @@ impl Faults {
     fn decide_event(&self, summary: &EventSummary) -> Option<EventFault> {
         let mut inner = self.inner.lock();
         let Inner { rules, rng, .. } = &mut *inner;
-        let faults: Vec<_> = rules.iter_mut().filter_map(|rule| rule.of_event(summary, rng)).collect();
-        let fault = faults.first().copied();
+        let fault = decide(rules, |rule| rule.of_event(summary, rng));
         if let Some(fault) = fault {
             inner.injected(Fault::Event(fault));
             inner.tell(Seen::AtEvent(summary, Fault::Event(fault)));
@@ -263,6 +260,22 @@ impl Faults {
     fn delivered(&self, summary: &EventSummary) {
         self.inner.lock().tell(Seen::Event(summary));
     }
+}
+
+/// Returns the fault of the first rule that acts, and notifies that rule alone: the faults of the others are not
+/// injected.
+///
+/// The later rules are asked too, because each rule counts its matches even if an earlier rule decides.
+fn decide<F>(rules: &mut [Rule], mut fault_of: impl FnMut(&mut Rule) -> Option<F>) -> Option<F> {
+    let mut decided = None;
+    for rule in rules {
+        let fault = fault_of(rule);
+        if decided.is_none() && fault.is_some() {
+            rule.notify();
+            decided = fault;
+        }
+    }
+    decided
 }
 
 impl Inner {

@@ -173,6 +173,8 @@ impl Rule {
     }
 
     /// Calls a function each time the fault is injected. It must not use the server or the plan.
+    ///
+    /// It is not called for a match whose fault an earlier rule of the plan decides.
     #[must_use]
     pub fn then(mut self, notify: impl FnMut() + Send + 'static) -> Self {
         self.then = Some(Box::new(notify));
@@ -212,10 +214,14 @@ impl Rule {
             && (self.per_mille >= 1_000 || rng.next() % 1_000 < self.per_mille);
         if acts {
             self.times -= 1;
-            if let Some(notify) = &mut self.then {
-                notify();
-            }
         }
         acts
+    }
+
+    /// Calls the function of [`then`](Self::then), because the fault is injected now.
+    pub(super) fn notify(&mut self) {
+        if let Some(notify) = &mut self.then {
+            notify();
+        }
     }
 }

@@ -355,6 +355,32 @@ async fn object_replaced_during_pause_appears_modified() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_the_rule_that_decides_is_notified() {
+    let world = World::new();
+    let notified = Arc::<Mutex<Vec<&str>>>::default();
+    let note = |name: &'static str| {
+        let notified = notified.clone();
+        move || notified.lock().push(name)
+    };
+    let refuse = |code| RequestFault::Refuse { code, retry_after: None, moment: Moment::Before };
+    let writes = |code| Rule::request(refuse(code), RequestSummary::is_write);
+    world.faults.add(writes(409).nth(1).then(note("first write")));
+    world.faults.add(writes(500).times(1).then(note("hidden by the conflict")));
+    world.faults.add(writes(429).nth(2).then(note("second write")));
+    world.faults.add(Rule::event(EventFault::Repeat, |_| true).nth(1).then(note("event")));
+    world.faults.add(Rule::event(EventFault::Close, |_| true).nth(1).then(note("hidden by the repetition")));
+    let log = world.watched().await;
+    for code in [409, 429] {
+        let failed = world.configs().create(&PostParams::default(), &config("a")).await.unwrap_err();
+        assert!(matches!(&failed, kube::Error::Api(status) if status.code == code), "{failed:?}");
+    }
+    world.set("a", "1").await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(*log.lock(), ["0 s: added a 1", "0 s: added a 1"]);
+    assert_eq!(*notified.lock(), ["first write", "second write", "event"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_seed_gives_one_series_of_chances() {
     async fn failures(seed: u64) -> Vec<bool> {
         let (server, faults) = (ApiServer::new(), Faults::seeded(seed));
