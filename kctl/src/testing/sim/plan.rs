@@ -44,7 +44,8 @@ const FAULTS_OF_SEED_MAX: u64 = 5;
 pub(super) enum Fault {
     /// At the nth write of the app, counted over all its processes.
     Write { nth: u64, what: OnWrite },
-    /// At the nth read of the app: of an object, or a list or watch that feeds a cache.
+    /// At the nth read of the app: of an object, or a list or watch that feeds a cache. It is not injected if that read
+    /// turns out to be one that the fault does not fit.
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
@@ -297,7 +298,7 @@ const READ_FAILURES: [RequestFault; 6] = [
 
 /// Returns `true` if a server may answer a read like this: 410 is for list and watch, since a `get`
 /// has no version that could be too old.
-fn fits(verb: &str, fault: RequestFault) -> bool {
+pub(super) fn fits(verb: &str, fault: RequestFault) -> bool {
     match fault {
         RequestFault::Refuse { code: 410, .. } => verb != "get",
         RequestFault::Half => verb != "watch",

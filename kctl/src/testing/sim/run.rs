@@ -329,9 +329,13 @@ mod tests {
     };
 
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
+    use kctl_apiserver::faults::{Moment, RequestFault};
 
     use super::{super::plan::Timed, *};
-    use crate::{App, testing::Snapshot};
+    use crate::{
+        prelude::{Action, App, Context, controller},
+        testing::Snapshot,
+    };
 
     /// Returns the hours by which the Lease's `renewTime` is ahead of the server's clock at the
     /// end.
@@ -354,6 +358,30 @@ mod tests {
         let outcome = run(&scenario, &servers, 0, plan, None);
         assert_eq!(outcome.found, None);
         seen.load(Ordering::Relaxed)
+    }
+
+    /// Reads its object from the API server.
+    #[controller(crate = crate, primary(get))]
+    async fn reader(_config: Arc<ConfigMap>, cx: Context<reader>) -> Result<Action> {
+        cx.get().await?;
+        Ok(Action::await_change())
+    }
+
+    #[test]
+    fn expired_version_meets_no_get() {
+        let scenario = Scenario::new(|| App::new("reader").controller::<reader>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+        let servers = prepare(&scenario).unwrap();
+        let reads = run(&scenario, &servers, 0, &[], None).points.reads;
+        let what = RequestFault::Refuse { code: 410, retry_after: None, moment: Moment::Before };
+        // The place that a plan chose for a watch, and that is a `get` because of an earlier fault.
+        for (verb, n_injected) in [("get", 0), ("watch", 1)] {
+            let before = reads.iter().take_while(|read| **read != verb).count();
+            let plan = [Fault::Read { nth: 1 + before as u64, what }];
+            let outcome = run(&scenario, &servers, 0, &plan, None);
+            assert_eq!(outcome.found, None);
+            assert_eq!(outcome.injected.values().sum::<u64>(), n_injected, "{verb} of {reads:?}");
+        }
     }
 
     #[test]

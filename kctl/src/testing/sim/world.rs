@@ -1,7 +1,10 @@
 //! One run: API servers, the processes of the app, the faults, and the user, under simulated time.
 
 use std::{
-    sync::{Arc, atomic::AtomicI64, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -87,6 +90,18 @@ fn of_lease(change: &Change) -> Option<&'static str> {
         "" => Some("hands the lease back"),
         _ => Some("holds the lease from here on"),
     }
+}
+
+/// Returns the rule for a fault at the nth read of the app.
+///
+/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan change
+/// which reads the app sends, so the rule looks at the verb again, and does not act on a read that the fault does not fit.
+fn on_read(nth: u64, fault: RequestFault) -> Rule {
+    let n_reads = AtomicU64::new(0);
+    Rule::request(fault, move |request| {
+        let is_read = is_app(&request.client) && !request.is_write() && !is_bookkeeping(&request.resource);
+        is_read && n_reads.fetch_add(1, Ordering::Relaxed) + 1 == nth && plan::fits(request.verb, fault)
+    })
 }
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
@@ -515,11 +530,7 @@ impl Shared {
         for fault in plan {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
-                Fault::Read { nth, what } => {
-                    let reads = |request: &RequestSummary| !request.is_write() && !is_bookkeeping(&request.resource);
-                    let rule = Rule::request(what, move |request| is_app(&request.client) && reads(request));
-                    self.faults.add(rule.nth(nth).times(1));
-                }
+                Fault::Read { nth, what } => self.faults.add(on_read(nth, what)),
                 Fault::Event { nth, what } => {
                     let rule = Rule::event(what, |event| is_app(&event.client) && !is_bookkeeping(&event.resource));
                     self.faults.add(rule.nth(nth).times(1));
