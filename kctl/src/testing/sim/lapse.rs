@@ -26,6 +26,8 @@ pub(super) struct Lapse {
     pub(super) renewals: Renewals,
     /// Time for which requests fail: about as long as a Lease lasts.
     pub(super) length: Duration,
+    /// Time for which each write is on its way: [`longest_write`] of the scenario.
+    pub(super) write_delay: Duration,
 }
 
 /// Returns the longest time that a leader's write may take, including the margin for one that
@@ -43,7 +45,7 @@ impl Lapse {
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 
     /// Starts the fault for the processes of one instance.
-    pub(super) fn begin(self, faults: &Faults, instance: &str, longest_write: Duration) {
+    pub(super) fn begin(self, faults: &Faults, instance: &str) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
         let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
@@ -52,7 +54,7 @@ impl Lapse {
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
         faults.add(Rule::request(fault, move |request| request.resource == "leases" && asks(request)));
-        let late = RequestFault::Late(longest_write);
+        let late = RequestFault::Late(self.write_delay);
         let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.resource);
         faults.add(Rule::request(late, move |request| works(request) && writes(request)));
     }
@@ -60,12 +62,11 @@ impl Lapse {
 
 impl fmt::Display for Lapse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { renewals, length } = self;
+        let Self { renewals, length, write_delay } = self;
         let how = match renewals {
             Renewals::Refused => "is refused whatever it asks about its lease",
             Renewals::Unanswered => "gets no answer about its lease",
         };
-        let late = longest_write(0);
-        write!(formatter, "{how} for {length:?}, while its writes are on their way for {late:?}")
+        write!(formatter, "{how} for {length:?}, while its writes are on their way for {write_delay:?}")
     }
 }

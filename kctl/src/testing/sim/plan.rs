@@ -380,14 +380,12 @@ impl Points {
     /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
     /// being sent.
     fn lapses(&self) -> Vec<Fault> {
-        if self.instances < 2 {
-            return Vec::new();
-        }
+        let Some(write_delay) = self.latest() else { return Vec::new() };
         let before = |time: &Duration| {
             let time = *time;
             Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR };
+        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR, write_delay };
         let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
         self.write_times.iter().flat_map(before).map(at).collect()
     }
@@ -471,7 +469,8 @@ impl Points {
         let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
         let length = Duration::from_millis(dice.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time(dice));
-        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length }) }
+        let write_delay = longest_write(self.n_slots);
+        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay }) }
     }
 
     /// Returns slow lists of a process that crashes while the state is not final yet.
@@ -721,6 +720,21 @@ mod tests {
             for renewals in [Renewals::Refused, Renewals::Unanswered] {
                 assert!(seeded.iter().any(|(_, lapse)| lapse.renewals == renewals), "{renewals:?}");
             }
+        }
+    }
+
+    #[test]
+    fn report_of_a_lapse_has_the_delay_of_its_writes() {
+        assert_ne!(longest_write(0), longest_write(4));
+        for n_slots in [0, 4] {
+            let write_times = vec![Duration::from_secs(20)];
+            let points = Points { write_times, n_writes: 1, instances: 2, n_slots, ..Points::default() };
+            let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.seeded(seed)));
+            let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Lapse(_), .. }));
+            let texts: Vec<_> = lapses.map(|fault| fault.to_string()).collect();
+            let end = format!("while its writes are on their way for {:?}", longest_write(n_slots));
+            assert!(texts.len() > Lapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
+            assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
         }
     }
 

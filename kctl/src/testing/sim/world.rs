@@ -28,7 +28,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
-    lapse::{Lapse, longest_write},
+    lapse::Lapse,
     ownership::Ownership,
     plan::{self, BOOKMARKS_EVERY, Behind, Fault, History, OUTAGE, OnWrite, Points, SLOW_LISTS_FOR, Timed},
     process::{self, supervise},
@@ -545,8 +545,8 @@ impl Shared {
                         end = end.max(start + time + SLOW_LISTS_FOR + answer);
                         self.slow_lists(instance, start + time, answer);
                     }
-                    if let Timed::Lapse(Lapse { length, .. }) = what {
-                        end = end.max(start + time + length + self.longest_write());
+                    if let Timed::Lapse(Lapse { length, write_delay, .. }) = what {
+                        end = end.max(start + time + length + write_delay);
                     }
                     let shared = self.clone();
                     tasks.spawn(async move {
@@ -618,10 +618,6 @@ impl Shared {
         }
     }
 
-    fn longest_write(&self) -> Duration {
-        longest_write(self.scenario.slots.map_or(0, |slots| slots.count()))
-    }
-
     /// Deletes the Lease of a slot, as an administrator would with kubectl.
     async fn delete_lease(&self, slot: u32) {
         let name = slot_name((self.scenario.app)().name(), slot);
@@ -656,7 +652,7 @@ impl Shared {
                 let leader = self.checks.lock().leader();
                 if let Some(instance) = leader {
                     self.log("fault", format!("{instance} {lapse}"));
-                    lapse.begin(&self.faults, &instance, self.longest_write());
+                    lapse.begin(&self.faults, &instance);
                 }
             }
             Timed::ClockJump { instance, seconds } => {
