@@ -132,6 +132,8 @@ enum Cases {
     Single(usize),
     /// One run per seed.
     Seeds(Range<u64>),
+    /// The run of this seed. A range could not have the highest seed.
+    Seed(u64),
 }
 
 impl Sim {
@@ -152,7 +154,7 @@ impl Sim {
     /// # Ok::<(), kctl::Error>(())
     /// ```
     pub fn seeded(seed: u64) -> Self {
-        Self::new(vec![Cases::Seeds(seed..seed + 1)])
+        Self::new(vec![Cases::Seed(seed)])
     }
 
     /// Chooses one run for each single fault at each place that the run without faults shows, at
@@ -263,6 +265,7 @@ impl Sim {
                             one.ok_or_else(|| Error::from(format!("there are {n} single faults, no number {number}")))?,
                         ]
                     }
+                    Cases::Seed(seed) => vec![search.seeded(*seed)],
                     Cases::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect::<Vec<Case>>(),
                 };
                 search.all(&cases);
@@ -286,5 +289,20 @@ pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
         Ok(None) => {}
         Ok(Some(failure)) => panic!("{failure}"),
         Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::App;
+
+    #[test]
+    fn highest_seed_is_run_as_any_other() {
+        let scenario = Scenario::new(|| App::new("nothing"));
+        for seed in ["17", "18446744073709551615"] {
+            let report = Sim::replayed(seed).unwrap().twice(0).run(&scenario).unwrap();
+            assert_eq!(report.runs(), 3, "two without faults, and seed {seed}");
+        }
     }
 }
