@@ -18,7 +18,7 @@ pub(crate) struct Stale {
     /// The time that a watch is behind.
     pub(crate) lag: Duration,
     /// `true` if requests for the newest state get the older one too, which a correct server never does.
-    pub(crate) misleads: bool,
+    pub(crate) is_outdated: bool,
 }
 
 /// More bookmarks than usual, for a time after the start of a watch.

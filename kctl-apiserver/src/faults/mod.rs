@@ -308,7 +308,8 @@ struct Shared {
     client: String,
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
-    /// Wakes requests and watches of a process that crashes.
+    /// Wakes a task that waits in [`Connection::crashed`], which ends the process or its connection. Requests and watches
+    /// of the process are not woken: they stay pending.
     died: Notify,
 }
 

@@ -33,7 +33,7 @@ pub struct RequestSummary {
     /// The name; empty if the request is about several objects or creates one.
     pub name: String,
     /// `true` for a list or watch that a cache may answer: with `resourceVersion=0`, or with a minimum version.
-    pub is_at_hand: bool,
+    pub may_be_cached: bool,
 }
 
 impl RequestSummary {
@@ -63,7 +63,7 @@ impl RequestSummary {
             resource: format!("{}{slash}{}", resource_path.resource, resource_path.subresource),
             namespace: resource_path.namespace.into(),
             name: resource_path.name.into(),
-            is_at_hand: lists && params.oldest().is_some(),
+            may_be_cached: lists && params.oldest().is_some(),
         })
     }
 }

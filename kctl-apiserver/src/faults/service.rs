@@ -36,12 +36,12 @@ pub struct Reset;
 
 /// Returns the state that a read gets under this fault, if the fault is about reads.
 ///
-/// With `misleads`, the server answers with an old state even where the request demands a newer
-/// one, which a correct server never does.
+/// An outdated server answers with an old state even where the request demands a newer one, which a correct server never
+/// does.
 fn stale_of(fault: RequestFault) -> Option<Stale> {
     match fault {
-        RequestFault::Stale { past, lag } => Some(Stale { past, lag, misleads: false }),
-        RequestFault::Outdated { past, lag } => Some(Stale { past, lag, misleads: true }),
+        RequestFault::Stale { past, lag } => Some(Stale { past, lag, is_outdated: false }),
+        RequestFault::Outdated { past, lag } => Some(Stale { past, lag, is_outdated: true }),
         _ => None,
     }
 }

@@ -172,11 +172,11 @@ impl Table {
     /// Returns the revision that a fault makes this read return instead of the newest one.
     ///
     /// `None` without such a fault, if the state is no longer known, or if the request demands a newer state and the
-    /// fault does not mislead.
+    /// server is stale, not outdated.
     pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
         let stale = info.stale?;
         let requested = info.params.oldest();
-        let oldest = requested.or(stale.misleads.then_some(0))?;
+        let oldest = requested.or(stale.is_outdated.then_some(0))?;
         let revision = match stale.past {
             Past::Revision(revision) => revision,
             Past::Changes(n_changes) => {

@@ -74,9 +74,9 @@ pub(super) struct Behind {
     pub(super) cluster: Arc<str>,
     /// The revision that the server still has.
     pub(super) revision: u64,
-    /// The server also serves its old state to requests for the newest one, so that caches start
-    /// with it.
-    pub(super) misleads: bool,
+    /// `true` for an outdated server ([`RequestFault::Outdated`]): requests for the newest state get the old one too, so
+    /// that caches start with it. `false` for a stale one ([`RequestFault::Stale`]).
+    pub(super) is_outdated: bool,
 }
 
 /// A fault that happens at a time.
@@ -145,9 +145,9 @@ impl fmt::Display for Fault {
 
 impl fmt::Display for Behind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, revision, misleads } = self;
+        let Self { cluster, revision, is_outdated } = self;
         let of = if cluster.is_empty() { "" } else { " of " };
-        if *misleads {
+        if *is_outdated {
             write!(formatter, "a server{of}{cluster} that takes revision {revision} for the newest state")
         } else {
             write!(formatter, "a server{of}{cluster} that is behind (revision {revision})")
@@ -245,9 +245,9 @@ pub(super) struct History {
     pub(super) first: u64,
     /// The revision before each write of the app, to any of the clusters.
     pub(super) before: Vec<u64>,
-    /// Set when the app accepts old states (`resourceVersion=0`). The caches do not: they start
+    /// Set when the app accepts cached states (`resourceVersion=0`). The caches of kctl do not: they start
     /// with the newest state, and are behind only in that their events arrive late.
-    pub(super) reads_at_hand: bool,
+    pub(super) reads_may_be_cached: bool,
 }
 
 impl History {
@@ -261,15 +261,17 @@ impl History {
     /// Returns the oldest revision that makes a difference to a process that starts when `newest`
     /// is current.
     fn oldest(&self, newest: u64) -> u64 {
-        if self.reads_at_hand { self.first.min(newest) } else { newest }
+        if self.reads_may_be_cached { self.first.min(newest) } else { newest }
     }
 
-    fn late(&self, revision: u64) -> Behind {
-        Behind { cluster: self.cluster.clone(), revision, misleads: false }
+    /// Returns a stale server that has this revision.
+    fn stale(&self, revision: u64) -> Behind {
+        Behind { cluster: self.cluster.clone(), revision, is_outdated: false }
     }
 
-    fn misled(&self, revision: u64) -> Behind {
-        Behind { cluster: self.cluster.clone(), revision, misleads: true }
+    /// Returns an outdated server that has this revision.
+    fn outdated(&self, revision: u64) -> Behind {
+        Behind { cluster: self.cluster.clone(), revision, is_outdated: true }
     }
 }
 
@@ -323,11 +325,11 @@ impl Points {
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
         singles.extend(self.lapses());
         singles.extend(self.restarts_behind());
-        for fault in FAILURES.into_iter().chain(self.late()) {
+        for fault in FAILURES.into_iter().chain(self.delayed_write()) {
             singles.extend(writes().map(|nth| on_write(nth, OnWrite::Fails(fault))));
         }
-        if let Some(latest) = self.latest() {
-            singles.extend(writes().map(|nth| on_write(nth, OnWrite::CrashLate(latest))));
+        if let Some(delay) = self.longest_delay() {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::CrashLate(delay))));
         }
         for what in READ_FAILURES {
             let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
@@ -350,37 +352,37 @@ impl Points {
         let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
         let restarts = self.histories.iter().flat_map(|history| {
             (1..).zip(&history.before).flat_map(move |(nth, before)| {
-                let late = (history.oldest(*before)..=*before).map(|revision| history.late(revision));
-                let misled = self.misleading(history, *before).map(|revision| history.misled(revision));
-                late.chain(misled).map(move |behind| restart(nth, Some(behind)))
+                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
+                let outdated = self.outdated(history, *before).map(|revision| history.outdated(revision));
+                stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });
         evenly(restarts.collect(), BEHIND_MAX)
     }
 
-    /// Returns the revisions that can mislead a process; the newest one can't.
-    fn misleading(&self, history: &History, newest: u64) -> Range<u64> {
+    /// Returns the revisions that an outdated server can have; the newest one is not outdated.
+    fn outdated(&self, history: &History, newest: u64) -> Range<u64> {
         if self.outdated_lists { history.first..newest } else { 0..0 }
     }
 
-    /// Returns how late a write may arrive without being a bug: only several instances have a Lease
+    /// Returns the longest delay with which a write may arrive without being a bug: only several instances have a Lease
     /// that bounds it.
     ///
     /// A single instance has no protection against a write that arrives after the next process has
     /// read the state.
-    fn latest(&self) -> Option<Duration> {
+    fn longest_delay(&self) -> Option<Duration> {
         (self.instances > 1).then(|| longest_write(self.n_slots))
     }
 
-    /// Returns the fault that delays a write by [`latest`](Self::latest).
-    fn late(&self) -> Option<RequestFault> {
-        self.latest().map(RequestFault::Late)
+    /// Returns the fault that delays a write by [`longest_delay`](Self::longest_delay).
+    fn delayed_write(&self) -> Option<RequestFault> {
+        self.longest_delay().map(RequestFault::Late)
     }
 
     /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
     /// being sent.
     fn lapses(&self) -> Vec<Fault> {
-        let Some(write_delay) = self.latest() else { return Vec::new() };
+        let Some(write_delay) = self.longest_delay() else { return Vec::new() };
         let before = |time: &Duration| {
             let time = *time;
             Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
@@ -416,13 +418,13 @@ impl Points {
             0..=3 => {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
                 let behind = self.any_behind(dice, nth_write);
-                if let Some(latest) = self.latest().filter(|_| dice.below(4) == 0) {
-                    return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(latest) };
+                if let Some(delay) = self.longest_delay().filter(|_| dice.below(4) == 0) {
+                    return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(delay) };
                 }
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             4..=6 => {
-                let failures: Vec<_> = FAILURES.into_iter().chain(self.late()).collect();
+                let failures: Vec<_> = FAILURES.into_iter().chain(self.delayed_write()).collect();
                 Fault::Write { nth: nth_write, what: OnWrite::Fails(dice.one_of(&failures)) }
             }
             7..=9 => {
@@ -454,8 +456,8 @@ impl Points {
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
         match kind {
-            0 => Some(history.late(dice.within(history.oldest(newest), newest))),
-            1 if self.outdated_lists => Some(history.misled(dice.within(history.first, newest))),
+            0 => Some(history.stale(dice.within(history.oldest(newest), newest))),
+            1 if self.outdated_lists => Some(history.outdated(dice.within(history.first, newest))),
             _ => None,
         }
     }
@@ -570,17 +572,17 @@ mod tests {
             (false, true, vec![5, 6], vec![3, 4, 3, 4, 5]),
             (false, false, vec![5, 6], vec![]),
         ];
-        for (reads_at_hand, outdated_lists, late, old) in cases {
-            let own = History { first: 3, before: vec![5, 6], reads_at_hand, ..History::default() };
+        for (reads_may_be_cached, outdated_lists, stale, outdated) in cases {
+            let own = History { first: 3, before: vec![5, 6], reads_may_be_cached, ..History::default() };
             let points = Points { n_writes: 2, histories: vec![own], outdated_lists, ..Points::default() };
-            let behind = |misleads: bool| -> Vec<u64> {
+            let behind = |is_outdated: bool| -> Vec<u64> {
                 let restarts = points.singles().into_iter().filter_map(|fault| match fault {
                     Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
                     _ => None,
                 });
-                restarts.filter(|behind| behind.misleads == misleads).map(|behind| behind.revision).collect()
+                restarts.filter(|behind| behind.is_outdated == is_outdated).map(|behind| behind.revision).collect()
             };
-            assert_eq!((behind(false), behind(true)), (late, old));
+            assert_eq!((behind(false), behind(true)), (stale, outdated));
         }
     }
 
@@ -589,7 +591,7 @@ mod tests {
             cluster: cluster.into(),
             first,
             before: before.to_vec(),
-            reads_at_hand: false,
+            reads_may_be_cached: false,
         };
         let histories = vec![history("", 3, &[5, 6]), history("edge", 20, &[20, 22])];
         Points { n_writes: 2, histories, outdated_lists: true, ..Points::default() }
@@ -617,12 +619,13 @@ mod tests {
             _ => None,
         });
         let mut seen = std::collections::BTreeSet::new();
-        for Behind { cluster, revision, misleads } in chosen {
+        for Behind { cluster, revision, is_outdated } in chosen {
             let (all, newest) = if cluster.is_empty() { (3..=6, 5..=6) } else { (20..=22, 20..=22) };
-            assert!(if misleads { all } else { newest }.contains(&revision), "{cluster:?} at {revision}, {misleads}");
-            seen.insert((cluster.to_string(), misleads));
+            let revisions = if is_outdated { all } else { newest };
+            assert!(revisions.contains(&revision), "{cluster:?} at {revision}, outdated: {is_outdated}");
+            seen.insert((cluster.to_string(), is_outdated));
         }
-        let each = ["", "edge"].map(|cluster| [false, true].map(|misleads| (cluster.to_owned(), misleads)));
+        let each = ["", "edge"].map(|cluster| [false, true].map(|is_outdated| (cluster.to_owned(), is_outdated)));
         assert_eq!(seen, each.into_iter().flatten().collect());
     }
 

@@ -77,7 +77,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let name = connection.client().to_owned();
     let behind = shared.next_behind.lock().take();
     if let Some(behind) = behind {
-        shared.faults.add(outdated(behind, &name));
+        shared.faults.add(server_behind(behind, &name));
     }
     let app = (shared.scenario.app)();
     let user = user_of(&app);
@@ -105,17 +105,17 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     Ok(manager.run(std::future::pending()).await?)
 }
 
-/// Returns the fault of a server that is behind for a process that starts now.
-fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Rule {
+/// Returns the fault of a server that is behind, stale or outdated, for a process that starts now.
+fn server_behind(Behind { cluster, revision, is_outdated }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |request: &RequestSummary| {
-        request.is_at_hand || request.verb == "watch" || (misleads && request.verb == "list")
+        request.may_be_cached || request.verb == "watch" || (is_outdated && request.verb == "list")
     };
     let here = move |request: &RequestSummary| {
         request.client == own && *request.server == *cluster && !is_bookkeeping(&request.resource)
     };
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
-    let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
+    let fault = if is_outdated { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }
 

@@ -491,7 +491,7 @@ impl Shared {
         if let Seen::Request(request) = seen {
             let mut points = self.points.lock();
             let here = points.histories.iter_mut().filter(|history| *history.cluster == *request.server);
-            here.for_each(|history| history.reads_at_hand |= request.is_at_hand);
+            here.for_each(|history| history.reads_may_be_cached |= request.may_be_cached);
         }
         match seen {
             Seen::Request(request) if is_bookkeeping(&request.resource) => {}
