@@ -194,7 +194,8 @@ pub(super) fn request(fault: RequestFault) -> String {
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
         RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),
         RequestFault::Bookmarks { every, .. } => format!("a bookmark every {every:?}"),
-        other => format!("{other:?}"),
+        // The enum belongs to another crate and may grow; there, each fault has a name.
+        other => kctl_apiserver::faults::Fault::Request(other).name().into(),
     }
 }
 
@@ -206,7 +207,7 @@ pub(super) fn event(fault: EventFault) -> String {
         EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
         EventFault::Skip(_) => "is not seen, only what the object becomes next".into(),
         EventFault::Repeat => "comes twice".into(),
-        other => format!("{other:?}"),
+        other => kctl_apiserver::faults::Fault::Event(other).name().into(),
     }
 }
 

@@ -23,8 +23,11 @@ use super::{
 };
 use crate::app;
 
-/// The state has settled when nothing has happened for this time. It is longer than any state is
-/// held back by a fault.
+/// The state has settled when nothing has happened for this time.
+///
+/// The waits of faults are shorter, such as `SKIPPED_FOR` and the delay of a late write. Otherwise a run would compare a
+/// state that is still about to change. A longer wait counts in [`World::quiet_from`], as a lapse does, or in
+/// `held_until`, as a partition does.
 const QUIET_FOR: Duration = Duration::from_secs(15);
 /// A key that always fails keeps a system busy; if nothing changes for this time, the state has
 /// settled anyway.
