@@ -2,19 +2,21 @@
 
 mod deployments;
 
-use std::{fs, future::Future, time::Duration};
+use std::{collections::BTreeMap, fs, future::Future, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::Rule,
+    function::{Interpreted, Rule},
+    kind::Gvk,
     operation::Operation,
     webhook::{Certificate, ClientConfig, Configuration, Metrics, Webhook, WebhookOptions},
 };
 use kube::{Client, Config, client::Body};
 use prometheus_client::{encoding::text::encode, registry::Registry};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -30,7 +32,11 @@ struct World {
 
 impl World {
     async fn start(options: WebhookOptions) -> Self {
-        let webhook = Webhook::listen(rules(), options).await.unwrap();
+        Self::with_rules(rules(), options).await
+    }
+
+    async fn with_rules(rules: Vec<Rule>, options: WebhookOptions) -> Self {
+        let webhook = Webhook::listen(rules, options).await.unwrap();
         let mut config = Config::new(format!("https://{}", webhook.address()).parse().unwrap());
         let authority = webhook.authority().unwrap();
         config.root_cert = Some(pem_to_der(authority));
@@ -194,6 +200,31 @@ async fn every_failure_is_answered_200_with_the_uid() {
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
     }
     assert_eq!(world.ask(&named("web")).await.2["response"]["healthy"], true, "it goes on after a panic");
+}
+
+/// A kind of which not every object can be serialized: the keys of a JSON object are strings.
+#[derive(Serialize, Deserialize)]
+struct Zoned {
+    #[serde(default)]
+    by_zone: BTreeMap<(i32, i32), i32>,
+}
+
+impl Interpreted for Zoned {
+    fn gvk() -> Gvk {
+        Gvk { group: "apps".into(), version: "v1".into(), kind: "Deployment".into() }
+    }
+}
+
+#[tokio::test]
+async fn unserializable_change_is_the_programs_failure() {
+    let revise = Rule::revise(about(Operation::ReviseReplica), |mut object: Zoned, replicas| async move {
+        object.by_zone.insert((0, 1), replicas);
+        Ok(object)
+    });
+    let world = World::with_rules(vec![revise], WebhookOptions::default()).await;
+    let (_, _, answer) = world.ask(&context("ReviseReplica", &object("web", &json!({})), &json!({}))).await;
+    let message = "ReviseReplica of Deployment d/web: the changed object can't be written: key must be a string";
+    assert_eq!(answer["response"]["status"], json!({ "code": 500, "message": message }));
 }
 
 #[tokio::test]

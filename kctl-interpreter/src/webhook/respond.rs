@@ -24,9 +24,10 @@ use crate::{
     },
 };
 
-/// The code of an invalid request, and of one that no function answers.
+/// The code of an invalid request, of one that no function answers, and of one whose object the function's type can't
+/// read.
 const BAD_REQUEST: u16 = 400;
-/// The code of a function that failed or panicked.
+/// The code of a function that failed or panicked, and of an answer that can't be serialized.
 const INTERNAL_ERROR: u16 = 500;
 
 /// The progress of a request, for the response if it is given up because of its timeout.
@@ -159,9 +160,14 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, guard: RunningGuard) -> Result<V
     }
 }
 
-/// Returns the response for an error of the call: 500 for a panic, 400 otherwise.
+/// Returns the response for an error of the call: 400 if another request could succeed, 500 if the program is wrong.
 fn failure(error: &FunctionError) -> Response {
-    let code = if matches!(error, FunctionError::Panicked { .. }) { INTERNAL_ERROR } else { BAD_REQUEST };
+    let code = match error {
+        FunctionError::Missing { .. } | FunctionError::InputMissing { .. } | FunctionError::InputUnreadable { .. } => {
+            BAD_REQUEST
+        }
+        FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => INTERNAL_ERROR,
+    };
     Response::failed(code, chained(error))
 }
 
