@@ -97,6 +97,11 @@ pub enum ScriptError {
 }
 
 impl ScriptError {
+    /// Returns the error of an operation that scripts do not have, such as `Prune`.
+    pub(super) fn no_such_operation(operation: &str) -> Self {
+        Self::WrongInput { operation: operation.to_owned(), message: "scripts have no such operation".to_owned() }
+    }
+
     /// Returns the class of the error.
     pub fn class(&self) -> ErrorClass {
         match self {

@@ -23,7 +23,7 @@ use super::script::Script;
 
 use super::vm::{Returned, State};
 use crate::canonical::{self, Component, ReplicaRequirements, in_any_case};
-use crate::operation::DependentReference;
+use crate::operation::{self, DependentReference, Op};
 
 /// An operation that scripts can answer. [`operation::Operation`](crate::operation::Operation) is
 /// the same as a value for all layers.
@@ -44,23 +44,25 @@ pub struct Operation {
     pub field: &'static str,
     /// The global function that the script defines, such as `GetReplicas`.
     pub function: &'static str,
+    /// The same operation as a value for all layers, which code matches on.
+    value: operation::Operation,
 }
 
 /// Returns an operation, for the table.
-const fn operation(name: &'static str, field: &'static str, function: &'static str) -> Operation {
-    Operation { name, field, function }
+const fn scripted<O: Op>(field: &'static str, function: &'static str) -> Operation {
+    Operation { name: O::NAME, field, function, value: O::OPERATION }
 }
 
 /// The operations that scripts can answer, sorted by name: all but `Prune`.
 pub const OPERATIONS: [Operation; 8] = [
-    operation("AggregateStatus", "statusAggregation", "AggregateStatus"),
-    operation("InterpretComponent", "componentResource", "GetComponents"),
-    operation("InterpretDependency", "dependencyInterpretation", "GetDependencies"),
-    operation("InterpretHealth", "healthInterpretation", "InterpretHealth"),
-    operation("InterpretReplica", "replicaResource", "GetReplicas"),
-    operation("InterpretStatus", "statusReflection", "ReflectStatus"),
-    operation("Retain", "retention", "Retain"),
-    operation("ReviseReplica", "replicaRevision", "ReviseReplica"),
+    scripted::<operation::AggregateStatus>("statusAggregation", "AggregateStatus"),
+    scripted::<operation::InterpretComponent>("componentResource", "GetComponents"),
+    scripted::<operation::InterpretDependency>("dependencyInterpretation", "GetDependencies"),
+    scripted::<operation::InterpretHealth>("healthInterpretation", "InterpretHealth"),
+    scripted::<operation::InterpretReplica>("replicaResource", "GetReplicas"),
+    scripted::<operation::InterpretStatus>("statusReflection", "ReflectStatus"),
+    scripted::<operation::Retain>("retention", "Retain"),
+    scripted::<operation::ReviseReplica>("replicaRevision", "ReviseReplica"),
 ];
 
 impl Operation {
@@ -71,7 +73,7 @@ impl Operation {
 
     /// Returns `true` if the results of several customizations for one kind are combined.
     pub(super) fn is_additive(self) -> bool {
-        self.name == "InterpretDependency"
+        self.value == operation::Operation::InterpretDependency
     }
 }
 
@@ -119,27 +121,28 @@ pub(super) fn interpret(
     limits: &Limits,
 ) -> Result<Value, ScriptError> {
     let call = Call { state, operation, script, limits };
-    match operation.name {
-        "AggregateStatus" => {
+    match operation.value {
+        operation::Operation::AggregateStatus => {
             let items = inputs.status_items.map_or(Value::Null, status_items);
             let object = call.object(&[call.input(inputs.desired.or(inputs.observed))?, &items], &[])?;
             Ok(answer("aggregatedStatus", object))
         }
-        "InterpretComponent" => call.components(inputs),
-        "InterpretDependency" => call.dependencies(inputs),
-        "InterpretHealth" => call.health(inputs),
-        "InterpretReplica" => call.replicas(inputs),
-        "InterpretStatus" => call.status(inputs),
-        "Retain" => {
+        operation::Operation::InterpretComponent => call.components(inputs),
+        operation::Operation::InterpretDependency => call.dependencies(inputs),
+        operation::Operation::InterpretHealth => call.health(inputs),
+        operation::Operation::InterpretReplica => call.replicas(inputs),
+        operation::Operation::InterpretStatus => call.status(inputs),
+        operation::Operation::Retain => {
             let desired = call.input(inputs.desired)?;
             let observed = inputs.observed.unwrap_or(&Value::Null);
             call.object(&[desired, observed], &[desired, observed]).map(|object| answer("retained", object))
         }
-        _ => {
+        operation::Operation::ReviseReplica => {
             let object = call.input(inputs.desired.or(inputs.observed))?;
             let replicas = Value::from(inputs.replicas.unwrap_or(0));
             call.object(&[object, &replicas], &[object]).map(|object| answer("revised", object))
         }
+        operation::Operation::Prune => Err(ScriptError::no_such_operation(operation.name)),
     }
 }
 

@@ -61,10 +61,7 @@ impl Pool {
     /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
     /// the same error.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
-        let Some(operation) = Operation::named(operation) else {
-            let message = "scripts have no such operation".to_owned();
-            return Err(ScriptError::WrongInput { operation: operation.to_owned(), message });
-        };
+        let operation = Operation::named(operation).ok_or_else(|| ScriptError::no_such_operation(operation))?;
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
         if state.has_taken(SLOW_FROM, &self.limits) {
