@@ -11,7 +11,7 @@ use kctl_apimachinery::{
 use serde_json::{Value, json};
 
 use super::wire::API_VERSION;
-use crate::{function::Rule, kind::Gvk, operation::Operation};
+use crate::{function::Rule, operation::Operation};
 
 /// The minimum and the maximum of `timeoutSeconds`.
 pub const TIMEOUT_SECONDS: (u32, u32) = (1, 30);
@@ -73,8 +73,8 @@ pub struct Configuration<'a> {
 
 /// Returns the path of a kind, such as `/interpreter-workload`. Kinds of different groups with the
 /// same name share it.
-pub(super) fn path_of(kind: &Gvk) -> String {
-    format!("/interpreter-{}", kind.kind.to_ascii_lowercase())
+pub(super) fn path_of(kind: &str) -> String {
+    format!("/interpreter-{}", kind.to_ascii_lowercase())
 }
 
 impl Configuration<'_> {
@@ -125,8 +125,7 @@ impl Configuration<'_> {
 
     /// Returns the address of one kind, with the authority in base64.
     fn client_config(&self, kind: &str) -> Value {
-        let gvk = Gvk { group: String::new(), version: String::new(), kind: kind.to_owned() };
-        let path = path_of(&gvk);
+        let path = path_of(kind);
         let mut config = match &self.client {
             ClientConfig::Url(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
             ClientConfig::Service { namespace, name, port } => {

@@ -54,7 +54,7 @@ impl Shared {
 
     /// Returns one route per kind, for any HTTP method, as Karmada's own server accepts it.
     pub(super) fn routes(self: &Arc<Self>) -> Routes {
-        let mut paths: Vec<_> = self.functions.rules().iter().map(|rule| path_of(rule.kind())).collect();
+        let mut paths: Vec<_> = self.functions.rules().iter().map(|rule| path_of(&rule.kind().kind)).collect();
         paths.sort();
         paths.dedup();
         let router = paths.iter().fold(Router::new(), |router, path| router.route(path, any(interpret)));
