@@ -22,7 +22,7 @@ const _: () = {
     use ::kctl::karmada::__private_0_1 as __p;
     type __Kind = Site;
     impl __p::Interpreter for is_healthy {
-        type Asked = __p::OnTheWire;
+        type Transport = __p::OnTheWire;
         fn rules() -> __p::Vec<__p::Rule> {
             #[allow(unused_imports, reason = "which one is used depends on the kind")]
             use __p::{HasCrd as _, HasSchema as _, NoCrd as _};

@@ -69,7 +69,7 @@ use crate::{
 /// struct AlwaysHealthy;
 ///
 /// impl Interpreter for AlwaysHealthy {
-///     type Asked = OnTheWire;
+///     type Transport = OnTheWire;
 ///
 ///     fn rules() -> Vec<Rule> {
 ///         let about = About::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
@@ -89,7 +89,7 @@ use crate::{
 pub trait Interpreter {
     /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For
     /// a tuple, the tuple of those of its members.
-    type Asked;
+    type Transport;
 
     /// Returns the rules, one per function.
     fn rules() -> Vec<Rule>;
@@ -104,7 +104,7 @@ pub enum OnTheWire {}
 pub enum InProcess {}
 
 /// Functions that a webhook can serve: those for all operations but `Prune`. The compiler checks it
-/// through [`Interpreter::Asked`].
+/// through [`Interpreter::Transport`].
 #[diagnostic::on_unimplemented(
     message = "Prune can't be served as a webhook: Karmada calls no webhook for it, and rejects a configuration that names it",
     label = "for use in process only",
@@ -120,7 +120,7 @@ macro_rules! tuples {
     ($($name:ident)*) => {
         #[diagnostic::do_not_recommend]
         impl<$($name: Interpreter),*> Interpreter for ($($name,)*) {
-            type Asked = ($($name::Asked,)*);
+            type Transport = ($($name::Transport,)*);
 
             fn rules() -> Vec<Rule> {
                 [$($name::rules()),*].into_iter().flatten().collect()

@@ -14,7 +14,7 @@
 //!     use ::kctl::karmada::__private_0_1 as __p;
 //!     type __Kind = Workload;
 //!     impl __p::Interpreter for replicas {
-//!         type … = __p::OnTheWire;
+//!         type Transport = __p::OnTheWire;
 //!         fn rules() -> __p::Vec<__p::Rule> {
 //!             let about = __p::About::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
 //!             __p::Vec::from([__p::Rule::read::<__Kind, _, _>(about, |object| async move {
@@ -58,7 +58,7 @@ pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
             #kind
             #has_status
             impl __p::Interpreter for #name {
-                type Asked = __p::#transport;
+                type Transport = __p::#transport;
                 fn rules() -> __p::Vec<__p::Rule> { #rules }
             }
         };

@@ -33,7 +33,7 @@ fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStrea
         quote! {
             use #krate::karmada::__private_0_1 as __p;
             impl __p::Interpreter for #name {
-                type Asked = __p::OnTheWire;
+                type Transport = __p::OnTheWire;
                 fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
             }
         }

@@ -416,7 +416,7 @@ impl App {
     pub fn interpreter<I>(mut self) -> Self
     where
         I: kctl_interpreter::function::Interpreter,
-        I::Asked: kctl_interpreter::function::Served,
+        I::Transport: kctl_interpreter::function::Served,
     {
         self.interpreters.extend(I::rules());
         self
