@@ -56,10 +56,12 @@ pub use kctl_interpreter::{hook, lua, registry, thirdparty};
 /// | `InterpretStatus` | `&Kind` | the status |
 /// | `InterpretHealth` | `&Kind` | `bool` |
 /// | `InterpretDependency` | `&Kind` | `Vec<DependentReference>` |
+/// | `Prune`, in process only | `&mut Kind` | nothing |
 ///
 /// Each may return a `Result` instead, and may be `async`.
 /// [`App::interpreter`](crate::App::interpreter) serves the functions to Karmada, and
-/// [`function::Functions`] makes them a layer of a chain in this process.
+/// [`function::Functions`] makes them a layer of a chain in this process. Karmada calls no webhook
+/// for `Prune`, so `App::interpreter` does not accept it.
 ///
 /// ```
 /// use kctl::{karmada::prelude::*, prelude::*};
@@ -110,8 +112,8 @@ pub mod __private_0_1 {
     };
     pub use kctl_runtime::reconcile::HasStatus;
 
-    /// Returns an error of a function as the error of its layer: its message, because a webhook
-    /// response carries text.
+    /// Returns an error of a function as the error of its layer: its message with its causes, because a
+    /// webhook response carries text.
     pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> kctl_interpreter::chain::LayerError {
         error.into().to_string().into()
     }
