@@ -568,8 +568,8 @@ impl Scenario {
     /// Sets how many requests the app may send for each change of the state, on average over a run:
     /// 30 by default.
     ///
-    /// Raise it for an app that polls an external system through the API server; a run may always
-    /// send 200 requests.
+    /// Raise it for an app that polls an external system through the API server. A run may send 200
+    /// requests more than that.
     #[must_use]
     pub fn requests_per_change(mut self, n: u64) -> Self {
         self.requests_per_change = n;
