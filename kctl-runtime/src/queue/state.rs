@@ -177,7 +177,10 @@ impl Entry {
         debug_assert!(self.queued.is_none() || self.delayed.is_none(), "a ready key does not wait for a time");
         debug_assert!(self.dirty.is_none() || self.processing.is_some(), "only a key that a worker has gets dirty");
         debug_assert!(self.dirty.is_none() || self.delayed.is_none(), "a key runs again after its run or after a time");
-        debug_assert!(self.in_a_row() == 0 || self.failing_since > 0, "reports sort failing keys by when they began to fail");
+        debug_assert!(
+            self.in_a_row() == 0 || self.failing_since > 0,
+            "reports sort failing keys by when they began to fail"
+        );
         debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
     }
 
